@@ -8,4 +8,5 @@ module dev.tutti.gradients {
   requires static jdk.jfr;
 
   exports dev.tutti.gradients;
+  exports dev.tutti.gradients.hook;
 }

@@ -11,16 +11,22 @@ final class StepEvents {
 
   static void record(String group, int rank, StepClock clock) {
     if (PRESENT && Recorder.isOn()) {
-      Recorder.record(group, rank, clock.last());
+      Known.record(group, rank, clock.last());
     }
   }
 
-  /** Is loaded where there is a recorder to ask. */
+  /** Is loaded where the JDK has a flight recorder. */
   private static final class Recorder {
     static boolean isOn() {
-      return FlightRecorder.isInitialized()
-          && EventType.getEventType(GradientStepEvent.class).isEnabled();
+      return FlightRecorder.isInitialized() && Known.TYPE.isEnabled();
     }
+  }
+
+  /**
+   * Is loaded once the flight recorder runs; to look for the type would start it, and allocates.
+   */
+  private static final class Known {
+    static final EventType TYPE = EventType.getEventType(GradientStepEvent.class);
 
     static void record(String group, int rank, StepStatistics statistics) {
       GradientStepEvent event = new GradientStepEvent();

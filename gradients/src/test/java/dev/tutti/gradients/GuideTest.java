@@ -30,6 +30,7 @@ class GuideTest {
       import static dev.tutti.DType.*;
       import dev.tutti.*;
       import dev.tutti.gradients.*;
+      import dev.tutti.gradients.hook.*;
       import java.util.*;
       """;
 
