@@ -9,4 +9,5 @@ module dev.tutti.gradients {
 
   exports dev.tutti.gradients;
   exports dev.tutti.gradients.hook;
+  exports dev.tutti.gradients.optimizer;
 }

@@ -31,6 +31,7 @@ class GuideTest {
       import dev.tutti.*;
       import dev.tutti.gradients.*;
       import dev.tutti.gradients.hook.*;
+      import dev.tutti.gradients.optimizer.*;
       import java.util.*;
       """;
 
