@@ -9,7 +9,7 @@ import java.util.Locale;
  * @param index which device of that kind, from 0
  */
 public record Device(String type, int index) {
-  /** Is host memory. */
+  /** Host memory. */
   public static final Device CPU = new Device("cpu", 0);
 
   /**

@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
  * survived an exception, {@link #failure()} says: it is empty as long as the group is well.
  */
 public interface ProcessGroup extends AutoCloseable {
-  /** Is the deadline of a group that was given none: 30 minutes, as in c10d. */
+  /** The deadline of a group that was given none: 30 minutes, as in c10d. */
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(30);
 
   /**

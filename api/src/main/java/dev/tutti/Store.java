@@ -22,16 +22,16 @@ import org.jspecify.annotations.Nullable;
  * {@link #check} and {@link #await} see a non-empty queue as an existing key.
  */
 public interface Store extends AutoCloseable {
-  /** Is the deadline of a store that was given none: five minutes, as in c10d. */
+  /** The deadline of a store that was given none: five minutes, as in c10d. */
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-  /** Is the longest key, in bytes of UTF-8. */
+  /** The longest key, in bytes of UTF-8. */
   int MAX_KEY_BYTES = 8 * 1024;
 
-  /** Is the longest value, in bytes. */
+  /** The longest value, in bytes. */
   int MAX_VALUE_BYTES = 8 * 1024 * 1024;
 
-  /** Is the largest number of keys in one call. */
+  /** The largest number of keys in one call. */
   int MAX_KEYS = 128 * 1024;
 
   /** Returns the deadline of calls that are given none. */

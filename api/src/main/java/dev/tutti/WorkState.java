@@ -6,7 +6,7 @@ public enum WorkState {
   QUEUED,
   /** Runs. */
   RUNNING,
-  /** Is done; its results may be read. */
+  /** Completed: its results may be read. */
   COMPLETED,
   /** Failed, by itself or because a peer did. */
   FAILED,

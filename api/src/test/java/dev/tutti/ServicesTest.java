@@ -34,7 +34,7 @@ class ServicesTest {
     }
   }
 
-  /** Is one too many. */
+  /** One too many. */
   public static final class Second extends First {
     /** Creates the factory. */
     public Second() {}

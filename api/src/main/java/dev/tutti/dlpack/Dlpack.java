@@ -23,25 +23,25 @@ import java.lang.foreign.StructLayout;
  * --enable-native-access}). Any thread may call any method.
  */
 public final class Dlpack {
-  /** Is kDLCPU. */
+  /** The constant kDLCPU. */
   public static final int DEVICE_CPU = 1;
 
-  /** Is kDLCUDA. */
+  /** The constant kDLCUDA. */
   public static final int DEVICE_CUDA = 2;
 
-  /** Is kDLCUDAHost, page-locked host memory. */
+  /** The constant kDLCUDAHost, page-locked host memory. */
   public static final int DEVICE_CUDA_HOST = 3;
 
-  /** Is the flag of a tensor that must not be written. */
+  /** The flag of a tensor that must not be written. */
   public static final long FLAG_READ_ONLY = 1;
 
-  /** Is the major version of the versioned structure. */
+  /** The major version of the versioned structure. */
   public static final int MAJOR_VERSION = 1;
 
-  /** Is the minor version that exports carry. */
+  /** The minor version that exports carry. */
   public static final int MINOR_VERSION = 1;
 
-  /** Is DLTensor. */
+  /** The layout of DLTensor. */
   public static final StructLayout TENSOR =
       MemoryLayout.structLayout(
           ADDRESS.withName("data"),
@@ -55,14 +55,14 @@ public final class Dlpack {
           ADDRESS.withName("strides"),
           JAVA_LONG.withName("byte_offset"));
 
-  /** Is DLManagedTensor. */
+  /** The layout of DLManagedTensor. */
   public static final StructLayout MANAGED_TENSOR =
       MemoryLayout.structLayout(
           TENSOR.withName("dl_tensor"),
           ADDRESS.withName("manager_ctx"),
           ADDRESS.withName("deleter"));
 
-  /** Is DLManagedTensorVersioned. */
+  /** The layout of DLManagedTensorVersioned. */
   public static final StructLayout MANAGED_TENSOR_VERSIONED =
       MemoryLayout.structLayout(
           JAVA_INT.withName("major"),

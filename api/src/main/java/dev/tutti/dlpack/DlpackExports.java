@@ -83,7 +83,7 @@ public final class DlpackExports {
     return Native.RELEASE;
   }
 
-  /** Is that deleter; native code calls it, so it throws nothing. */
+  /** Frees what was exported; native code calls it, so it throws nothing. */
   @SuppressWarnings("UnusedMethod") // called through the stub
   private static void release(MemorySegment managed) {
     try {

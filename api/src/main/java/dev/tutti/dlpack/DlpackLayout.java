@@ -20,7 +20,7 @@ public final class DlpackLayout {
   private DlpackLayout() {}
 
   /**
-   * Is the content of a DLTensor.
+   * The content of a DLTensor.
    *
    * @param address the first element's
    * @param byteSize bytes from the first element to the end of the last

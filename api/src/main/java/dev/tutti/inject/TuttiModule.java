@@ -12,7 +12,7 @@ import dev.tutti.Store;
  * Binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application that uses
  * Guice.
  *
- * <p>The group is joined when it is first asked for, once. Who made the injector closes it.
+ * <p>The group is joined when it is first asked for, once. Whoever made the injector closes it.
  */
 public final class TuttiModule extends AbstractModule {
   private final GroupOptions options;

@@ -1,6 +1,6 @@
 package dev.tutti.spi;
 
-/** Is a point in a device's stream that the device will reach or has reached. */
+/** A point in a device's stream that the device will reach or has reached. */
 public interface DeviceEvent {
   /**
    * Tells, without blocking, whether the device reached it.

@@ -8,9 +8,8 @@ import java.lang.foreign.Arena;
 import java.time.Duration;
 
 /**
- * Is a thread's use of a device, on a stream of its own that is the thread's current one, for
- * programs that serve any device, such as {@code tutti bench}. Used and closed by the thread that
- * opened it.
+ * A thread's use of a device, on a stream of its own that is the thread's current one, for programs
+ * that serve any device, such as {@code tutti bench}. Used and closed by the thread that opened it.
  */
 @Incubating
 public interface DeviceSession extends AutoCloseable {
@@ -65,7 +64,7 @@ public interface DeviceSession extends AutoCloseable {
   @Override
   void close();
 
-  /** Is work that a stream does again and again (a CUDA graph). */
+  /** Work that a stream does again and again (a CUDA graph). */
   interface Recording extends AutoCloseable {
     /** Puts the work into the session's stream once more. */
     void replay();

@@ -9,7 +9,7 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the address of a server. Host names may hold "_", as those of containers often do; {@link
+ * The address of a server. Host names may hold "_", as those of containers often do; {@link
  * java.net.URI} finds no host in such an address.
  *
  * @param host a name or an IP address, without brackets

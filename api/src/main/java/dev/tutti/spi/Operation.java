@@ -7,7 +7,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one running operation, as a backend sees it. The group makes it; the backend ends it, unless a
+ * One running operation, as a backend sees it. The group makes it; the backend ends it, unless a
  * deadline, an abort or another failure does so first. The first end counts, later ones do nothing.
  * All methods may be called from any thread.
  */

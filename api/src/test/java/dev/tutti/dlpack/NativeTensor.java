@@ -15,14 +15,14 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Is a DLPack tensor as native code gives it, in both structures: int32 of shape [2, 2] and strides
+ * A DLPack tensor as native code gives it, in both structures: int32 of shape [2, 2] and strides
  * [1, 2] in memory that holds 0, 1, 2, ...
  */
 final class NativeTensor implements AutoCloseable {
   final MemorySegment managed;
   final MemorySegment versioned;
 
-  /** Is the DLTensor in {@link #managed}. */
+  /** The DLTensor in {@link #managed}. */
   final MemorySegment tensor;
 
   private final Arena arena = Arena.ofShared();

@@ -18,7 +18,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the CUDA driver of this process with its devices. Nothing native loads before {@link #get} is
+ * The CUDA driver of this process with its devices. Nothing native loads before {@link #get} is
  * called, and no device is touched before {@link #device} is. Any thread may call any method.
  */
 public final class Cuda {

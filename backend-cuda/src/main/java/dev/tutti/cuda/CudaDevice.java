@@ -20,14 +20,13 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one GPU, by the context that all libraries of the process share. Any thread may call any
- * method.
+ * One GPU, by the context that all libraries of the process share. Any thread may call any method.
  */
 public final class CudaDevice {
-  /** Is the number of streams that {@link #poolStream} hands out in turn. */
+  /** The number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
 
-  /** Are the streams for groups before more are made: those of 8 ranks' messages, and 9 more. */
+  /** The streams for groups before more are made: those of 8 ranks' messages, and 9 more. */
   static final int RESERVED_STREAMS = 24;
 
   private static final long POLL_NANOS = 1_000_000;

@@ -7,7 +7,7 @@ import dev.tutti.spi.DeviceEvent;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is a point in a stream. What the driver has for it is used for the next point as soon as somebody
+ * A point in a stream. What the driver has for it is used for the next point as soon as somebody
  * saw this one reached, or closed it. Any thread may call any method.
  */
 public final class CudaEvent implements DeviceEvent, AutoCloseable {

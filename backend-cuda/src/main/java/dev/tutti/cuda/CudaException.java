@@ -4,7 +4,7 @@ import dev.tutti.BackendException;
 
 /** Reports that a call of the CUDA driver failed: which call, and the driver's name and number. */
 public class CudaException extends BackendException {
-  /** Is the number of {@code CUDA_ERROR_OUT_OF_MEMORY}. */
+  /** The number of {@code CUDA_ERROR_OUT_OF_MEMORY}. */
   public static final int OUT_OF_MEMORY = 2;
 
   private static final long serialVersionUID = 1L;

@@ -9,7 +9,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Is a queue of work of one device. Any thread may use any stream.
+ * A queue of work of one device. Any thread may use any stream.
  *
  * <p>As in c10d each thread has a current stream for each device, at first the default one, and a
  * current device, at first number 0. Operations go to the current stream of their device.
@@ -134,7 +134,7 @@ public final class CudaStream {
         : "stream 0x" + Long.toHexString(handle) + " of " + device;
   }
 
-  /** Is the time in which a stream is current; closed on the thread that opened it. */
+  /** The time in which a stream is current; closed on the thread that opened it. */
   public static final class Scope implements AutoCloseable {
     private final CurrentStreams streams;
     private final Thread thread = Thread.currentThread();

@@ -113,7 +113,7 @@ public final class CudaTensors {
     return view(device, segment, dtype, shape);
   }
 
-  /** Is reachable as long as a segment is that it is the clean-up of. */
+  /** Reachable as long as a segment is that it is the clean-up of. */
   private record Owner(Object owner) implements Consumer<MemorySegment> {
     @Override
     public void accept(MemorySegment segment) {}

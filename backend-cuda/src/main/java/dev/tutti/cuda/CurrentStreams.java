@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 final class CurrentStreams {
   private final ThreadLocal<OfThread> threads;
 
-  /** Is what one thread has; the default stream where there is null. */
+  /** What one thread has; the default stream where there is null. */
   private static final class OfThread {
     private final @Nullable CudaStream[] streams;
     private int device;

@@ -14,7 +14,7 @@ import java.util.ArrayDeque;
  * under way at once. The driver would wait without a deadline for a stream that is held.
  */
 final class HostCopies {
-  /** Are the bytes of a chunk. */
+  /** The bytes of a chunk. */
   static final long CHUNK = 4 << 20;
 
   private static final int AT_ONCE = 2;
@@ -82,7 +82,7 @@ final class HostCopies {
     }
   }
 
-  /** Is a part of the bytes on its way. */
+  /** A part of the bytes on its way. */
   private final class Chunk {
     private final long offset;
     private final long bytes;

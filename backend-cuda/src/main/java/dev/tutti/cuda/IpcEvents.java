@@ -8,9 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Keeps the events that other processes can open; the driver has some 20 000 for all. */
 final class IpcEvents {
-  /**
-   * Is the number of events that a process makes (c10d: {@code CUDA_IPC_MAXIMUM_EVENTS_TO_USE}).
-   */
+  /** The number of events that a process makes (c10d: {@code CUDA_IPC_MAXIMUM_EVENTS_TO_USE}). */
   static final int LIMIT = 1000;
 
   private final EventCalls calls;

@@ -12,7 +12,7 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 
 /**
- * Is what one process tells another about a tensor: where the counter is, what to open and what to
+ * What one process tells another about a tensor: where the counter is, what to open and what to
  * make of it. As bytes it ends with a seal of the job, over all before.
  *
  * @param host what the host is told apart by

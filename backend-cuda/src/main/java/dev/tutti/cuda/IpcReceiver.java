@@ -174,7 +174,7 @@ final class IpcReceiver {
     close();
   }
 
-  /** Is a tensor that is open. */
+  /** A tensor that is open. */
   final class Opened {
     private final IpcHandle handle;
     private final CudaDevice device;

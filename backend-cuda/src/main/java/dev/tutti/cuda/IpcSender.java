@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  * in {@value #SWEEP_MILLIS} ms at most unless it is asked for.
  */
 final class IpcSender {
-  /** Is the number of blocks in limbo that is warned of. */
+  /** The number of blocks in limbo that is warned of. */
   static final int WARN_LIMBO = 1000;
 
   static final long SWEEP_MILLIS = 1000;
@@ -45,7 +45,7 @@ final class IpcSender {
   private boolean closed;
   private boolean disposed;
 
-  /** Is a block, and how many other processes it is shared with. */
+  /** A block, and how many other processes it is shared with. */
   static final class Memory {
     private final CudaDevice device;
     private final DeviceBlock block;

@@ -13,7 +13,7 @@ final class IpcSlots {
   private final LongSupplier random;
   private final List<Entry> files = new ArrayList<>();
 
-  /** Is a word of a file. */
+  /** A word of a file. */
   record Slot(CounterFile file, long nonce, int number) {}
 
   private static final class Entry {

@@ -8,7 +8,7 @@ import java.util.Arrays;
 
 /** Seals bytes for the processes of a job, by HMAC-SHA256 with the job's token as the key. */
 final class JobSeal {
-  /** Is the length of a seal. */
+  /** The length of a seal. */
   static final int BYTES = JobToken.PROOF_BYTES;
 
   private static final String LABEL = "tutti cuda handle";

@@ -1,6 +1,6 @@
 package dev.tutti.cuda;
 
-/** Is told when a device's memory is full, before an allocation fails. */
+/** Told when a device's memory is full, before an allocation fails. */
 @FunctionalInterface
 public interface MemoryPressureListener {
   /**

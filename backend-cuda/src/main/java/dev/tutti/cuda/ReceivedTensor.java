@@ -4,8 +4,8 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 
 /**
- * Is a tensor in the memory of another process, which this one may read and write. Its memory stays
- * as long as this is open and the other process runs. Any thread may call any method.
+ * A tensor in the memory of another process, which this one may read and write. Its memory stays as
+ * long as this is open and the other process runs. Any thread may call any method.
  */
 public final class ReceivedTensor implements AutoCloseable {
   private final IpcReceiver.Opened opened;

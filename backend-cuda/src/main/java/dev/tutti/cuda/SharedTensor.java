@@ -4,7 +4,7 @@ import dev.tutti.cuda.share.CounterFile;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is a tensor on its way to one other process. Its memory stays, also when the tensor is dropped,
+ * A tensor on its way to one other process. Its memory stays, also when the tensor is dropped,
  * until that process closed it or ended, or this is closed before it was opened. Any thread may
  * call any method.
  */

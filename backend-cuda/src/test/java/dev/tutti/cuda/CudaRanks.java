@@ -40,7 +40,7 @@ public final class CudaRanks {
   private int devices;
   private BackendProvider provider;
 
-  /** Is what a rank does. */
+  /** What a rank does. */
   public interface Body {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }

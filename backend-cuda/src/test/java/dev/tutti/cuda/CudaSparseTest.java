@@ -38,7 +38,7 @@ class CudaSparseTest {
   private final FakeMachine machine = new FakeMachine(3);
   private final Cuda cuda = machine.cuda;
 
-  /** Is who joins the ranks. */
+  /** Joins the ranks. */
   enum Kind {
     CUDA,
     NCCL,

@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Is the backend under the contract suites: ranks as threads, each with a device of its own. */
+/** The backend under the contract suites: ranks as threads, each with a device of its own. */
 class CudaSubject implements ContractSubject {
   private static final InheritableThreadLocal<Integer> RANK = new InheritableThreadLocal<>();
 

@@ -39,7 +39,7 @@ final class FakeCollectives {
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
   private static final AtomicLong NUMBERS = new AtomicLong();
 
-  /** Are the operators in the order of the kernels' numbers. */
+  /** The operators in the order of the kernels' numbers. */
   private static final List<ReduceOp.Kind> OPS =
       List.of(
           ReduceOp.Kind.SUM,
@@ -121,7 +121,7 @@ final class FakeCollectives {
     MemorySegment.copy(data, 0, at(address, data.length), ValueLayout.JAVA_BYTE, 0, data.length);
   }
 
-  /** Is the deadline and the abort word of a kernel. */
+  /** The deadline and the abort word of a kernel. */
   private static final class Patience {
     private final MemorySegment control;
     private final long until;
@@ -145,7 +145,7 @@ final class FakeCollectives {
     }
   }
 
-  /** Is a channel as a kernel sees it. */
+  /** A channel as a kernel sees it. */
   private static final class View {
     final int rank;
     final int ranks;

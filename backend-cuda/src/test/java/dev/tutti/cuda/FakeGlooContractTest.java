@@ -22,7 +22,7 @@ class FakeGlooContractTest extends ProcessGroupContract {
     return subject.capabilities();
   }
 
-  /** Is no test here: the group has symmetric memory, of the host. */
+  /** Tests nothing here: the group has symmetric memory, of the host. */
   @Override
   public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
 

@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.CountDownLatch;
 
-/** Is a {@link Cuda} on a fake driver that has the kernel of stream blocks and one that holds. */
+/** A {@link Cuda} on a fake driver that has the kernel of stream blocks and one that holds. */
 public final class FakeMachine implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
   private static final String HOLD = "hold";

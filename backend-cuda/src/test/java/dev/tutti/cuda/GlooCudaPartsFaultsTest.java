@@ -140,7 +140,7 @@ class GlooCudaPartsFaultsTest {
     assertThatAllIsGivenBack();
   }
 
-  /** Is what a test does while a call of a rank runs. */
+  /** What a test does while a call of a rank runs. */
   private interface Steps {
     void run() throws Exception;
   }

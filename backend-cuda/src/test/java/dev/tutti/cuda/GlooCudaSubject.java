@@ -7,7 +7,7 @@ import dev.tutti.spi.BackendProvider;
 import java.util.List;
 import java.util.Map;
 
-/** Is a Gloo group with CUDA tensors under the contract suites. */
+/** A Gloo group with CUDA tensors under the contract suites. */
 final class GlooCudaSubject extends CudaSubject {
   private final BackendProvider provider;
   private final boolean direct;

@@ -21,7 +21,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Is one of two ranks of {@link GpuCommunicatorTest}. Arguments: store, rank, what to try. */
+/** One of two ranks of {@link GpuCommunicatorTest}. Arguments: store, rank, what to try. */
 final class GpuCommunicatorChild {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 

@@ -19,7 +19,7 @@ import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
- * Is a rank of a job whose other ranks may be PyTorch's: {@code
+ * A rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
  * batches, {@code groups} of some of the ranks, {@code exchanges} by the other collectives, {@code

@@ -8,7 +8,7 @@ import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.cuda.provider.CudaSettings;
 import java.time.Duration;
 
-/** Is one rank in a process of its own, on the first device. */
+/** One rank in a process of its own, on the first device. */
 final class GpuRankChild {
   private GpuRankChild() {}
 

@@ -30,7 +30,7 @@ final class MixedRanks implements AutoCloseable {
   /** Begins the keys of the group of all ranks. */
   static final String PREFIX = "0//cuda//";
 
-  /** Is how long a rank of Tutti waits, unless told otherwise. */
+  /** How long a rank of Tutti waits, unless told otherwise. */
   static final Duration LIMIT = Duration.ofSeconds(60);
 
   final HashStore store = new HashStore();
@@ -39,12 +39,12 @@ final class MixedRanks implements AutoCloseable {
   private final FakeMachine machine;
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
-  /** Is what a rank of PyTorch does. */
+  /** What a rank of PyTorch does. */
   interface Foreign {
     void run(ForeignRank rank) throws Exception;
   }
 
-  /** Is what a rank of Tutti does. */
+  /** What a rank of Tutti does. */
   interface Own {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }

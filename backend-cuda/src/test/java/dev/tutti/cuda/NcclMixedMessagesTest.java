@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 /** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
 @Timeout(300)
 class NcclMixedMessagesTest {
-  /** Is several times as long as a rank waits before it looks who closed. */
+  /** Several times as long as a rank waits before it looks who closed. */
   private static final Duration SEVERAL_LOOKS = Duration.ofSeconds(1);
 
   @AutoClose private final MixedRanks ranks = new MixedRanks(3);

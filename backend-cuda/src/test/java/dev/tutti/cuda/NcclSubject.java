@@ -6,7 +6,7 @@ import dev.tutti.spi.BackendProvider;
 import java.util.Map;
 import java.util.Optional;
 
-/** Is the backend on NCCL under the contract suites: ranks as threads, each with its device. */
+/** The backend on NCCL under the contract suites: ranks as threads, each with its device. */
 final class NcclSubject extends CudaSubject {
   private final Cuda cuda;
   private final NcclCalls nccl;

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/** Is a collective that Gloo groups do part by part for CUDA tensors. */
+/** A collective that Gloo groups do part by part for CUDA tensors. */
 enum PartedCall {
   ALL_REDUCE(
       (group, memory, numel, _) -> {

@@ -35,7 +35,7 @@ class RefusalTest {
     machine.close();
   }
 
-  /** Is what a rank, or a test, does in the group of threads that is looked at. */
+  /** What a rank, or a test, does in the group of threads that is looked at. */
   private interface Action {
     void run() throws Exception;
   }

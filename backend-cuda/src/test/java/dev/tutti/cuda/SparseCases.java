@@ -21,7 +21,7 @@ final class SparseCases {
   private final CudaDevice device;
 
   /**
-   * Is a kind of tensor.
+   * A kind of tensor.
    *
    * @param sparseDims of the shape
    * @param distinct the most places that are used; all if there are fewer

@@ -6,7 +6,7 @@ import java.util.function.BooleanSupplier;
 
 /** Waits for conditions, with a deadline. */
 public final class Until {
-  /** Is how long a test waits for what must come. */
+  /** How long a test waits for what must come. */
   public static final Duration LONG = Duration.ofSeconds(60);
 
   private Until() {}

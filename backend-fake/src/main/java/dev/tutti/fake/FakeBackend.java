@@ -7,7 +7,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import java.util.List;
 
-/** Is one rank of a world that is not there. */
+/** One rank of a world that is not there. */
 final class FakeBackend implements Backend {
   private final int rank;
   private final int size;

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * never touched.
  */
 public final class FakeProvider implements BackendProvider {
-  /** Is the name of the backend. */
+  /** The name of the backend. */
   public static final String NAME = "fake";
 
   /** Gives results as if all ranks had equal data. */

@@ -36,7 +36,7 @@ public final class Faults {
 
   private record Pair(int from, int to) {}
 
-  /** Is an operation to fail; a rank of -1 stands for all. */
+  /** An operation to fail; a rank of -1 stands for all. */
   private record Failing(int rank, OpType opType, long sequence) {}
 
   /** Creates what does no harm so far. */

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
-/** Is a backend of one rank with faults in front of it. */
+/** A backend of one rank with faults in front of it. */
 final class FaultyBackend extends DecoratedBackend {
   /*
    * Collectives wait in before(), on the thread that calls. Messages must not block, so those that are
@@ -32,7 +32,7 @@ final class FaultyBackend extends DecoratedBackend {
   private volatile @Nullable Throwable aborted;
 
   /**
-   * Is a message that waits.
+   * A message that waits.
    *
    * @param op the operation
    * @param readyNanos when its delay ends

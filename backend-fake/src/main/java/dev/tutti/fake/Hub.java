@@ -15,9 +15,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Is where the ranks of one threaded group meet: who is there, and whether the group still works.
- */
+/** Where the ranks of one threaded group meet: who is there, and whether the group still works. */
 final class Hub {
   /*
    * One lock guards this object, the current round of collectives and the mailboxes; it is held for

@@ -2,7 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.TuttiException;
 
-/** Is the failure that {@link Faults} made. */
+/** The failure that {@link Faults} made. */
 public final class InjectedFaultException extends TuttiException {
   private static final long serialVersionUID = 1L;
 

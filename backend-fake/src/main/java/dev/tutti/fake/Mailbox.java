@@ -33,7 +33,7 @@ final class Mailbox {
   private volatile boolean drained;
 
   /**
-   * Is one half of a message.
+   * One half of a message.
    *
    * @param op to be ended
    * @param tensor data or room for it

@@ -2,7 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.ProcessGroup;
 
-/** Is what one rank of a {@link ThreadedWorld} does. */
+/** What one rank of a {@link ThreadedWorld} does. */
 @FunctionalInterface
 public interface RankBody {
   /**

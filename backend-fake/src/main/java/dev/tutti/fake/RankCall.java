@@ -3,7 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.ProcessGroup;
 
 /**
- * Is what one rank of a {@link ThreadedWorld} computes.
+ * What one rank of a {@link ThreadedWorld} computes.
  *
  * @param <T> type of the result
  */

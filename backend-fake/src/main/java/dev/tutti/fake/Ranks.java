@@ -5,7 +5,7 @@ import java.util.function.IntPredicate;
 
 /** Writes lists of ranks for messages. */
 final class Ranks {
-  /** Is the empty list. */
+  /** The empty list. */
   static final String NONE = "no rank";
 
   private Ranks() {}

@@ -6,7 +6,7 @@ import dev.tutti.ReduceOp;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Is one call that reached a backend. Made by {@link CallRecorder} alone. */
+/** One call that reached a backend. Made by {@link CallRecorder} alone. */
 public interface RecordedCall {
   /** Returns the name of the group. */
   String group();

@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** Is one collective of a threaded group, from its first caller to its end. Guarded by the hub. */
+/** One collective of a threaded group, from its first caller to its end. Guarded by the hub. */
 final class Round {
   /** Stands for the time before all ranks came. */
   static final int GATHERING = -1;
@@ -28,10 +28,10 @@ final class Round {
   /** Counts phases; {@link #GATHERING} first, {@link #phases} when all is done. */
   int stage = GATHERING;
 
-  /** Is set while one thread moves the data of all ranks. */
+  /** Set while one thread moves the data of all ranks. */
   boolean serial;
 
-  /** Is when ranks were first seen to disagree, or 0. */
+  /** When ranks were first seen to disagree, or 0. */
   long mismatchSince;
 
   /** Moves one rank's data in one phase. */

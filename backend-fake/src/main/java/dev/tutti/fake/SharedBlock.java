@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Holds the symmetric memory of all ranks of a threaded group, and its signals. */
 final class SharedBlock {
-  /** Is as many as c10d's kernels have blocks. */
+  /** As many as c10d's kernels have blocks. */
   static final int CHANNELS = 32;
 
   private static final long ALIGNMENT = 4096;
@@ -31,7 +31,7 @@ final class SharedBlock {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
 
-  /** Is set for a signal to, on, from: a rank, a channel, a rank. */
+  /** Set for a signal to, on, from: a rank, a channel, a rank. */
   private final boolean[] signals;
 
   private final int[] barrierArrived = new int[CHANNELS];

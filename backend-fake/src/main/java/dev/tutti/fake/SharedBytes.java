@@ -12,7 +12,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Is memory that each rank of a threaded group maps for itself, and gives back by itself. */
+/** Memory that each rank of a threaded group maps for itself, and gives back by itself. */
 final class SharedBytes implements AutoCloseable {
   /*
    * A file without a name, for all arenas over the same bytes: memory of one arena cannot be handed to

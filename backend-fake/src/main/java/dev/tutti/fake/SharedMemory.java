@@ -10,7 +10,7 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Is one rank's handle to the symmetric memory of a threaded group. */
+/** One rank's handle to the symmetric memory of a threaded group. */
 final class SharedMemory implements SymmetricMemory {
   private final Hub hub;
   private final SharedBlock block;

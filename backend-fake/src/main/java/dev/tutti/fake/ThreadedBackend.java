@@ -15,7 +15,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** Is one rank of a group whose ranks are threads of this JVM. */
+/** One rank of a group whose ranks are threads of this JVM. */
 final class ThreadedBackend implements Backend {
   private static final String PATH = "threaded";
 

@@ -23,7 +23,7 @@ final class ThreadedCollectives {
    */
   private static final long SERIAL_BYTES = 1 << 20;
 
-  /** Is how long ranks that disagree wait for the others, so that the report is complete. */
+  /** How long ranks that disagree wait for the others, so that the report is complete. */
   private static final long MISMATCH_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
   private final Hub hub;

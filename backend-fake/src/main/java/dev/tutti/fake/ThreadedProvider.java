@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * @see ThreadedWorld
  */
 public final class ThreadedProvider implements BackendProvider {
-  /** Is the name of the backend. */
+  /** The name of the backend. */
   public static final String NAME = "threaded";
 
   static final String KEY = "threaded/hub";

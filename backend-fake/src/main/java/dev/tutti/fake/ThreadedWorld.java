@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  * that tells its rank, and one for each other rank that failed.
  */
 public final class ThreadedWorld {
-  /** Is the deadline of a run that was given none. */
+  /** The deadline of a run that was given none. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
 
   private final Fields fields;

@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Is one run of a {@link ThreadedWorld}. */
+/** One run of a {@link ThreadedWorld}. */
 final class WorldRun<T> {
   /*
    * Rank threads report under the monitor, where the thread that runs the world waits. When a

@@ -24,17 +24,17 @@ final class RawWorld {
 
   private RawWorld() {}
 
-  /** Is what a rank does. */
+  /** What a rank does. */
   interface Body<T> {
     T run(Rank rank) throws Exception;
   }
 
-  /** Is what a rank does without a result. */
+  /** What a rank does without a result. */
   interface Action {
     void run(Rank rank) throws Exception;
   }
 
-  /** Is one rank. */
+  /** One rank. */
   static final class Rank {
     final int rank;
     final int size;

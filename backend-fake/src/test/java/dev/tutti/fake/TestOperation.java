@@ -13,7 +13,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Is an operation without a group. */
+/** An operation without a group. */
 final class TestOperation implements Operation {
   private final Call call;
   private final long sequence;

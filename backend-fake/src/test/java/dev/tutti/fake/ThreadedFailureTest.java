@@ -255,7 +255,7 @@ class ThreadedFailureTest {
             });
     assertThat(failures.get(1)).isNull();
     for (int peer : new int[] {0, 2}) {
-      // Who comes after the first has failed may see that rank's end instead.
+      // A rank that comes after the first has failed may see that rank's end instead.
       assertThat(failures.get(peer))
           .isInstanceOf(PeerLostException.class)
           .hasMessageContaining("closed group test");

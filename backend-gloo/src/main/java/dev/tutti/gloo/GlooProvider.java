@@ -270,7 +270,7 @@ public final class GlooProvider implements BackendProvider {
             settings.get(LAZY_INIT),
             settings.get(RANK_AS_SEQUENCE));
     Transport transport = rendezvous.connect(settings.get(SPIN));
-    SharedHost meeting = null;
+    SharedHost sharedHost = null;
     try {
       Wire wire = new Wire(transport);
       GlooBackend backend;
@@ -279,33 +279,33 @@ public final class GlooProvider implements BackendProvider {
       } else if (context.size() == 1) {
         backend = alone(context, wire);
       } else {
-        meeting = meetOnHost(context, rendezvous, transport, deadline).orElse(null);
-        backend = create(context, wire, meeting, rendezvous.isCrowded());
+        sharedHost = meetOnHost(context, rendezvous, transport, deadline).orElse(null);
+        backend = create(context, wire, sharedHost, rendezvous.isCrowded());
       }
       backend.serveDevices(new DeviceBackends(devices(), context, rendezvous.isAllTutti()));
       return backend;
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
-      if (meeting != null) {
-        meeting.close();
+      if (sharedHost != null) {
+        sharedHost.close();
       }
       throw e;
     }
   }
 
   private static GlooBackend create(
-      BackendContext context, Wire wire, @Nullable SharedHost meeting, boolean crowded) {
+      BackendContext context, Wire wire, @Nullable SharedHost sharedHost, boolean crowded) {
     Settings settings = context.settings();
     AlgorithmTable wanted = settings.get(ALGORITHMS);
-    if (meeting == null) {
+    if (sharedHost == null) {
       AlgorithmTable table = crowded ? wanted.whereRanksShareCores() : wanted;
       return new SocketBackend(wire, agreed(context, table));
     }
-    return meeting.isOneHost()
-        ? meeting.inMemory(
+    return sharedHost.isOneHost()
+        ? sharedHost.inMemory(
             wire, settings.get(RemoteMemory.SETTING), settings.get(SharedHeap.SETTING))
-        : meeting.onTwoLevels(wire, agreed(context, wanted));
+        : sharedHost.onTwoLevels(wire, agreed(context, wanted));
   }
 
   /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */

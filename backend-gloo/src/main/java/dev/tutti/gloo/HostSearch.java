@@ -19,13 +19,13 @@ import org.jspecify.annotations.Nullable;
 final class HostSearch implements AutoCloseable {
   private static final String KEY = "host/beacon";
 
-  private final @Nullable HostProbeFile beacon;
+  private final @Nullable HostProbeFile probe;
   private final int leader;
   private final int[] members;
   private final String problem;
 
-  private HostSearch(@Nullable HostProbeFile beacon, int leader, int[] members, String problem) {
-    this.beacon = beacon;
+  private HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, String problem) {
+    this.probe = probe;
     this.leader = leader;
     this.members = members;
     this.problem = problem;
@@ -44,16 +44,16 @@ final class HostSearch implements AutoCloseable {
    */
   static HostSearch begin(
       BackendContext context, Path directory, long budget, boolean twoLevel, long deadline) {
-    HostProbeFile beacon = null;
+    HostProbeFile probe = null;
     String problem = "";
     try {
-      beacon = budget == 0 ? null : HostProbeFile.light(directory);
+      probe = budget == 0 ? null : HostProbeFile.light(directory);
     } catch (IOException e) {
       problem = e.toString();
     }
     try {
       int rank = context.rank();
-      HostOffer own = new HostOffer(beacon == null ? "" : beacon.name(), budget, twoLevel);
+      HostOffer own = new HostOffer(probe == null ? "" : probe.name(), budget, twoLevel);
       List<HostOffer> offers = exchange(context, own, deadline);
       int[] seen = new int[context.size()];
       int found = 0;
@@ -61,16 +61,16 @@ final class HostSearch implements AutoCloseable {
       for (int peer = 0; peer < seen.length; peer++) {
         HostOffer offer = offers.get(peer);
         allTwoLevel &= offer.twoLevel();
-        if (peer == rank || (beacon != null && isSeen(offer, budget, directory))) {
+        if (peer == rank || (probe != null && isSeen(offer, budget, directory))) {
           seen[found++] = peer;
         }
       }
       boolean enough = found == seen.length || allTwoLevel;
       int[] members = enough && seen[0] == rank ? Arrays.copyOf(seen, found) : new int[] {rank};
-      return new HostSearch(beacon, enough ? seen[0] : rank, members, problem);
+      return new HostSearch(probe, enough ? seen[0] : rank, members, problem);
     } catch (RuntimeException e) {
-      if (beacon != null) {
-        beacon.close();
+      if (probe != null) {
+        probe.close();
       }
       throw e;
     }
@@ -97,9 +97,9 @@ final class HostSearch implements AutoCloseable {
   }
 
   private static boolean isSeen(HostOffer offer, long budget, Path directory) {
-    return !offer.beacon().isEmpty()
+    return !offer.probe().isEmpty()
         && offer.budget() == budget
-        && HostProbeFile.isSeen(offer.beacon(), directory);
+        && HostProbeFile.isSeen(offer.probe(), directory);
   }
 
   /** Returns the lowest rank that this one sees, maybe itself. */
@@ -119,8 +119,8 @@ final class HostSearch implements AutoCloseable {
 
   @Override
   public void close() {
-    if (beacon != null) {
-      beacon.close();
+    if (probe != null) {
+      probe.close();
     }
   }
 }

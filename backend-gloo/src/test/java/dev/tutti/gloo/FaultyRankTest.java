@@ -38,7 +38,7 @@ class FaultyRankTest {
   private static final int COUNT = 1000;
   private static final Duration SHORT = Duration.ofSeconds(1);
 
-  /** Is longer than any rank needs to hear of a failure, and shorter than it would wait alone. */
+  /** Longer than any rank needs to hear of a failure, and shorter than it would wait alone. */
   private static final Duration SLACK = GlooWorld.TIMEOUT.dividedBy(2);
 
   /** Says through what the ranks exchange data. */
@@ -48,7 +48,7 @@ class FaultyRankTest {
     TWO_LEVELS
   }
 
-  /** Is what one rank does where the others reduce 1000 elements. */
+  /** What one rank does where the others reduce 1000 elements. */
   enum Fault {
     OTHER_TYPE {
       @Override

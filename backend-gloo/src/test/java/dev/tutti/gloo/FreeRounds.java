@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * no round is free, however many there are.
  */
 public final class FreeRounds {
-  /** Is what a thread does again and again. */
+  /** What a thread does again and again. */
   public interface Round {
     /** Runs once. */
     void run() throws Exception;

@@ -27,7 +27,7 @@ final class GlooWorld {
     T run(ProcessGroup group) throws Exception;
   }
 
-  /** Is the time-out of a group where a test has no other. */
+  /** The time-out of a group where a test has no other. */
   static final Duration TIMEOUT = Duration.ofSeconds(60);
 
   private static final Duration LIMIT = Duration.ofSeconds(150);

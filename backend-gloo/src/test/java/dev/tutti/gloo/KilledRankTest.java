@@ -34,7 +34,7 @@ class KilledRankTest {
   private static final int GIVEN_UP_SECONDS = 5;
   private static final long STOP_MILLIS = Long.getLong("tutti.stopMillis", 1000);
 
-  /** Is a started rank and the lines it printed. */
+  /** A started rank and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
     static Rank start(int number, int port, int elements, String shared, String where)
         throws IOException {

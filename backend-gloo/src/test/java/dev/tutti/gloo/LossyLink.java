@@ -11,7 +11,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Is a cable between two network interfaces that loses packets at random: whatever the kernel sends
+ * A cable between two network interfaces that loses packets at random: whatever the kernel sends
  * through one of them comes out of the other, or not. The interfaces are TUN devices; they go when
  * this is closed, wherever they were moved.
  */

@@ -14,9 +14,9 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 
 /**
- * Is a rank of {@link ManyProcessesTest}: says {@code UP}, joins its group when it reads a line,
- * says {@code MET}, reduces, says {@code HAS} with its sockets and the bytes of memory that are its
- * own, and leaves when it reads another line.
+ * A rank of {@link ManyProcessesTest}: says {@code UP}, joins its group when it reads a line, says
+ * {@code MET}, reduces, says {@code HAS} with its sockets and the bytes of memory that are its own,
+ * and leaves when it reads another line.
  */
 final class ManyProcessesMain {
   private static final int COUNT = 100_000;

@@ -28,10 +28,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ManyProcessesTest {
   private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
 
-  /** Is more than it takes: new processes need their cores for much else, as do other tests. */
+  /** More than it takes: new processes need their cores for much else, as do other tests. */
   private static final Duration SET_UP = Duration.ofSeconds(20 + RANKS);
 
-  /** Is a started process and the lines it printed. */
+  /** A started process and the lines it printed. */
   private record Rank(Process process, BlockingQueue<String> lines) {
     static Rank start(int number, int port, String shared) throws IOException {
       List<String> command = new ArrayList<>();

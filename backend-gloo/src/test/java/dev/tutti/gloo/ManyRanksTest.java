@@ -35,12 +35,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Isolated("counts the sockets and the memory of the process")
 @Timeout(300)
 class ManyRanksTest {
-  /** Is what the JDK may open beside. */
+  /** What the JDK may open beside. */
   private static final int SPARE = 4;
 
   private static final String SHARED = GlooProvider.SHARED_BYTES.name();
 
-  /** Is what the ranks of a group have open after they met, and after a few collectives. */
+  /** What the ranks of a group have open after they met, and after a few collectives. */
   private record Need(long sockets, long socketsAtLast, long mapped) {}
 
   private static Need measure(int size, String shared, GlooWorld.Body<Void> body) throws Exception {

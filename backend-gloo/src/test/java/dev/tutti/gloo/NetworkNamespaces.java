@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Is two network namespaces that a cable joins, as if they were two hosts: what is sent in them
- * stays in them.
+ * Two network namespaces that a cable joins, as if they were two hosts: what is sent in them stays
+ * in them.
  */
 final class NetworkNamespaces implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("tutti-([0-9]+)-[0-9a-f]{8}-[01]");

@@ -214,7 +214,8 @@ class RendezvousFuzzTest {
   void theTableOfRankZeroIsChecked() throws Exception {
     byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
     List<Throwable> thrown = meet("algorithms/0", good -> bytes, Duration.ofSeconds(30));
-    // Who is later than the first that reads it may hear that this one is gone, and nothing else.
+    // A rank that is later than the first that reads it may hear that this one is gone, and nothing
+    // else.
     assertThat(thrown)
         .hasSize(SIZE)
         .allSatisfy(each -> assertThat(each).isInstanceOf(TuttiException.class))

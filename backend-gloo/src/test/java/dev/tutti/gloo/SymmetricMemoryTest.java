@@ -43,7 +43,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SymmetricMemoryTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
-  /** Is a rank's group and what its backend knows of symmetric memory. */
+  /** A rank's group and what its backend knows of symmetric memory. */
   private record Member(ProcessGroup group, SymmetricMemories memories) {}
 
   private interface Body {

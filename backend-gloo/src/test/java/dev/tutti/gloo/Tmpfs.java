@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.opentest4j.TestAbortedException;
 
-/** Is a file system in memory, of a size that a test wants. */
+/** A file system in memory, of a size that a test wants. */
 public final class Tmpfs implements AutoCloseable {
   private static final int SECONDS = 60;
   private static final byte[] PIECE = new byte[64 * 1024];

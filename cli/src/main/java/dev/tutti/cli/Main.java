@@ -33,7 +33,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/** Is the command {@code tutti}. */
+/** The command {@code tutti}. */
 @Command(
     name = "tutti",
     description = "Collectives for the JVM: launch, measure and check.",

@@ -10,7 +10,7 @@ import java.util.List;
 public final class Printed {
   private Printed() {}
 
-  /** Is the main method of a program. */
+  /** The main method of a program. */
   @FunctionalInterface
   public interface Program {
     void main(String[] args) throws Exception;

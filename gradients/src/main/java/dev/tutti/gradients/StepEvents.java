@@ -15,16 +15,14 @@ final class StepEvents {
     }
   }
 
-  /** Is loaded where the JDK has a flight recorder. */
+  /** Loaded where the JDK has a flight recorder. */
   private static final class Recorder {
     static boolean isOn() {
       return FlightRecorder.isInitialized() && Known.TYPE.isEnabled();
     }
   }
 
-  /**
-   * Is loaded once the flight recorder runs; to look for the type would start it, and allocates.
-   */
+  /** Loaded once the flight recorder runs; to look for the type would start it, and allocates. */
   private static final class Known {
     static final EventType TYPE = EventType.getEventType(GradientStepEvent.class);
 

@@ -18,7 +18,7 @@ class WholeBatchTest {
   private static final int HIDDEN = 9;
   private static final int STEPS = 40;
 
-  /** Is a network with one output and half the squared error as its loss. */
+  /** A network with one output and half the squared error as its loss. */
   private static final class Network {
     final List<Tensor> parameters =
         List.of(

@@ -31,9 +31,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Is a Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes.
- */
+/** A Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes. */
 final class MixedWorld implements AutoCloseable {
   /** Says who hosts the store. */
   enum Host {
@@ -42,7 +40,7 @@ final class MixedWorld implements AutoCloseable {
     LEGACY
   }
 
-  /** Is longer than the time-outs of the ranks, so that what they say of them is seen. */
+  /** Longer than the time-outs of the ranks, so that what they say of them is seen. */
   private static final Duration LIMIT = Duration.ofSeconds(90);
 
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
@@ -276,7 +274,7 @@ final class MixedWorld implements AutoCloseable {
     }
   }
 
-  /** Is a line of the script; results come from the ranks named, in their order. */
+  /** A line of the script; results come from the ranks named, in their order. */
   private record Step(String line, String group, List<Integer> members) {
     String expected(int rank, Map<List<Object>, String> known) {
       int position = members.indexOf(rank);

@@ -9,9 +9,9 @@ import dev.tutti.peer.libtorch.PeerProcess;
 import dev.tutti.peer.libtorch.PeerResult;
 import java.time.Duration;
 
-/** Is a store of libtorch's in another process, told what to do line by line. */
+/** A store of libtorch's in another process, told what to do line by line. */
 final class LibtorchStore implements AutoCloseable {
-  /** Is longer than the peer's own limit, so that what it says of it is seen. */
+  /** Longer than the peer's own limit, so that what it says of it is seen. */
   private static final Duration LIMIT = Duration.ofSeconds(90);
 
   private final PeerProcess process;

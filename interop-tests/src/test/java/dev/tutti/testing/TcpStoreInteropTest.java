@@ -43,7 +43,7 @@ class TcpStoreInteropTest {
     LEGACY
   }
 
-  /** Is a server with a client of either kind. */
+  /** A server with a client of either kind. */
   private static final class SharedServer implements AutoCloseable {
     private final Runnable closeServer;
     final Calls calls = new Calls();

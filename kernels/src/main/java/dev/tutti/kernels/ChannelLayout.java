@@ -20,19 +20,19 @@ import java.lang.foreign.ValueLayout;
  *     Kernels#MAX_THREADS}; 0 where no real numbers are summed by packets
  */
 public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkBytes, int fullSlots) {
-  /** Is the most ranks of a channel. */
+  /** The most ranks of a channel. */
   public static final int MAX_RANKS = 8;
 
-  /** Is the size of the structure that {@link #writeChannel} writes. */
+  /** The size of the structure that {@link #writeChannel} writes. */
   public static final int CHANNEL_BYTES = 40 + 8 * MAX_RANKS;
 
-  /** Is how much data a packet of an exchange has; its other half is a sequence number. */
+  /** How much data a packet of an exchange has; its other half is a sequence number. */
   public static final int MESSAGE_PAYLOAD = 8;
 
-  /** Is the size of the control words: abort flag, status. */
+  /** The size of the control words: abort flag, status. */
   public static final int CONTROL_BYTES = 8;
 
-  /** Is how much data a full packet has: a sum of real numbers by one-shot or two-shot. */
+  /** How much data a full packet has: a sum of real numbers by one-shot or two-shot. */
   public static final int FULL_PAYLOAD = 16;
 
   private static final int LEFT_MULTIPROCESSORS = 4;

@@ -18,13 +18,13 @@ import java.util.Map;
  * </table>
  */
 public final class CoalesceKernels {
-  /** Are the bits by which one round sorts. */
+  /** The bits by which one round sorts. */
   public static final int DIGIT_BITS = 8;
 
-  /** Are the values of a digit. */
+  /** The values of a digit. */
   public static final int DIGITS = 1 << DIGIT_BITS;
 
-  /** Are the keys of a block where each block has its own count. */
+  /** The keys of a block where each block has its own count. */
   public static final int TILE = 4096;
 
   private static final int THREADS = 256;

@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
  * broadcasts, sends and receives is one. One thread uses it; a launch copies it.
  */
 public final class ExchangeCall {
-  /** Is the size of the structure. */
+  /** The size of the structure. */
   public static final int BYTES = 4 * 8 * ChannelLayout.MAX_RANKS + 16;
 
   private static final int ROW = 8 * ChannelLayout.MAX_RANKS;

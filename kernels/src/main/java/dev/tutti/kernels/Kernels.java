@@ -15,7 +15,7 @@ import java.util.Map;
  * rank may already wait for it.
  */
 public final class Kernels {
-  /** Is the most threads of a block of the collective kernels. */
+  /** The most threads of a block of the collective kernels. */
   public static final int MAX_THREADS = 512;
 
   private static final int WARP = 32;

@@ -15,7 +15,7 @@ public record Launch(int grid, int block) {
   private static final @Nullable Launch[] KNOWN =
       new @Nullable Launch[(Kernels.MAX_THREADS / WARP + 1) * (MOST_BLOCKS + 1)];
 
-  /** Is one warp. */
+  /** One warp. */
   public static final Launch ONE_WARP = new Launch(1, 32);
 
   /**

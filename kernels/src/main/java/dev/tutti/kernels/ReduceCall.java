@@ -9,10 +9,10 @@ import java.lang.foreign.ValueLayout;
  * each call: it allocates nothing. One thread uses it; a launch copies it.
  */
 public final class ReduceCall {
-  /** Is the size of the structure. */
+  /** The size of the structure. */
   public static final int BYTES = 64 + 8 * ChannelLayout.MAX_RANKS;
 
-  /** Is how many memories that ranks share can be told apart. */
+  /** How many memories that ranks share can be told apart. */
   public static final int MAX_SHARED = 15;
 
   private static final int SHARED_OFFSET = 64;

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Is one member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
+ * One member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
  * machine on Aeron Cluster (Raft).
  *
  * <p>Three members outlive the loss of any one: what was answered is in the log of two, and the

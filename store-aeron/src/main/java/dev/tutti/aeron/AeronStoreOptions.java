@@ -95,7 +95,7 @@ public final class AeronStoreOptions {
     this.spin = spin;
   }
 
-  /** Is how messages travel. */
+  /** How messages travel. */
   public enum Transport {
     /** Shared memory where client and server see the same, else UDP. */
     AUTO,

@@ -57,7 +57,7 @@ public final class AeronStoreServer implements AutoCloseable {
    */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
 
-  /** Is for how many client processes there must be room where nobody says: 16 MiB. */
+  /** The client processes that must find room where nobody says how many: 16 MiB. */
   static final int DEFAULT_CLIENTS = 10;
 
   private static final int BACKLOG = 4096;

@@ -26,7 +26,7 @@ class LostHostTest {
     }
   }
 
-  /** Is a namespace with one wire to this one. */
+  /** A namespace with one wire to this one. */
   private static final class Elsewhere implements AutoCloseable {
     final String name = "tutti" + ProcessHandle.current().pid();
     final String wire = "tt" + ProcessHandle.current().pid();

@@ -164,7 +164,7 @@ class SharedMemoryTest {
         });
   }
 
-  /** Are clients of this process that share nothing, as if each were a process of its own. */
+  /** Clients of this process that share nothing, as if each were a process of its own. */
   private static final class Sessions implements AutoCloseable {
     final List<AeronStore> all = new ArrayList<>();
 

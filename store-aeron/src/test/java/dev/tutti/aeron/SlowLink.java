@@ -14,8 +14,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Is a cable between two TUN devices that loses packets at random, and carries the others late:
- * what the kernel sends through one of them comes out of the other. They go when this is closed.
+ * A cable between two TUN devices that loses packets at random, and carries the others late: what
+ * the kernel sends through one of them comes out of the other. They go when this is closed.
  */
 final class SlowLink implements AutoCloseable {
   private static final String DEVICE = "/dev/net/tun";

@@ -19,8 +19,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Is another process: one that serves, or a client that waits for a key. It says READY and its
- * port, then how its call ended.
+ * Another process: one that serves, or a client that waits for a key. It says READY and its port,
+ * then how its call ended.
  */
 final class StoreChild implements AutoCloseable {
   private static final int SECONDS = 90;
@@ -81,7 +81,7 @@ final class StoreChild implements AutoCloseable {
     return members == null ? new AeronStore(options) : new AeronClusterStore(members, options);
   }
 
-  /** Is many clients, each with a session of its own, who meet those of the other processes. */
+  /** Many clients, each with a session of its own, who meet those of the other processes. */
   private static void clients(AeronStoreOptions options) {
     int first = Integer.parseInt(System.getenv("FIRST"));
     int count = Integer.parseInt(System.getenv("COUNT"));

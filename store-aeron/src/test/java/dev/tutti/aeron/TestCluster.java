@@ -15,7 +15,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** Is a cluster of three members in this process. */
+/** A cluster of three members in this process. */
 final class TestCluster implements AutoCloseable {
   static final int SIZE = 3;
 

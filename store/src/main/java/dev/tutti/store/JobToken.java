@@ -10,12 +10,12 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Is the secret that all processes of a job share. Whoever has it can prove so without showing it:
+ * The secret that all processes of a job share. Whoever has it can prove so without showing it:
  * both sides of a connection choose a number that is used once, and each answers with a code over
  * both numbers (HMAC-SHA256). Immutable; shows itself to nobody.
  */
 public final class JobToken {
-  /** Is the token of this job. */
+  /** The token of this job. */
   public static final Setting<JobToken> SETTING =
       Setting.secret(
           "TUTTI_TOKEN",

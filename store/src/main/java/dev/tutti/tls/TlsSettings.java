@@ -61,7 +61,7 @@ public final class TlsSettings {
   private static final Map<String, String> SIGNATURES =
       Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
 
-  /** Is the only version of TLS in use. */
+  /** The only version of TLS in use. */
   public static final String PROTOCOL = "TLSv1.3";
 
   private TlsSettings() {}

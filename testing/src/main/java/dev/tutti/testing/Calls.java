@@ -27,7 +27,7 @@ final class Calls implements AutoCloseable {
   private final ExecutorService threads = Executors.newCachedThreadPool();
   private final List<Store> handles = new CopyOnWriteArrayList<>();
 
-  /** Is a call that may throw. */
+  /** A call that may throw. */
   interface Action {
     void run() throws Exception;
   }

@@ -116,7 +116,7 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         "@ContractTest needs a class that implements GroupContract, not " + test.getClass());
   }
 
-  /** Is one invocation, with one number of ranks. */
+  /** One invocation, with one number of ranks. */
   private record Sized(ContractWorld world)
       implements TestTemplateInvocationContext, ParameterResolver {
     @Override

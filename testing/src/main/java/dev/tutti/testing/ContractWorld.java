@@ -14,7 +14,7 @@ import java.util.stream.IntStream;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Is the world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM, or
+ * The world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM, or
  * the one of them that this JVM has. Each run of a body makes a new group.
  */
 public final class ContractWorld {
@@ -26,12 +26,12 @@ public final class ContractWorld {
     this.size = size;
   }
 
-  /** Is what each rank does. */
+  /** What each rank does. */
   interface Body {
     void run(Member member) throws Exception;
   }
 
-  /** Is what each rank finds out. */
+  /** What each rank finds out. */
   interface Probe<T> {
     T run(Member member) throws Exception;
   }

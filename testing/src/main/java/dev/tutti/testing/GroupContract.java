@@ -3,7 +3,7 @@ package dev.tutti.testing;
 import org.junit.jupiter.api.TestInstance;
 
 /**
- * Is a part of {@link ProcessGroupContract} that can be run by itself: a test class implements the
+ * A part of {@link ProcessGroupContract} that can be run by itself: a test class implements the
  * part and {@link #subject()}.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)

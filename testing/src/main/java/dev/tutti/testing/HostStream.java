@@ -9,8 +9,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is a stream of a device that this JVM plays: tasks run one after the other on a thread of their
- * own. For tests of stream blocks without a device. Any thread may call any method.
+ * A stream of a device that this JVM plays: tasks run one after the other on a thread of their own.
+ * For tests of stream blocks without a device. Any thread may call any method.
  */
 public final class HostStream implements AutoCloseable {
   private static final ThreadLocal<@Nullable HostStream> CURRENT = new ThreadLocal<>();

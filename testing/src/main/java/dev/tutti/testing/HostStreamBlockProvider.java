@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
  * found names it in its own {@code META-INF/services}.
  */
 public final class HostStreamBlockProvider implements StreamBlockProvider {
-  /** Is the kind of device. */
+  /** The kind of device. */
   public static final String DEVICE_TYPE = "hoststream";
 
   /** Creates a provider. */
@@ -47,7 +47,7 @@ public final class HostStreamBlockProvider implements StreamBlockProvider {
     return block(timeout);
   }
 
-  /** Is a block and the task that blocks; the timeout runs from when the stream gets to it. */
+  /** A block and the task that blocks; the timeout runs from when the stream gets to it. */
   private static final class Block implements StreamBlock, Runnable {
     private final CountDownLatch released = new CountDownLatch(1);
     private final Duration timeout;

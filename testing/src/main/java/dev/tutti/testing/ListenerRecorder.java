@@ -13,7 +13,7 @@ final class ListenerRecorder implements GroupListener {
   final Map<Long, End> ends = new ConcurrentHashMap<>();
   final List<TuttiException> failures = new CopyOnWriteArrayList<>();
 
-  /** Is what a listener heard of an end. */
+  /** What a listener heard of an end. */
   record End(OpEvent event, Outcome outcome, Thread thread) {}
 
   /** Returns what was heard of the end of an operation. */

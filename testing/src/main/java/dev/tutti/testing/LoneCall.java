@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Is a call of an operation that rank 0 makes alone, so that it waits for the others, in a group of
+ * A call of an operation that rank 0 makes alone, so that it waits for the others, in a group of
  * its own.
  */
 record LoneCall(OpType op, Member member, Refusals.Call call) {

@@ -12,7 +12,7 @@ final class LoneRank {
   private volatile @Nullable ProcessGroup group;
   private volatile @Nullable Throwable failure;
 
-  /** Is what the rank does. */
+  /** What the rank does. */
   interface Body {
     void run(ProcessGroup group) throws Exception;
   }

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Is one rank of a {@link ContractWorld}, as its test body sees it. */
+/** One rank of a {@link ContractWorld}, as its test body sees it. */
 final class Member {
   private final ContractWorld world;
   private final ProcessGroup group;
@@ -112,7 +112,7 @@ final class Member {
     return pairs;
   }
 
-  /** Is how the input and the output of an operation lie in memory. */
+  /** How the input and the output of an operation lie in memory. */
   record LayoutPair(Layout input, Layout output) {}
 
   /** Returns the types that the backend moves. */

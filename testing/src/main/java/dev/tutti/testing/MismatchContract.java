@@ -277,7 +277,7 @@ public interface MismatchContract extends GroupContract {
     assertThat(causes).as(HINT).hasAtLeastOneElementOfType(PeerMismatchException.class);
   }
 
-  /** Is what each rank calls; the odd one of them something else. */
+  /** What each rank calls; the odd one of them something else. */
   interface OddCall {
     /** Calls a collective with so many elements. */
     void run(Member member, long numel, boolean isOdd) throws Exception;

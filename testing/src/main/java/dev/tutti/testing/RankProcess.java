@@ -6,7 +6,7 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** Is the process of one rank; passes its output on, each line with the rank in front. */
+/** The process of one rank; passes its output on, each line with the rank in front. */
 final class RankProcess {
   private static final int KEPT_LINES = 60;
 

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.platform.commons.support.ReflectionSupport;
 import org.opentest4j.TestAbortedException;
 
-/** Is the process of one rank of a {@link World} with processes. */
+/** The process of one rank of a {@link World} with processes. */
 final class RankProcessMain {
   private final Class<?> testClass;
   private final Method method;

@@ -11,9 +11,7 @@ import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Is one case of a reduction: a type, an operator, the input of each rank, and what must come out.
- */
+/** One case of a reduction: a type, an operator, the input of each rank, and what must come out. */
 final class ReductionCase {
   /** Holds the case whose operator each rank's thread asked for last, until it was checked. */
   private static final ThreadLocal<@Nullable ReductionCase> CURRENT = new ThreadLocal<>();

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 final class Refusals {
   private Refusals() {}
 
-  /** Is a call of an operation. */
+  /** A call of an operation. */
   interface Call {
     void run() throws Throwable;
   }

@@ -7,10 +7,10 @@ import java.time.Duration;
 interface StoreFixture {
   Duration ZERO = Duration.ZERO;
 
-  /** Is long enough for whatever is expected to happen. */
+  /** Long enough for whatever is expected to happen. */
   Duration LONG = Duration.ofSeconds(60);
 
-  /** Is the deadline of calls that are expected to run into it. */
+  /** The deadline of calls that are expected to run into it. */
   Duration SHORT = Duration.ofMillis(150);
 
   Store store();

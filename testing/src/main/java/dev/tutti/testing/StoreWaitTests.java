@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests waiting: who wakes whom, deadlines, close and interrupts. */
 interface StoreWaitTests extends StoreFixture {
-  /** Is one way to make a key exist. */
+  /** One way to make a key exist. */
   enum Write {
     SET {
       @Override
@@ -64,7 +64,7 @@ interface StoreWaitTests extends StoreFixture {
     abstract void to(Store store, String key);
   }
 
-  /** Is one way to wait for key "key". */
+  /** One way to wait for key "key". */
   enum Blocking {
     GET {
       @Override

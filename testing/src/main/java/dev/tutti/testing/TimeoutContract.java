@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * says so, and fails the group.
  */
 public interface TimeoutContract extends GroupContract {
-  /** Is the deadline that the tests let pass. */
+  /** The deadline that the tests let pass. */
   Duration SHORT = Duration.ofMillis(300);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */

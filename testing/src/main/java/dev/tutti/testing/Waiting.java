@@ -10,10 +10,10 @@ import java.util.function.BooleanSupplier;
 
 /** Waits for conditions, with a deadline. */
 final class Waiting {
-  /** Is how long a test waits for what must come. */
+  /** How long a test waits for what must come. */
   static final Duration LONG = Duration.ofSeconds(60);
 
-  /** Is the longest time-out that there is. */
+  /** The longest time-out that there is. */
   static final Duration LONGEST = Duration.ofSeconds(Long.MAX_VALUE);
 
   private Waiting() {}

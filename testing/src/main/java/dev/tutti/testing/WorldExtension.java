@@ -55,7 +55,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
         || parameter.isAnnotated(Rank.class);
   }
 
-  /** Is one invocation of a test method, on all ranks of one world. */
+  /** One invocation of a test method, on all ranks of one world. */
   private record Invocation(Method method, WorldPlan plan)
       implements TestTemplateInvocationContext, ParameterResolver {
     @Override

@@ -10,7 +10,7 @@ import java.lang.invoke.VarHandle;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Is what the kernel of a stream block and the host have in common: two words, of which the host
+ * What the kernel of a stream block and the host have in common: two words, of which the host
  * writes the first, 1 to release, and the kernel the second, its status. Also closes a block that
  * nobody can reach any more, so that no stream is held for ever.
  */

@@ -23,7 +23,7 @@ final class Coalescing implements AutoCloseable {
   private final List<DeviceBlock> blocks = new ArrayList<>();
 
   /**
-   * Are the runs of equal places among sorted entries, by addresses of the device.
+   * The runs of equal places among sorted entries, by addresses of the device.
    *
    * @param entries how many are sorted
    * @param rows the row of each; 0 if they are in order

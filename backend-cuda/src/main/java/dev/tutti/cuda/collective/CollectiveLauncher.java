@@ -59,7 +59,7 @@ public final class CollectiveLauncher {
   private int partsLaunched;
 
   /**
-   * Creates a lane.
+   * Creates a launcher.
    *
    * @param device of this rank
    * @param channel of all ranks
@@ -92,7 +92,7 @@ public final class CollectiveLauncher {
     this.events = new ChannelEvents(device, new KernelOutcome(channel.control, rank, ranks));
   }
 
-  /** Is a peer that closed the group, and its last collective with a kernel. */
+  /** A peer that closed the group, and its last collective with a kernel. */
   private record Leaver(int rank, long lastSequence) {}
 
   /** Returns the number of the last operation that had a kernel, or 0. */

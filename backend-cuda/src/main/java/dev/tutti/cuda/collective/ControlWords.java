@@ -7,7 +7,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/** Is what the kernels of a channel and the host have in common: an abort word and a status. */
+/** What the kernels of a channel and the host have in common: an abort word and a status. */
 final class ControlWords {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
   private static final long STATUS = 4;

@@ -26,7 +26,7 @@ public final class CudaBackend implements Backend {
   private final CudaDevice device;
   private final int rank;
   private final int size;
-  private final @Nullable CollectiveLauncher lane;
+  private final @Nullable CollectiveLauncher launcher;
   private volatile @Nullable Throwable aborted;
 
   public CudaBackend(CudaWorld world) {
@@ -34,13 +34,13 @@ public final class CudaBackend implements Backend {
     this.device = world.device();
     this.rank = world.rank();
     this.size = world.size();
-    this.lane = world.collectives();
+    this.launcher = world.collectives();
   }
 
-  /** Returns the lane, or null if there is nothing to do. */
+  /** Returns the launcher, or null if there is nothing to do. */
   private @Nullable CollectiveLauncher laneFor(long bytes) {
     throwIfAborted();
-    return bytes == 0 ? null : lane;
+    return bytes == 0 ? null : launcher;
   }
 
   private void throwIfAborted() {
@@ -87,7 +87,7 @@ public final class CudaBackend implements Backend {
     if (kernel == null) {
       return Optional.of("on CUDA devices there are one-shot, two-shot and chunks");
     }
-    CollectiveLauncher to = lane;
+    CollectiveLauncher to = launcher;
     return to == null || to.fits(kernel, tensor, reduceOp)
         ? Optional.empty()
         : Optional.of(tensor.byteSize() + " bytes are more than its packets hold");
@@ -121,7 +121,7 @@ public final class CudaBackend implements Backend {
   }
 
   private void inParts(Operation op, Runnable parts) {
-    CollectiveLauncher to = lane;
+    CollectiveLauncher to = launcher;
     if (to == null) {
       parts.run();
     } else {
@@ -381,25 +381,26 @@ public final class CudaBackend implements Backend {
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
     long address = address(op, tensor);
-    board(op, peer).send(op, peer, tag, address, tensor.byteSize());
+    matcher(op, peer).send(op, peer, tag, address, tensor.byteSize());
   }
 
   @Override
   public void recv(Operation op, Tensor tensor, int peer, int tag) {
     long address = address(op, tensor);
-    board(op, peer).receive(op, peer, tag, address, tensor.byteSize());
+    matcher(op, peer).receive(op, peer, tag, address, tensor.byteSize());
   }
 
   @Override
   public void recvAnySource(Operation op, Tensor tensor, int tag) {
     long address = address(op, tensor);
-    board(op, MessageMatcher.ANY).receive(op, MessageMatcher.ANY, tag, address, tensor.byteSize());
+    matcher(op, MessageMatcher.ANY)
+        .receive(op, MessageMatcher.ANY, tag, address, tensor.byteSize());
   }
 
-  private MessageMatcher board(Operation op, int peer) {
+  private MessageMatcher matcher(Operation op, int peer) {
     throwIfAborted();
-    MessageMatcher board = world.messages();
-    if (board == null) {
+    MessageMatcher matcher = world.messages();
+    if (matcher == null) {
       throw new UnsupportedOperationException(
           op.type().label()
               + " on rank "
@@ -407,7 +408,7 @@ public final class CudaBackend implements Backend {
               + (peer < 0 ? "" : " with rank " + peer)
               + ": a group of one rank has no messages");
     }
-    return board;
+    return matcher;
   }
 
   @Override

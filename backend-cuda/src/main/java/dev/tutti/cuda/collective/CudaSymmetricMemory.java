@@ -22,10 +22,10 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Is one rank's view of symmetric memory on devices. */
+/** One rank's view of symmetric memory on devices. */
 final class CudaSymmetricMemory implements SymmetricMemory {
   /*
-   * A thread that waits counts itself as a user. Who closes the memory ends the waits; the memory goes
+   * A thread that waits counts itself as a user. A thread that closes the memory ends the waits; the memory goes
    * with whoever then is last, so no kernel loses its pad.
    */
   static final int CHANNELS = 32;

@@ -84,7 +84,7 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** Is what a group of more than one rank has. */
+  /** What a group of more than one rank has. */
   private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
 
   private CudaWorld(
@@ -132,8 +132,8 @@ public final class CudaWorld implements AutoCloseable {
         if (peer != rank) {
           long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
           long theirs = memory.address(peer) + wideBytes + 2L * place(peer, rank) * pairBytes;
-          sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
-          receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
+          sends[peer] = launcher(kernels, narrow, peer, true, mine, theirs + pairBytes);
+          receives[peer] = launcher(kernels, narrow, peer, false, theirs, mine + pairBytes);
         }
       }
       messages =
@@ -185,7 +185,7 @@ public final class CudaWorld implements AutoCloseable {
     return peer < owner ? peer : peer - 1;
   }
 
-  private MessageLauncher lane(
+  private MessageLauncher launcher(
       HostKernels kernels,
       ChannelLayout layout,
       int peer,
@@ -388,9 +388,9 @@ public final class CudaWorld implements AutoCloseable {
       own.control.abort();
     }
     messageLanes.forEach(MessageLauncher::abort);
-    MessageMatcher board = messages;
-    if (board != null) {
-      board.abort(cause);
+    MessageMatcher matcher = messages;
+    if (matcher != null) {
+      matcher.abort(cause);
     }
     symmetric.abort(cause);
     channel.cancel();
@@ -403,9 +403,9 @@ public final class CudaWorld implements AutoCloseable {
    */
   @Override
   public void close() {
-    MessageMatcher board = messages;
-    if (board != null) {
-      board.close();
+    MessageMatcher matcher = messages;
+    if (matcher != null) {
+      matcher.close();
     }
     GraphReplayMonitor watch = replays;
     if (watch != null) {
@@ -415,14 +415,14 @@ public final class CudaWorld implements AutoCloseable {
     channel.close();
     PeerMemory shared = memory;
     KernelChannel own = all;
-    CollectiveLauncher lane = collectives;
-    if (shared == null || own == null || lane == null) {
+    CollectiveLauncher launcher = collectives;
+    if (shared == null || own == null || launcher == null) {
       symmetric.close();
       streams.forEach(access().reserve(device)::give);
       return;
     }
     long until = System.nanoTime() + CLOSE_NANOS;
-    boolean idle = lane.awaitIdle(until);
+    boolean idle = launcher.awaitIdle(until);
     for (MessageLauncher each : messageLanes) {
       idle &= each.awaitIdle(until);
     }
@@ -435,7 +435,7 @@ public final class CudaWorld implements AutoCloseable {
       return;
     }
     messageLanes.forEach(MessageLauncher::close);
-    lane.close();
+    launcher.close();
     symmetric.close();
     own.close();
     shared.close();

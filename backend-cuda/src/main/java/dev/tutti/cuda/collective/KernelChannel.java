@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Is a channel of the kernels as one rank uses it, with the structures of its calls. Kernels of a
+ * A channel of the kernels as one rank uses it, with the structures of its calls. Kernels of a
  * channel run one after the other; who uses it sees to that. One thread at a time, but any thread
  * may abort.
  */

@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Is what a launch reads its parameters from where some are structures: their addresses. One thread
- * at a time uses it.
+ * What a launch reads its parameters from where some are structures: their addresses. One thread at
+ * a time uses it.
  */
 final class KernelParameters {
   private final MemorySegment addresses;

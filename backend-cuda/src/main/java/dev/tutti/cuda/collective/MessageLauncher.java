@@ -32,7 +32,7 @@ final class MessageLauncher implements MessagePath {
   private boolean closed;
 
   /**
-   * Creates a lane.
+   * Creates a launcher.
    *
    * @param channel of sender and receiver
    * @param streams gives one that nobody else uses, without a wait

@@ -51,10 +51,10 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
   private @Nullable Throwable aborted;
   private boolean closing;
 
-  /** Is a message that a peer has. */
+  /** A message that a peer has. */
   private record Announced(int source, int tag, long bytes, long id) {}
 
-  /** Is a send or receive that waits for its other side; the event is where its stream was. */
+  /** A send or receive that waits for its other side; the event is where its stream was. */
   private record Wanted(
       Operation op, int peer, int tag, long address, long bytes, CudaEvent before) {
     boolean fits(Announced message) {

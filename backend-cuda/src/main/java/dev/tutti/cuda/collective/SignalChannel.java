@@ -22,9 +22,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one channel of a signal pad: its kernels run on a stream of their own, and the caller waits
- * for them, and before for the work of its current stream: a kernel that waited for that on the
- * device would know no deadline until then. One thread at a time waits here; any thread may cancel.
+ * One channel of a signal pad: its kernels run on a stream of their own, and the caller waits for
+ * them, and before for the work of its current stream: a kernel that waited for that on the device
+ * would know no deadline until then. One thread at a time waits here; any thread may cancel.
  */
 final class SignalChannel implements AutoCloseable {
   private static final long PADS = 8L * ChannelLayout.MAX_RANKS;
@@ -52,14 +52,14 @@ final class SignalChannel implements AutoCloseable {
     }
   }
 
-  /** Is what the first wait makes. */
+  /** What the first wait makes. */
   private static final class Kit {
     final CudaStream stream;
     final ControlWords control;
     final KernelParameters signal = new KernelParameters(3);
     final KernelParameters barrier = new KernelParameters(6);
 
-    /** Is the pads, then channel, rank, ranks, control, timeout and word, 8 bytes each. */
+    /** The pads, then channel, rank, ranks, control, timeout and word, 8 bytes each. */
     final MemorySegment values;
 
     Kit(CudaDevice device, CudaStream stream, int channel, SymmetricPlan plan, long[] pads) {

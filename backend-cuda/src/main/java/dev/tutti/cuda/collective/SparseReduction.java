@@ -50,7 +50,7 @@ public final class SparseReduction {
   private static final long NOTHING_OUTSIDE = -1;
   private static final long MOST_ENTRIES = Integer.MAX_VALUE;
 
-  /** Is how much more all may send, so that each can send as much. */
+  /** How much more all may send, so that each can send as much. */
   private static final long MOST_PADDING = 2;
 
   private final CudaDevice device;
@@ -105,7 +105,7 @@ public final class SparseReduction {
   }
 
   /**
-   * Is what follows from a tensor's type and shape alone.
+   * What follows from a tensor's type and shape alone.
    *
    * @param bits of a linear place that can be set
    */
@@ -147,7 +147,7 @@ public final class SparseReduction {
     }
   }
 
-  /** Is one call, in its stream. */
+  /** One call, in its stream. */
   private final class Call {
     private final Operation op;
     private final Tensor tensor;

@@ -1,7 +1,7 @@
 package dev.tutti.cuda.driver;
 
 /**
- * Is the part of the CUDA driver that this module needs, by concern.
+ * The part of the CUDA driver that this module needs, by concern.
  *
  * <p>Any thread may call any method. A call that works on a stream, event, module or allocation
  * needs the context of its device to be {@linkplain ContextCalls#setCurrent current} on the calling

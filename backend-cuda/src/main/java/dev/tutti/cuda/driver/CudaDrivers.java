@@ -9,7 +9,7 @@ import jcuda.driver.JCudaDriver;
 
 /** Opens the driver of this machine. */
 public final class CudaDrivers {
-  /** Is the oldest version of CUDA that the driver must serve; the kernels are compiled for it. */
+  /** The oldest version of CUDA that the driver must serve; the kernels are compiled for it. */
   public static final int REQUIRED_VERSION = 13000;
 
   private static final int NO_DEVICE = 100;

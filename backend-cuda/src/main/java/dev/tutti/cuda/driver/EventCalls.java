@@ -2,7 +2,7 @@ package dev.tutti.cuda.driver;
 
 /** Makes events and asks for them. */
 public interface EventCalls {
-  /** Is the size in bytes of what stands for an event or allocation in another process. */
+  /** The size in bytes of what stands for an event or allocation in another process. */
   int IPC_HANDLE_BYTES = 64;
 
   /** Says what an event is for. */

@@ -15,7 +15,7 @@ import java.lang.invoke.MethodHandle;
  * handle out.
  */
 final class IpcHandles {
-  /** Is a structure of 64 bytes that is passed by value. */
+  /** A structure of 64 bytes that is passed by value. */
   private static final StructLayout HANDLE =
       MemoryLayout.structLayout(
           MemoryLayout.sequenceLayout(EventCalls.IPC_HANDLE_BYTES, JAVA_BYTE));

@@ -10,7 +10,7 @@ import jcuda.driver.JCudaDriver;
 final class JCudaStreams implements StreamCalls {
   private static final int WAIT_GREATER_OR_EQUAL = 0;
 
-  /** Is the driver's result for the default stream while one is recorded that waits for it. */
+  /** The driver's result for the default stream while one is recorded that waits for it. */
   private static final int CAPTURE_IMPLICIT = 906;
 
   private final Map<Long, Stream> streams = new ConcurrentHashMap<>();

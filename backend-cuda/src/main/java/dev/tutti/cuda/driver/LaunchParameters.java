@@ -6,7 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Is the native block that a launch reads a kernel's parameters from, made once and used again. One
+ * The native block that a launch reads a kernel's parameters from, made once and used again. One
  * thread at a time fills it and launches.
  */
 public final class LaunchParameters {

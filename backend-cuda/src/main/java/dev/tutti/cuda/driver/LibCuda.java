@@ -18,7 +18,7 @@ import java.lang.invoke.MethodHandle;
 final class LibCuda {
   static final String NAME = "libcuda.so.1";
 
-  /** Is the driver's result for work that is not done. */
+  /** The driver's result for work that is not done. */
   static final int NOT_READY = 600;
 
   private static final SymbolLookup LIBRARY = SymbolLookup.libraryLookup(NAME, Arena.global());

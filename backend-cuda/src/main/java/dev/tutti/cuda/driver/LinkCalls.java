@@ -4,7 +4,7 @@ import java.util.List;
 
 /** Tells what the NVLinks of devices lead to. */
 public interface LinkCalls {
-  /** Is what an NVLink leads to: another device, or a switch that all devices are at. */
+  /** What an NVLink leads to: another device, or a switch that all devices are at. */
   sealed interface Link {
     /**
      * Leads to a device.

@@ -48,7 +48,7 @@ public final class Nvml implements LinkCalls {
     }
   }
 
-  /** Is one use of the library. */
+  /** One use of the library. */
   private static final class Session {
     private final Arena arena;
     private final SymbolLookup library;

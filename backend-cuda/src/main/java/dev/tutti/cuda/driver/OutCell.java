@@ -4,7 +4,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Is eight bytes of native memory that the driver writes a result to; a thread has one. */
+/** Eight bytes of native memory that the driver writes a result to; a thread has one. */
 final class OutCell {
   private static final ThreadLocal<OutCell> CELLS = ThreadLocal.withInitial(OutCell::new);
 

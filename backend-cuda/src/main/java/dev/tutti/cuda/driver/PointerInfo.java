@@ -21,6 +21,6 @@ public record PointerInfo(Kind kind, int device, long rangeStart, long rangeByte
     MANAGED
   }
 
-  /** Is an address that the driver knows nothing of. */
+  /** An address that the driver knows nothing of. */
   public static final PointerInfo NONE = new PointerInfo(Kind.UNKNOWN, -1, 0, 0);
 }

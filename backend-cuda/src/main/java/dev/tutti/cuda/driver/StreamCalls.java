@@ -2,7 +2,7 @@ package dev.tutti.cuda.driver;
 
 /** Makes streams and puts copies and waits into them. */
 public interface StreamCalls {
-  /** Is the stream that every context has, and that waits for all blocking streams. */
+  /** The stream that every context has, and that waits for all blocking streams. */
   long DEFAULT = 0;
 
   /**

@@ -2,7 +2,7 @@ package dev.tutti.cuda.driver;
 
 /** Makes physical memory and addresses for it, each for itself. */
 public interface VirtualMemoryCalls {
-  /** Is the size in bytes of a fabric handle. */
+  /** The size in bytes of a fabric handle. */
   int FABRIC_HANDLE_BYTES = 64;
 
   /** Says how memory can be handed to other processes. */

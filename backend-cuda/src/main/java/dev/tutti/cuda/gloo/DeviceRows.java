@@ -4,19 +4,19 @@ import dev.tutti.Tensor;
 import java.util.List;
 
 /**
- * Is what an operation reads or writes on a device: rows of one length, one for each rank or one
+ * What an operation reads or writes on a device: rows of one length, one for each rank or one
  * alone. A row lies in one piece or in several, one behind the other.
  */
 final class DeviceRows {
-  /** Is what an operation has that reads, or writes, nothing here. */
+  /** What an operation has that reads, or writes, nothing here. */
   static final DeviceRows NONE = new DeviceRows(List.of(), new long[0][], new long[1]);
 
   private final List<Tensor> tensors;
 
-  /** Are the addresses of the pieces of each row. */
+  /** The addresses of the pieces of each row. */
   private final long[][] addresses;
 
-  /** Are the first elements of the pieces in their row, and the length of a row. */
+  /** The first elements of the pieces in their row, and the length of a row. */
   private final long[] starts;
 
   private DeviceRows(List<Tensor> tensors, long[][] addresses, long[] starts) {

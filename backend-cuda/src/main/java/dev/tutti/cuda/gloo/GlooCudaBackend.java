@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * results are in a stream, and with one of the devices when these are done.
  */
 public final class GlooCudaBackend implements Backend {
-  /** Are the entries of a sparse tensor that the host sums and coalesces faster than the device. */
+  /** The entries of a sparse tensor that the host sums and coalesces faster than the device. */
   static final long LEAST_COALESCED = 1024;
 
   private final Cuda cuda;

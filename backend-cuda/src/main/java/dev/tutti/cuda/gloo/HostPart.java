@@ -6,7 +6,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Is a part of each of some rows of a device, with its stand-in on the host. */
+/** A part of each of some rows of a device, with its stand-in on the host. */
 final class HostPart {
   private static final Tensor NOTHING = Tensor.allocate(DType.UINT8, 0);
 

@@ -43,7 +43,7 @@ final class HostWork {
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
 
-  /** Is how long the end of a group waits for the device. */
+  /** How long the end of a group waits for the device. */
   static final long END_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final CudaDevice device;

@@ -4,7 +4,7 @@ import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 
 /**
- * Is a stream whose work uses blocks.
+ * A stream whose work uses blocks.
  *
  * @param context its device
  * @param events events of its device

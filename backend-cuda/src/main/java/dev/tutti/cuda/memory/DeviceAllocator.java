@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  * the listeners are called, and the allocation is tried once more.
  */
 public final class DeviceAllocator {
-  /** Are the bytes that every size is a multiple of. */
+  /** The bytes that every size is a multiple of. */
   static final long GRAIN = 512;
 
   static final long SMALL_LIMIT = 1 << 20;

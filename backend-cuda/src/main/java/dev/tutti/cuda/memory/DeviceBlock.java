@@ -3,7 +3,7 @@ package dev.tutti.cuda.memory;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/** Is a part of a segment of device memory. {@link DeviceAllocator} guards its state. */
+/** A part of a segment of device memory. {@link DeviceAllocator} guards its state. */
 public final class DeviceBlock {
   final Segment segment;
   final long address;
@@ -71,7 +71,7 @@ public final class DeviceBlock {
     return taken;
   }
 
-  /** Is what the driver gave at once. All its blocks belong to one stream. */
+  /** What the driver gave at once. All its blocks belong to one stream. */
   static final class Segment {
     final long address;
     final long bytes;

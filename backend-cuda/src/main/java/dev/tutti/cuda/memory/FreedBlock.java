@@ -1,6 +1,6 @@
 package dev.tutti.cuda.memory;
 
-/** Is a freed block that streams may still use. {@link DeviceAllocator} guards its state. */
+/** A freed block that streams may still use. {@link DeviceAllocator} guards its state. */
 final class FreedBlock {
   final DeviceBlock block;
   private final BlockStream[] streams;

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * larger ones that nobody uses go back to it first. Any thread may call any method.
  */
 public final class PinnedAllocator {
-  /** Is the smallest block: two never share a cache line. */
+  /** The smallest block: two never share a cache line. */
   static final int LEAST_BYTES = 64;
 
   static final int SLAB_LIMIT = 4096;
@@ -28,7 +28,7 @@ public final class PinnedAllocator {
   private static final int CLASSES = 41;
   private static final int COLLECTED_AT_ONCE = 2;
 
-  /** Is what some drivers answer where no more memory may be locked. */
+  /** What some drivers answer where no more memory may be locked. */
   private static final int OPERATING_SYSTEM = 304;
 
   /** Bounds how long an allocation waits for the device, which a free of the driver waits for. */

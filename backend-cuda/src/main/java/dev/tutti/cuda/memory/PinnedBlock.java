@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Is page-locked host memory that the device reaches under the same address. {@link
- * PinnedAllocator} guards its state.
+ * Page-locked host memory that the device reaches under the same address. {@link PinnedAllocator}
+ * guards its state.
  */
 public final class PinnedBlock {
   final int sizeClass;

@@ -187,7 +187,7 @@ interface Segments {
           peer.enter();
           peer.driver().contexts().enablePeerAccess(context.handle());
         } catch (CudaException e) {
-          // Who has to reach it asks itself, and the memory may be for another process.
+          // A device that has to reach it asks itself, and the memory may be for another process.
           LOG.log(
               Level.WARNING,
               "cuda:{0} does not reach the memory of cuda:{1} that can be shared: {2}",

@@ -8,17 +8,17 @@ final class AbortHandle {
   /*
    * NCCL starts a thread for each call that does not block, which takes longer than the call. But only a
    * set-up that does not block can be ended. So the set-up makes a communicator whose calls do not block,
-   * the lever, and of that another one whose calls do. The two share what an abort sets: to abort the lever,
-   * which nobody uses for anything else and for which nobody needs a monitor, ends a call that blocks in
-   * the other one. A call that a peer may keep from returning is watched by a thread that pulls the lever at
-   * the deadline; for all others the group's watch does, by an abort.
+   * the handle, and of that another one whose calls do. The two share what an abort sets: to abort the
+   * handle, which nobody uses for anything else and for which nobody needs a monitor, ends a call that
+   * blocks in the other one. A thread watches a call that a peer may keep from returning, and aborts the
+   * handle at the deadline; for all others the group's watch does, by an abort.
    */
   private final LongConsumer abort;
   private final AtomicLong handle = new AtomicLong();
-  private volatile boolean pulled;
+  private volatile boolean aborted;
 
   /**
-   * Creates a lever that does nothing yet.
+   * Creates a handle that does nothing yet.
    *
    * @param abort aborts a communicator
    */
@@ -40,17 +40,17 @@ final class AbortHandle {
    * Ends a call that blocks, as all later ones; does nothing where it is not set. Returns when that
    * is over, also where another thread does it: what is shared can be freed then.
    */
-  synchronized void pull() {
+  synchronized void abortNow() {
     long own = take();
     if (own != 0) {
-      pulled = true;
+      aborted = true;
       abort.accept(own);
     }
   }
 
   /** Tells whether it ended calls, so that nothing is to be expected of their communicator. */
-  boolean wasPulled() {
-    return pulled;
+  boolean hasAborted() {
+    return aborted;
   }
 
   /** Gives the communicator away, which the caller has to end; 0 if there is none. */
@@ -61,10 +61,10 @@ final class AbortHandle {
   /**
    * Watches over a call that blocks.
    *
-   * @param deadlineNanos when to pull, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos when to abort, in terms of {@link System#nanoTime()}
    * @param look is called each 200 ms, and throws to end the call
    */
   BlockingCallGuard guard(long deadlineNanos, Runnable look) {
-    return new BlockingCallGuard(deadlineNanos, look, this::pull);
+    return new BlockingCallGuard(deadlineNanos, look, this::abortNow);
   }
 }

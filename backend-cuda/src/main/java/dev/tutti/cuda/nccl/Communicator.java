@@ -11,14 +11,14 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one rank's side of a communicator whose calls do not block, from its first call to its end.
- * Any thread may call any method; calls that start something take turns.
+ * One rank's side of a communicator whose calls do not block, from its first call to its end. Any
+ * thread may call any method; calls that start something take turns.
  */
 public final class Communicator {
   /*
    * The monitor guards the handle: whoever holds it and finds the handle not 0 may use it. A thread
    * that waits for a call of NCCL holds it too, but asks again and again whether there was an abort, so
-   * that an abort gets it soon. Calls that block do not ask: an abort pulls the lever first, which needs no
+   * that an abort gets it soon. Calls that block do not ask: an abort aborts the handle first, which needs no
    * monitor, and the thread in the call gives the monitor free.
    */
   private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
@@ -30,8 +30,8 @@ public final class Communicator {
   private final NcclCalls calls;
   private final Runnable enter;
   private final String name;
-  private final AbortHandle lever = new AbortHandle(this::enterAndAbort);
-  private final CommunicatorTeardown ending;
+  private final AbortHandle abortHandle = new AbortHandle(this::enterAndAbort);
+  private final CommunicatorTeardown teardown;
   private NcclCalls.@Nullable Child child;
   private long handle;
 
@@ -53,7 +53,7 @@ public final class Communicator {
     this.enter = enter;
     this.name = name;
     this.handle = handle;
-    this.ending = new CommunicatorTeardown(name, this::abortCommunicator, this::endCommunicator);
+    this.teardown = new CommunicatorTeardown(name, this::abortCommunicator, this::endCommunicator);
   }
 
   /**
@@ -174,13 +174,13 @@ public final class Communicator {
     }
     check(result, "ncclCommSplit");
     handle = made.handle();
-    lever.set(own);
+    abortHandle.set(own);
     check(awaitState(deadlineNanos, look), "ncclCommSplit");
   }
 
   /**
    * Makes a communicator of the ranks that give the same color; all ranks of this one call it, and
-   * nothing may run in it. Who gets none returns once all have come.
+   * nothing may run in it. A rank that gets none returns once all have come.
    *
    * @param newName of this rank in the new one, for texts
    * @param color at least 0, or {@link NcclCalls#NO_COLOR}
@@ -268,7 +268,7 @@ public final class Communicator {
     if (inside != NcclResult.IN_PROGRESS) {
       check(inside, what);
     }
-    if (result == NcclResult.IN_PROGRESS && !lever.wasPulled()) {
+    if (result == NcclResult.IN_PROGRESS && !abortHandle.hasAborted()) {
       result = awaitState(deadlineNanos, look);
     }
     check(result, what);
@@ -276,10 +276,10 @@ public final class Communicator {
 
   /** Ends a group of calls, which a peer that does not come may keep from returning. */
   private int groupEnd(long deadlineNanos, @Nullable Runnable look) {
-    if (!lever.isSet() || look == null) {
+    if (!abortHandle.isSet() || look == null) {
       return calls.groupEnd();
     }
-    BlockingCallGuard guard = lever.guard(deadlineNanos, look);
+    BlockingCallGuard guard = abortHandle.guard(deadlineNanos, look);
     int result;
     try (guard) {
       result = calls.groupEnd();
@@ -289,7 +289,7 @@ public final class Communicator {
   }
 
   private long require() {
-    Throwable cause = ending.cause();
+    Throwable cause = teardown.cause();
     if (cause != null) {
       throw new BackendException("the group was aborted", cause);
     }
@@ -345,7 +345,7 @@ public final class Communicator {
 
   /** Tells whether it was aborted. */
   public boolean isAborted() {
-    return ending.cause() != null;
+    return teardown.cause() != null;
   }
 
   /**
@@ -373,14 +373,14 @@ public final class Communicator {
 
   /** Ends what runs, without a result. Never blocks: a thread of its own does it. */
   public void abort(Throwable cause) {
-    ending.abort(cause);
+    teardown.abort(cause);
   }
 
   private void abortCommunicator() {
-    lever.pull();
+    abortHandle.abortNow();
     synchronized (this) {
       // It may have come only now.
-      lever.pull();
+      abortHandle.abortNow();
       long own = handle;
       handle = 0;
       if (own != 0) {
@@ -412,14 +412,14 @@ public final class Communicator {
     end(own);
     abortUnused(own);
     handle = 0;
-    long above = lever.take();
+    long above = abortHandle.take();
     if (above != 0) {
       end(above);
     }
   }
 
   private void end(long own) {
-    int result = lever.wasPulled() ? NcclResult.REMOTE_ERROR : finish(own);
+    int result = abortHandle.hasAborted() ? NcclResult.REMOTE_ERROR : finish(own);
     if (result == NcclResult.IN_PROGRESS) {
       long until = System.nanoTime() + CLOSE_NANOS;
       while (result == NcclResult.IN_PROGRESS && System.nanoTime() - until < 0) {
@@ -427,8 +427,8 @@ public final class Communicator {
         result = calls.state(own);
       }
     }
-    if (lever.wasPulled()) {
-      lever.pull(); // Another thread may be in it.
+    if (abortHandle.hasAborted()) {
+      abortHandle.abortNow(); // Another thread may be in it.
     }
     if (result == NcclResult.SUCCESS) {
       warn(calls.destroy(own), "ncclCommDestroy");
@@ -438,11 +438,11 @@ public final class Communicator {
   }
 
   private int finish(long own) {
-    if (!lever.isSet()) {
+    if (!abortHandle.isSet()) {
       return calls.finish(own);
     }
     long until = System.nanoTime() + CLOSE_NANOS;
-    try (BlockingCallGuard _ = lever.guard(until, () -> {})) {
+    try (BlockingCallGuard _ = abortHandle.guard(until, () -> {})) {
       return calls.finish(own);
     }
   }
@@ -455,7 +455,7 @@ public final class Communicator {
 
   /** Begins to free it, which {@link #close} waits for; nothing may run in it. */
   public void beginClose() {
-    Thread _ = ending.close();
+    Thread _ = teardown.close();
   }
 
   /** Frees it, as {@link #close(long)} does within some seconds. */
@@ -469,6 +469,6 @@ public final class Communicator {
    * @param deadlineNanos when to wait no longer, in terms of {@link System#nanoTime()}
    */
   public void close(long deadlineNanos) {
-    ending.await(deadlineNanos);
+    teardown.await(deadlineNanos);
   }
 }

@@ -5,8 +5,8 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the end of a communicator: an abort or a close, whichever is begun first, on a thread of its
- * own, as NCCL may hang in it. Any thread.
+ * The end of a communicator: an abort or a close, whichever is begun first, on a thread of its own,
+ * as NCCL may hang in it. Any thread.
  */
 final class CommunicatorTeardown {
   private static final System.Logger LOG = System.getLogger(CommunicatorTeardown.class.getName());

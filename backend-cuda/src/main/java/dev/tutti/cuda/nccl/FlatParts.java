@@ -10,7 +10,7 @@ import dev.tutti.spi.Operation;
 /** Lends operations on lists of tensors memory for the parts in one piece. */
 final class FlatParts {
   private final CudaDevice device;
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final int rank;
 
   /** Puts an operation into its stream that works on such memory. */
@@ -18,20 +18,20 @@ final class FlatParts {
     void run(CudaStream stream, long address);
   }
 
-  FlatParts(CudaDevice device, NcclLauncher lane, int rank) {
+  FlatParts(CudaDevice device, NcclLauncher launcher, int rank) {
     this.device = device;
-    this.lane = lane;
+    this.launcher = launcher;
     this.rank = rank;
   }
 
   /**
-   * Lends memory to an operation, which has its turn on the lane meanwhile. It is used in the order
-   * of the stream, so it is free again once all is queued.
+   * Lends memory to an operation, which has its turn on the launcher meanwhile. It is used in the
+   * order of the stream, so it is free again once all is queued.
    *
    * @throws UnsupportedOperationException if the stream is being recorded
    */
   void lend(Operation op, long bytes, Body body) {
-    CudaStream stream = lane.begin();
+    CudaStream stream = launcher.begin();
     try {
       DeviceBlock flat = allocate(op, bytes, stream);
       try {
@@ -40,7 +40,7 @@ final class FlatParts {
         access().allocator(device).free(flat);
       }
     } finally {
-      lane.leave();
+      launcher.leave();
     }
   }
 

@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the place of a communicator that is there, or is made when it is first needed. One thread at a
+ * The place of a communicator that is there, or is made when it is first needed. One thread at a
  * time asks for it; any thread may abort it.
  */
 final class LazyCommunicator {

@@ -36,7 +36,7 @@ public final class NcclBackend implements Backend {
   private final int rank;
   private final int size;
   private final LazyCommunicator communicator;
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final NcclReductions reductions;
   private final NcclExchanges exchanges;
   private final FlatParts flatParts;
@@ -50,7 +50,7 @@ public final class NcclBackend implements Backend {
   /**
    * Creates the backend of a rank.
    *
-   * @param lane of that communicator
+   * @param launcher of that communicator
    * @param messages null where there is one rank
    * @param subgroups makes groups of ranks of this one, where some are of PyTorch; else null
    * @param missing what the group has to do without, with the reason
@@ -60,7 +60,7 @@ public final class NcclBackend implements Backend {
       int rank,
       int size,
       LazyCommunicator communicator,
-      NcclLauncher lane,
+      NcclLauncher launcher,
       Store store,
       @Nullable Messages messages,
       @Nullable NcclSubgroups subgroups,
@@ -69,10 +69,10 @@ public final class NcclBackend implements Backend {
     this.rank = rank;
     this.size = size;
     this.communicator = communicator;
-    this.lane = lane;
+    this.launcher = launcher;
     this.reductions = new NcclReductions(rank);
-    this.exchanges = new NcclExchanges(lane, rank, size);
-    this.flatParts = new FlatParts(device, lane, rank);
+    this.exchanges = new NcclExchanges(launcher, rank, size);
+    this.flatParts = new FlatParts(device, launcher, rank);
     this.messages = messages;
     this.subgroups = subgroups;
     this.missing = Map.copyOf(missing);
@@ -81,7 +81,7 @@ public final class NcclBackend implements Backend {
         access()
             .allocator(device)
             .allocate(Float.BYTES, access().forBlocks(device.defaultStream()));
-    this.watch = new NcclWatch(communicator, lane, store, rank, size, messages);
+    this.watch = new NcclWatch(communicator, launcher, store, rank, size, messages);
   }
 
   private long address(Operation op, Tensor tensor) {
@@ -112,7 +112,7 @@ public final class NcclBackend implements Backend {
     long address = address(op, tensor);
     long bytes = tensor.byteSize();
     if (bytes > 0) {
-      lane.put(
+      launcher.put(
           op,
           (nccl, handle, stream) -> nccl.broadcast(address, address, bytes, root, handle, stream));
     }
@@ -133,7 +133,7 @@ public final class NcclBackend implements Backend {
   private void put(Operation op, Tensor like, ReduceOp reduceOp, NcclReductions.Call call) {
     NcclLauncher.Call reduction = reductions.of(op, like, reduceOp, call);
     if (like.numel() > 0) {
-      lane.put(op, reduction);
+      launcher.put(op, reduction);
     }
   }
 
@@ -158,7 +158,7 @@ public final class NcclBackend implements Backend {
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     check(op, tensors);
-    lane.put(op, reductions.ofAll(op, tensors, reduceOp));
+    launcher.put(op, reductions.ofAll(op, tensors, reduceOp));
   }
 
   @Override
@@ -218,12 +218,13 @@ public final class NcclBackend implements Backend {
         op,
         bytes * size,
         (stream, to) -> {
-          lane.run(op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
+          launcher.run(
+              op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
           access().context(device).enter();
           for (int r = 0; r < size; r++) {
             access().copy(stream, outputs.get(r).segment().address(), to + r * bytes, bytes);
           }
-          lane.end(op, stream);
+          launcher.end(op, stream);
         });
   }
 
@@ -233,7 +234,7 @@ public final class NcclBackend implements Backend {
     long to = address(op, output);
     long bytes = input.byteSize();
     if (bytes > 0) {
-      lane.put(op, (nccl, handle, stream) -> nccl.allGather(from, to, bytes, handle, stream));
+      launcher.put(op, (nccl, handle, stream) -> nccl.allGather(from, to, bytes, handle, stream));
     }
   }
 
@@ -282,7 +283,7 @@ public final class NcclBackend implements Backend {
     long cell = barrierCell.address();
     int type = NcclTypes.type(DType.FLOAT32);
     int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.FLOAT32);
-    lane.put(
+    launcher.put(
         op, (nccl, handle, stream) -> nccl.allReduce(cell, cell, 1, type, sum, handle, stream));
   }
 
@@ -316,7 +317,7 @@ public final class NcclBackend implements Backend {
   @Override
   public String likelyCause(Operation op) {
     Messages own = messages;
-    boolean ofOthers = op.type().isPointToPoint() || op.equals(lane.first());
+    boolean ofOthers = op.type().isPointToPoint() || op.equals(launcher.first());
     return own == null || !ofOthers ? "" : own.likelyCause();
   }
 
@@ -381,12 +382,12 @@ public final class NcclBackend implements Backend {
     }
     boolean idle;
     try {
-      idle = lane.awaitIdle(until);
+      idle = launcher.awaitIdle(until);
     } catch (BackendException e) {
       idle = false;
     }
     if (idle) {
-      lane.close();
+      launcher.close();
       // A barrier that does not end may still write to it.
       access().allocator(device).free(barrierCell);
     }

@@ -1,7 +1,7 @@
 package dev.tutti.cuda.nccl;
 
 /**
- * Is the part of NCCL that this module needs.
+ * The part of NCCL that this module needs.
  *
  * <p>Functions of NCCL that can fail return its result, see {@link NcclResult}. Communicators,
  * streams and addresses are plain numbers that nobody checks: a wrong one may end the process. The
@@ -9,7 +9,7 @@ package dev.tutti.cuda.nccl;
  * caller at a time, but for {@link #state}.
  */
 public interface NcclCalls {
-  /** Is the length of what makes a communicator unique. */
+  /** The length of what makes a communicator unique. */
   int UNIQUE_ID_BYTES = 128;
 
   /** Returns the version as NCCL writes it, such as 22809 for 2.28.9. */
@@ -38,7 +38,7 @@ public interface NcclCalls {
    */
   boolean sharesAborts();
 
-  /** Is a communicator that is being made of another one. */
+  /** A communicator that is being made of another one. */
   interface Child {
     /** Returns the communicator, to be aborted or destroyed; 0 until the other one is done. */
     long handle();
@@ -54,7 +54,7 @@ public interface NcclCalls {
    */
   Child splitBlocking(long communicator, int rank, int mostBlocks);
 
-  /** Is the color of a rank that gets no communicator. */
+  /** The color of a rank that gets no communicator. */
   int NO_COLOR = -1;
 
   /**

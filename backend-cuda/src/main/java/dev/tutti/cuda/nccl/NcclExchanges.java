@@ -11,7 +11,7 @@ import java.util.List;
  * The tensors are of this rank's device.
  */
 final class NcclExchanges {
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final int rank;
   private final int size;
 
@@ -20,8 +20,8 @@ final class NcclExchanges {
     int run(NcclCalls nccl, int rank);
   }
 
-  NcclExchanges(NcclLauncher lane, int rank, int size) {
-    this.lane = lane;
+  NcclExchanges(NcclLauncher launcher, int rank, int size) {
+    this.launcher = launcher;
     this.rank = rank;
     this.size = size;
   }
@@ -34,7 +34,7 @@ final class NcclExchanges {
    * @param bytes of each rank
    */
   void gather(Operation op, List<Tensor> outputs, long from, long bytes, int root) {
-    lane.put(
+    launcher.put(
         op,
         stream -> {
           if (rank == root && bytes > 0) {
@@ -56,7 +56,7 @@ final class NcclExchanges {
    * @param bytes of each rank
    */
   void scatter(Operation op, long to, List<Tensor> inputs, long bytes, int root) {
-    lane.put(
+    launcher.put(
         op,
         stream -> {
           if (rank == root && bytes > 0) {
@@ -72,7 +72,7 @@ final class NcclExchanges {
 
   /** Sends each rank a tensor, and receives one of it. */
   void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
-    lane.put(
+    launcher.put(
         op,
         (nccl, handle, stream) ->
             forEachRank(
@@ -96,7 +96,7 @@ final class NcclExchanges {
    * @param from where those begin that are sent, and where the last one ends
    */
   void allToAll(Operation op, long[] to, long[] from) {
-    lane.put(
+    launcher.put(
         op,
         (nccl, handle, stream) ->
             forEachRank(

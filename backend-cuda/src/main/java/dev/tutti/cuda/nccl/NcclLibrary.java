@@ -28,7 +28,7 @@ public final class NcclLibrary {
           "file of NCCL, such as /opt/nccl/lib/libnccl.so.2; found by the loader, else in a wheel"
               + " of nvidia-nccl, if not set");
 
-  /** Is the oldest version that serves. */
+  /** The oldest version that serves. */
   public static final int REQUIRED_VERSION = 22700;
 
   private static final String NAME = "libnccl.so.2";

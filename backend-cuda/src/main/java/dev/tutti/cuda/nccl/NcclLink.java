@@ -31,7 +31,7 @@ record NcclLink(
   private static final Duration ID_WAIT = Duration.ofMillis(200);
 
   /**
-   * Is a rank of a communicator.
+   * A rank of a communicator.
    *
    * @param name for texts
    * @param size number of ranks
@@ -46,7 +46,7 @@ record NcclLink(
    * @param ofTutti whether all ranks are of Tutti, so that the id may go once it was taken
    */
   record Width(int mostBlocks, boolean blocks, boolean ofTutti) {
-    /** Is what PyTorch has. */
+    /** What PyTorch has. */
     static final Width PYTORCH = new Width(0, false, false);
   }
 

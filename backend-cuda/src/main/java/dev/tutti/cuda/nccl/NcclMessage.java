@@ -3,7 +3,7 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.spi.Operation;
 
 /**
- * Is a send or receive as NCCL has it.
+ * A send or receive as NCCL has it.
  *
  * @param op the operation
  * @param peer the other rank

@@ -36,7 +36,7 @@ final class NcclMessagePath implements MessagePath {
   private final Owner all;
   private final int peer;
   private final int place;
-  private final LazyCommunicator meeting;
+  private final LazyCommunicator lazy;
   private final ArrayDeque<Message> queue = new ArrayDeque<>();
   private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
   private boolean running;
@@ -76,7 +76,7 @@ final class NcclMessagePath implements MessagePath {
     this.all = all;
     this.peer = peer;
     this.place = place;
-    this.meeting = new LazyCommunicator(maker);
+    this.lazy = new LazyCommunicator(maker);
   }
 
   /** Returns threads for the paths of a rank, which are there while messages start. */
@@ -96,7 +96,7 @@ final class NcclMessagePath implements MessagePath {
   }
 
   private synchronized void start(Message message) {
-    meeting.throwIfAborted();
+    lazy.throwIfAborted();
     if (!running) {
       all.execute(this::drain);
       running = true;
@@ -132,7 +132,7 @@ final class NcclMessagePath implements MessagePath {
   private void run(Message message, CudaEvent before) {
     access().context(all.device()).enter();
     long deadline = message.op.deadlineNanos() + GRACE_NANOS;
-    Communicator to = meeting.get(deadline);
+    Communicator to = lazy.get(deadline);
     CudaStream own = stream();
     long handle = own.handle();
     own.waitFor(before);
@@ -161,20 +161,20 @@ final class NcclMessagePath implements MessagePath {
   /** Returns the stream, taken by the first call; only who calls NCCL calls this. */
   private CudaStream stream() {
     synchronized (this) {
-      meeting.throwIfAborted();
+      lazy.throwIfAborted();
       if (stream != null) {
         return stream;
       }
     }
     CudaStream taken = all.takeStream();
     synchronized (this) {
-      if (meeting.aborted() == null) {
+      if (lazy.aborted() == null) {
         stream = taken;
         return taken;
       }
     }
     access().reserve(all.device()).give(taken);
-    meeting.throwIfAborted();
+    lazy.throwIfAborted();
     throw new AssertionError("an abort was taken back");
   }
 
@@ -199,7 +199,7 @@ final class NcclMessagePath implements MessagePath {
    */
   void look() {
     Operation op = calling == null ? pending() : null;
-    RuntimeException failure = op == null ? null : meeting.failure();
+    RuntimeException failure = op == null ? null : lazy.failure();
     if (op != null && failure != null) {
       op.fail(failure, -1);
     }
@@ -207,7 +207,7 @@ final class NcclMessagePath implements MessagePath {
 
   /** Ends what runs, without a result, and refuses more; never blocks. */
   void abort(Throwable cause) {
-    meeting.abort(cause);
+    lazy.abort(cause);
   }
 
   /** Forgets what waits for its turn, after an abort. */
@@ -218,7 +218,7 @@ final class NcclMessagePath implements MessagePath {
 
   /** Begins to free the communicator, which {@link #close} waits for; nothing may run. */
   void beginClose() {
-    meeting.beginClose();
+    lazy.beginClose();
   }
 
   /** Waits for the thread that calls NCCL; false if that takes too long. */
@@ -242,7 +242,7 @@ final class NcclMessagePath implements MessagePath {
   /** Frees everything that nothing uses any more by then. */
   void close(long deadlineNanos) {
     boolean called = awaitCaller(deadlineNanos);
-    meeting.close(deadlineNanos);
+    lazy.close(deadlineNanos);
     CudaEvent last;
     synchronized (this) {
       last = lastEvent;

@@ -41,7 +41,7 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
   private final int rank;
   private final boolean blocks;
   private final int mostBlocks;
-  private final MessageMatcher board;
+  private final MessageMatcher matcher;
   private final List<NcclMessagePath> paths = new ArrayList<>();
   private final ArrayDeque<CudaStream> streams = new ArrayDeque<>();
   private final ThreadPoolExecutor threads;
@@ -85,8 +85,8 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
     }
     boolean good = false;
     try {
-      board = new MessageMatcher(device, links, rank, null, sends, receives, onFailure);
-      board.listen();
+      matcher = new MessageMatcher(device, links, rank, null, sends, receives, onFailure);
+      matcher.listen();
       good = true;
     } finally {
       if (!good) {
@@ -154,22 +154,22 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
 
   @Override
   public void send(Operation op, int peer, int tag, long address, long bytes) {
-    board.send(op, peer, tag, address, bytes);
+    matcher.send(op, peer, tag, address, bytes);
   }
 
   @Override
   public void receive(Operation op, int peer, int tag, long address, long bytes) {
-    board.receive(op, peer, tag, address, bytes);
+    matcher.receive(op, peer, tag, address, bytes);
   }
 
   @Override
   public boolean isWaiting() {
-    return board.isWaiting();
+    return matcher.isWaiting();
   }
 
   @Override
   public void leave(int peer, String farewell) {
-    board.leave(peer);
+    matcher.leave(peer);
   }
 
   @Override
@@ -180,13 +180,13 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
   @Override
   public void abort(Throwable cause) {
     paths.forEach(path -> path.abort(cause));
-    board.abort(cause);
+    matcher.abort(cause);
     paths.forEach(NcclMessagePath::forget);
   }
 
   @Override
   public void beginClose() {
-    board.close();
+    matcher.close();
     threads.shutdown();
     paths.forEach(NcclMessagePath::beginClose);
   }

@@ -12,7 +12,7 @@ import java.util.List;
 final class NcclReductions {
   private final int rank;
 
-  /** Is a call that reduces. */
+  /** A call that reduces. */
   interface Call {
     /**
      * Calls NCCL.

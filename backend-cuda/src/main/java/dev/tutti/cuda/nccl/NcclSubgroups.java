@@ -17,7 +17,7 @@ public final class NcclSubgroups {
 
   private final BackendContext parent;
   private final Communicator communicator;
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final BiFunction<BackendContext, Part, NcclBackend> maker;
 
   /** Makes the communicator of a new group, of which this rank said that it is here. */
@@ -30,17 +30,17 @@ public final class NcclSubgroups {
    *
    * @param parent of the group of all ranks
    * @param communicator of that group
-   * @param lane of that communicator
+   * @param launcher of that communicator
    * @param maker makes a backend of a communicator of its ranks
    */
   NcclSubgroups(
       BackendContext parent,
       Communicator communicator,
-      NcclLauncher lane,
+      NcclLauncher launcher,
       BiFunction<BackendContext, Part, NcclBackend> maker) {
     this.parent = parent;
     this.communicator = communicator;
-    this.lane = lane;
+    this.launcher = launcher;
     this.maker = maker;
   }
 
@@ -69,7 +69,7 @@ public final class NcclSubgroups {
     boolean done = false;
     try {
       Split split = new Split(name, color, rank, deadlineNanos, look);
-      lane.whenIdle(deadlineNanos, split);
+      launcher.whenIdle(deadlineNanos, split);
       done = true;
       return split.made;
     } catch (RuntimeException e) {

@@ -5,7 +5,7 @@ import dev.tutti.ReduceOp;
 
 /** Finds NCCL's numbers of element types and operators. */
 public final class NcclTypes {
-  /** Is the number of bytes. */
+  /** The number of bytes. */
   public static final int BYTE = 1;
 
   private static final int INT8 = 0;

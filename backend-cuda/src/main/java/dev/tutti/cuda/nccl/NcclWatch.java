@@ -29,7 +29,7 @@ final class NcclWatch implements AutoCloseable {
   private static final String SEPARATOR = " ";
 
   private final LazyCommunicator communicator;
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final Store store;
   private final int rank;
   private final int size;
@@ -40,13 +40,13 @@ final class NcclWatch implements AutoCloseable {
 
   NcclWatch(
       LazyCommunicator communicator,
-      NcclLauncher lane,
+      NcclLauncher launcher,
       Store store,
       int rank,
       int size,
       @Nullable Messages messages) {
     this.communicator = communicator;
-    this.lane = lane;
+    this.launcher = launcher;
     this.store = store;
     this.rank = rank;
     this.size = size;
@@ -59,7 +59,7 @@ final class NcclWatch implements AutoCloseable {
     long seen = 0;
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
-      Operation op = lane.pending();
+      Operation op = launcher.pending();
       if (closed) {
         return;
       }
@@ -68,7 +68,7 @@ final class NcclWatch implements AutoCloseable {
       if (own != null) {
         own.look();
       }
-      RuntimeException failure = op != null && number == seen ? lane.failure() : null;
+      RuntimeException failure = op != null && number == seen ? launcher.failure() : null;
       if (op != null && failure != null) {
         op.fail(failure, -1);
       }
@@ -81,7 +81,7 @@ final class NcclWatch implements AutoCloseable {
     long seen = 0;
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
-      Operation op = lane.pending();
+      Operation op = launcher.pending();
       if (closed) {
         return;
       }
@@ -164,7 +164,7 @@ final class NcclWatch implements AutoCloseable {
     try {
       Messages own = messages;
       String farewell = own == null ? "" : own.farewell();
-      store.set(CLOSED + "/" + rank, lane.lastSequence() + SEPARATOR + farewell);
+      store.set(CLOSED + "/" + rank, launcher.lastSequence() + SEPARATOR + farewell);
       store.set(CLOSED, "1");
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot tell that it closes the group: {1}", rank, e);

@@ -51,12 +51,12 @@ public final class NcclWorld {
   private final BackendContext context;
   private final NcclCalls nccl;
   private final CudaDevice device;
-  private final NcclRoster roster;
+  private final NcclRoster processes;
   private final Map<Feature, String> missing;
   private final String name;
   private final long until;
 
-  /** Is where the first calls run, and what they work on, until they are done. */
+  /** Where the first calls run, and what they work on, until they are done. */
   private @Nullable CudaStream connecting;
 
   private @Nullable DeviceBlock cells;
@@ -66,7 +66,7 @@ public final class NcclWorld {
     this.context = context;
     this.nccl = nccl;
     this.device = device;
-    this.roster = new NcclRoster(context);
+    this.processes = new NcclRoster(context);
     this.missing = missing;
     this.name = "rank " + context.rank() + "/" + context.size();
     this.until = System.nanoTime() + context.timeout().toNanos();
@@ -82,7 +82,7 @@ public final class NcclWorld {
     CudaDevice device = cuda.device(context.device().index());
     NcclWorld world = new NcclWorld(context, nccl, device, Map.of());
     boolean lazy = context.settings().get(CudaSettings.NCCL_LAZY);
-    world.roster.arrive(nccl.process(), lazy);
+    world.processes.arrive(nccl.process(), lazy);
     return lazy ? world.later() : world.meet(false);
   }
 
@@ -97,7 +97,7 @@ public final class NcclWorld {
       BackendContext context, Cuda cuda, NcclCalls nccl, Map<Feature, String> missing) {
     CudaDevice device = cuda.device(context.device().index());
     NcclWorld world = new NcclWorld(context, nccl, device, missing);
-    world.roster.arrive(nccl.process(), false);
+    world.processes.arrive(nccl.process(), false);
     return world.meet(true);
   }
 
@@ -107,10 +107,10 @@ public final class NcclWorld {
     Communicator communicator;
     try {
       byte[] id = exchangeId(ID_KEY);
-      shares = alone || roster.expectAlone(left());
+      shares = alone || processes.expectAlone(left());
       communicator = create(id, shares);
     } catch (RendezvousException e) {
-      throw new RendezvousException(e.getMessage() + roster.missing(), e);
+      throw new RendezvousException(e.getMessage() + processes.missing(), e);
     }
     return open(communicator, shares);
   }
@@ -138,8 +138,8 @@ public final class NcclWorld {
     Messages messages = null;
     boolean good = false;
     try {
-      boolean alone = context.size() == 1 || roster.isAlone();
-      boolean blocks = alone && context.size() > 1 && roster.haveProcessesOfTheirOwn(left());
+      boolean alone = context.size() == 1 || processes.isAlone();
+      boolean blocks = alone && context.size() > 1 && processes.haveProcessesOfTheirOwn(left());
       if (blocks && !shares) {
         // Some came too late for the guess.
         communicator = create(exchangeId(OWN_KEY), true);
@@ -148,8 +148,8 @@ public final class NcclWorld {
       if (blocks) {
         communicator.block(context.rank(), 0, until, this::look);
       }
-      LazyCommunicator meeting = new LazyCommunicator(communicator);
-      NcclLauncher lane = new NcclLauncher(device, meeting);
+      LazyCommunicator lazy = new LazyCommunicator(communicator);
+      NcclLauncher launcher = new NcclLauncher(device, lazy);
       NcclSubgroups subgroups = null;
       if (alone && context.size() > 1) {
         connect(communicator);
@@ -157,10 +157,10 @@ public final class NcclWorld {
       } else if (!alone) {
         messages =
             new OrderedMessages(
-                device, lane, context.store(), context.rank(), context.size(), null);
-        subgroups = new NcclSubgroups(context, communicator, lane, this::partOf);
+                device, launcher, context.store(), context.rank(), context.size(), null);
+        subgroups = new NcclSubgroups(context, communicator, launcher, this::partOf);
       }
-      NcclBackend backend = backend(meeting, lane, messages, subgroups);
+      NcclBackend backend = backend(lazy, launcher, messages, subgroups);
       good = true;
       return backend;
     } finally {
@@ -182,14 +182,14 @@ public final class NcclWorld {
 
   private NcclBackend partOf(BackendContext part, NcclSubgroups.Part maker) {
     NcclWorld world = new NcclWorld(part, nccl, device, missing);
-    world.roster.arrive(nccl.process(), false);
+    world.processes.arrive(nccl.process(), false);
     return world.meetBySplit(maker);
   }
 
   /** Makes the backend of a group whose ranks meet in their first operation. */
   private NcclBackend later() {
     NcclLink.Place place = new NcclLink.Place(name, context.rank(), context.size());
-    LazyCommunicator meeting =
+    LazyCommunicator lazy =
         new LazyCommunicator(
             new NcclLink(
                 nccl,
@@ -199,27 +199,28 @@ public final class NcclWorld {
                 place,
                 context.rank() == 0,
                 NcclLink.Width.PYTORCH));
-    NcclLauncher lane = new NcclLauncher(device, meeting);
+    NcclLauncher launcher = new NcclLauncher(device, lazy);
     if (context.size() == 1) {
-      return backend(meeting, lane, null, null);
+      return backend(lazy, launcher, null, null);
     }
     PairMessages pairs = new PairMessages(device, nccl, context.store(), context.rank());
     Messages messages =
-        new OrderedMessages(device, lane, context.store(), context.rank(), context.size(), pairs);
-    return backend(meeting, lane, messages, null);
+        new OrderedMessages(
+            device, launcher, context.store(), context.rank(), context.size(), pairs);
+    return backend(lazy, launcher, messages, null);
   }
 
   private NcclBackend backend(
-      LazyCommunicator meeting,
-      NcclLauncher lane,
+      LazyCommunicator lazy,
+      NcclLauncher launcher,
       @Nullable Messages messages,
       @Nullable NcclSubgroups subgroups) {
     return new NcclBackend(
         device,
         context.rank(),
         context.size(),
-        meeting,
-        lane,
+        lazy,
+        launcher,
         context.store(),
         messages,
         subgroups,

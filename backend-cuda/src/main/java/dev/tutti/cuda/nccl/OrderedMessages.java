@@ -38,7 +38,7 @@ final class OrderedMessages implements Messages {
           + " their order, and the tag must be 0";
 
   private final CudaDevice device;
-  private final NcclLauncher lane;
+  private final NcclLauncher launcher;
   private final Store store;
   private final int rank;
   private final PeerMessageCounts counts;
@@ -48,20 +48,20 @@ final class OrderedMessages implements Messages {
   /**
    * Creates the messages of a rank.
    *
-   * @param lane of the group
+   * @param launcher of the group
    * @param store of the group
    * @param size number of ranks
-   * @param pairs move messages outside of batches; null if the lane does
+   * @param pairs move messages outside of batches; null if the launcher does
    */
   OrderedMessages(
       CudaDevice device,
-      NcclLauncher lane,
+      NcclLauncher launcher,
       Store store,
       int rank,
       int size,
       @Nullable PairMessages pairs) {
     this.device = device;
-    this.lane = lane;
+    this.launcher = launcher;
     this.store = store;
     this.rank = rank;
     this.counts = new PeerMessageCounts(size);
@@ -111,7 +111,7 @@ final class OrderedMessages implements Messages {
     if (collected != null) {
       collected.add(message);
     } else {
-      lane.exchange(List.of(message));
+      launcher.exchange(List.of(message));
     }
   }
 
@@ -127,7 +127,7 @@ final class OrderedMessages implements Messages {
       return;
     }
     try {
-      lane.exchange(collected);
+      launcher.exchange(collected);
     } catch (RuntimeException | LinkageError e) {
       collected.forEach(message -> message.op().fail(e, -1));
     }
@@ -135,13 +135,13 @@ final class OrderedMessages implements Messages {
 
   @Override
   public boolean isWaiting() {
-    return !lane.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
+    return !launcher.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
   }
 
   @Override
   public void leave(int peer, String farewell) {
     PeerMessageCounts.Counts its = PeerMessageCounts.parse(farewell, rank);
-    for (NcclMessage message : lane.pendingMessages()) {
+    for (NcclMessage message : launcher.pendingMessages()) {
       long last = message.sends() ? its.received() : its.sent();
       if (message.peer() == peer && message.number() > last) {
         message.op().fail(CollectiveLauncher.closed(peer), peer);
@@ -162,8 +162,8 @@ final class OrderedMessages implements Messages {
     if (pairs != null) {
       pairs.look();
     }
-    List<NcclMessage> pending = lane.pendingMessages();
-    RuntimeException failure = pending.isEmpty() ? null : lane.failure();
+    List<NcclMessage> pending = launcher.pendingMessages();
+    RuntimeException failure = pending.isEmpty() ? null : launcher.failure();
     if (failure != null) {
       pending.forEach(message -> message.op().fail(failure, -1));
     }
@@ -172,7 +172,7 @@ final class OrderedMessages implements Messages {
   @Override
   public void lookInStore() {
     if (pairs == null) {
-      List<NcclMessage> pending = lane.pendingMessages();
+      List<NcclMessage> pending = launcher.pendingMessages();
       pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
     }
   }

@@ -25,7 +25,7 @@ final class PairMessages implements NcclMessagePath.Owner {
    * An abort sets "aborted" and then goes through the paths; who makes a path puts it there and then reads
    * "aborted": one of the two ends it.
    */
-  /** Is what may keep ranks from meeting in the communicators that operations make. */
+  /** What may keep ranks from meeting in the communicators that operations make. */
   static final String LIKELY_CAUSE =
       "if there are ranks of PyTorch that were given a device_id, leave "
           + CudaSettings.NCCL_LAZY.name()

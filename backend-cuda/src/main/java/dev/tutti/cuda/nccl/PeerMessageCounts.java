@@ -15,7 +15,7 @@ final class PeerMessageCounts {
   private final AtomicLongArray received;
 
   /**
-   * Is what a rank had with another one.
+   * What a rank had with another one.
    *
    * @param sent messages to it
    * @param received messages from it

@@ -14,7 +14,7 @@ import dev.tutti.spi.DeviceSession;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 
-/** Is a thread's use of a CUDA device, on a stream of the pool. */
+/** A thread's use of a CUDA device, on a stream of the pool. */
 public final class CudaSession implements DeviceSession {
   private static final double NANOS_PER_MILLI = 1e6;
 

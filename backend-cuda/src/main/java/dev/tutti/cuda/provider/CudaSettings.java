@@ -83,7 +83,7 @@ public final class CudaSettings {
           "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
               + " an eighth of the default for NVLink, which was not measured");
 
-  /** Is of backend {@code nccl}, which lists it. */
+  /** A setting of backend {@code nccl}, which lists it. */
   public static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
           "TUTTI_NCCL_LAZY",

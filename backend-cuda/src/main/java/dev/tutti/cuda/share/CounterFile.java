@@ -26,7 +26,7 @@ import java.util.function.IntConsumer;
  * after {@link #close}.
  */
 public final class CounterFile implements AutoCloseable {
-  /** Is the number of words in a file. */
+  /** The number of words in a file. */
   public static final int SLOTS = Long.SIZE * Long.SIZE;
 
   private static final long SUMMARY_AT = 8;

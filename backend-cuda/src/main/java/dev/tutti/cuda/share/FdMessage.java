@@ -12,8 +12,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Is a message with one descriptor, in the form that {@code sendmsg(2)} and {@code recvmsg(2)}
- * take: sender, round, the token of the receiver, and the descriptor beside it.
+ * A message with one descriptor, in the form that {@code sendmsg(2)} and {@code recvmsg(2)} take:
+ * sender, round, the token of the receiver, and the descriptor beside it.
  */
 final class FdMessage {
   static final int TOKEN_BYTES = 16;

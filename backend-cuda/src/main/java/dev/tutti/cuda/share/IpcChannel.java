@@ -57,7 +57,7 @@ public final class IpcChannel implements AutoCloseable {
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Peer(String path, byte[] token) {}
 
-  /** Is a sender's descriptor of a round. */
+  /** A sender's descriptor of a round. */
   private record Arrival(int sender, long round) {}
 
   private IpcChannel(StoreExchange exchange, Path path) {

@@ -13,8 +13,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Is device memory of equal size of each rank, that all ranks address. All zero at first. Ranks of
- * one process map each other's memory directly, others get a handle or a descriptor.
+ * Device memory of equal size of each rank, that all ranks address. All zero at first. Ranks of one
+ * process map each other's memory directly, others get a handle or a descriptor.
  */
 public final class PeerMemory implements AutoCloseable {
   /*
@@ -36,7 +36,7 @@ public final class PeerMemory implements AutoCloseable {
   private final long usedNumbers;
   private boolean closed;
 
-  /** Is one rank's memory as this rank addresses it. */
+  /** One rank's memory as this rank addresses it. */
   interface Block {
     long address();
 
@@ -267,7 +267,7 @@ public final class PeerMemory implements AutoCloseable {
             + cause);
   }
 
-  /** Is what a rank tells of its memory. */
+  /** What a rank tells of its memory. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Offer(long byteSize, String problem, byte[] handle) {
     static byte[] of(long byteSize, byte[] handle) {
@@ -296,7 +296,7 @@ public final class PeerMemory implements AutoCloseable {
   }
 
   /**
-   * Is what a rank tells in the end.
+   * What a rank tells in the end.
    *
    * @param numbers that it uses
    * @param view where it addresses the reader's memory

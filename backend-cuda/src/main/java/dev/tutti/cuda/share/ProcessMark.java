@@ -14,7 +14,7 @@ import java.util.UUID;
  * mark. Any thread may call any method.
  */
 public final class ProcessMark {
-  /** Are the bits of the greatest process number that Linux allows. */
+  /** The bits of the greatest process number that Linux allows. */
   private static final int PID_BITS = 22;
 
   private static final long PID_MASK = (1L << PID_BITS) - 1;

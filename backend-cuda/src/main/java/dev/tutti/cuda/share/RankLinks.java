@@ -64,7 +64,7 @@ public final class RankLinks implements AutoCloseable {
   private static final int MOST_UNKNOWN = 64;
   private static final long LOG_MILLIS = 1_000;
 
-  /** Is to how many ranks one connects before it has a note: they see from its end that it died. */
+  /** To how many ranks one connects before it has a note: they see from its end that it died. */
   private static final int WATCHERS = 15;
 
   /** Begins what a rank tells of a socket of TCP. */
@@ -102,14 +102,14 @@ public final class RankLinks implements AutoCloseable {
     void take(int sender, long kind, long a, long b, long c);
 
     /**
-     * Is told that a rank closed its links, or that its process is gone. All its notes have come.
+     * Told that a rank closed its links, or that its process is gone. All its notes have come.
      *
      * @param sender whose
      */
     void ended(int sender);
 
     /**
-     * Is told why no more notes can come, or go.
+     * Told why no more notes can come, or go.
      *
      * @param cause what happened
      * @param peer the rank that does not listen any more, or -1
@@ -128,7 +128,7 @@ public final class RankLinks implements AutoCloseable {
     InetAddress address() throws IOException;
   }
 
-  /** Is where a rank listens. */
+  /** Where a rank listens. */
   private record Address(SocketAddress socket, long token) {}
 
   /** Makes the links of this rank. */
@@ -136,7 +136,7 @@ public final class RankLinks implements AutoCloseable {
     RankLinks open() throws IOException;
   }
 
-  /** Is the connection to a peer, with what it could not take yet. */
+  /** The connection to a peer, with what it could not take yet. */
   private static final class Outgoing {
     final int peer;
     final SocketChannel channel;
@@ -186,7 +186,7 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Is the connection from a peer. */
+  /** The connection from a peer. */
   private static final class Incoming {
     final SocketChannel channel;
     final long tokenUntil = System.nanoTime() + TOKEN_NANOS;
@@ -383,7 +383,9 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Connects to a peer. Who cannot is told by the first note: it may have come and gone. */
+  /**
+   * Connects to a peer. A rank that cannot is told by the first note: it may have come and gone.
+   */
   private void watchedBy(int peer) {
     try {
       Outgoing to = connect(peer, peers.get(peer));

@@ -16,7 +16,7 @@ import java.util.List;
 public final class StoreExchange {
   /*
    * Keys: PREFIX/NUMBER/RANK, the ranks' values, and PREFIX/NUMBER/read, how many ranks have read all
-   * of them. Who is last there deletes them. PREFIX/left/NAME counts the ranks that are done with
+   * of them. The last rank there deletes them. PREFIX/left/NAME counts the ranks that are done with
    * something, and PREFIX/left/NAME/all is there once all are. c10d numbers the exchanges of a process and not those of
    * a group, so that ranks in different groups wait for different keys; and it deletes none.
    */

@@ -56,7 +56,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
 
-  /** Are the most calls that are remembered. */
+  /** The most calls that are remembered. */
   private static final int MOST_CALLS = 1_000_000;
 
   private final List<String> calls = new ArrayList<>();

@@ -1,6 +1,6 @@
 package dev.tutti.cuda.driver;
 
-/** Is the body of a kernel that a fake driver runs on a stream's thread. */
+/** The body of a kernel that a fake driver runs on a stream's thread. */
 @FunctionalInterface
 public interface FakeKernel {
   /**

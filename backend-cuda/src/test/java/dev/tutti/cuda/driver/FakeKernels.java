@@ -18,7 +18,7 @@ final class FakeKernels implements KernelCalls {
   private final AtomicLong nextFunction = new AtomicLong(1);
   private final Map<Long, Integer> modules = new ConcurrentHashMap<>();
 
-  /** Is what runs, and how many bytes each parameter has. */
+  /** What runs, and how many bytes each parameter has. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Body(int[] sizes, FakeStructKernel code) {}
 

@@ -20,7 +20,7 @@ import java.util.TreeMap;
  * it is noticed and does no harm.
  */
 public final class FakeMemory implements MemoryCalls {
-  /** Are the most bytes that were freed and stay mapped; the oldest go first. */
+  /** The most bytes that were freed and stay mapped; the oldest go first. */
   public static final long MOST_FREED = 256L << 20;
 
   private static final long ALIGNMENT = 512;
@@ -137,7 +137,7 @@ public final class FakeMemory implements MemoryCalls {
         || entry.getValue().devices.contains(device);
   }
 
-  /** Is told that addresses are not set aside any more. */
+  /** Told that addresses are not set aside any more. */
   synchronized void freeReserved(long address) {
     freed(address, range(address));
   }

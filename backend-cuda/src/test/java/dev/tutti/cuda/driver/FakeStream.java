@@ -6,9 +6,9 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Is a stream: tasks run one after the other on a thread of their own. */
+/** A stream: tasks run one after the other on a thread of their own. */
 final class FakeStream implements AutoCloseable {
-  /** Is a step of a stream; ends early when interrupted. */
+  /** A step of a stream; ends early when interrupted. */
   interface Task {
     void run() throws InterruptedException;
   }
@@ -23,7 +23,7 @@ final class FakeStream implements AutoCloseable {
   private final Thread thread;
   private volatile @Nullable Capture capture;
 
-  /** Is a recording of a stream. */
+  /** A recording of a stream. */
   static final class Capture {
     final Thread recorder = Thread.currentThread();
     final int mode;

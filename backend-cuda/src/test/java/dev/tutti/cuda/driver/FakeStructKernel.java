@@ -2,7 +2,7 @@ package dev.tutti.cuda.driver;
 
 import java.lang.foreign.MemorySegment;
 
-/** Is the body of a kernel that takes structures. */
+/** The body of a kernel that takes structures. */
 @FunctionalInterface
 public interface FakeStructKernel {
   /**

@@ -16,7 +16,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   private final Map<Long, Physical> handles = new HashMap<>();
   private final Map<Long, Physical> mapped = new HashMap<>();
 
-  /** Is memory that goes when its last handle and its last mapping are gone. */
+  /** Memory that goes when its last handle and its last mapping are gone. */
   private static final class Physical {
     private final long bytes;
     private final int fd;

@@ -4,7 +4,7 @@ import dev.tutti.cuda.nccl.NcclResult;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/** Is one rank's side of a played communicator. */
+/** One rank's side of a played communicator. */
 final class PlayedCommunicator {
   final PlayedWorld world;
   final int rank;

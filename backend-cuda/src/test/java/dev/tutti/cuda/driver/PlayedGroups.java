@@ -14,7 +14,7 @@ final class PlayedGroups {
   private final FakeCudaDriver fake;
   private final PlayedCalls calls;
 
-  /** Is what a call does on a stream. */
+  /** What a call does on a stream. */
   interface Body {
     /** Returns false once the communicator was aborted. */
     boolean run() throws InterruptedException;

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Is a collective operation of a played communicator, with what its ranks brought to it. */
+/** A collective operation of a played communicator, with what its ranks brought to it. */
 final class PlayedMeeting {
   private final int size;
   private final Map<Integer, byte[]> brought = new ConcurrentHashMap<>();

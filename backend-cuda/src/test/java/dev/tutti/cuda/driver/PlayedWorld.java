@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
-/** Is what the ranks of a played communicator share. */
+/** What the ranks of a played communicator share. */
 final class PlayedWorld {
   final int size;
   private final Set<Integer> joined = ConcurrentHashMap.newKeySet();

@@ -89,7 +89,7 @@ class NcclMessagePathTest {
     return System.nanoTime() + Until.LONG.toNanos();
   }
 
-  /** Is a send or receive without a group. */
+  /** A send or receive without a group. */
   private static class Message implements Operation {
     private final Call call = new Call(OpType.SEND);
     final CompletableFuture<DeviceEvent> event = new CompletableFuture<>();
@@ -306,7 +306,7 @@ class NcclMessagePathTest {
         new NcclMessagePath(messages.get(0), 1, 0, messages.get(0).link(1, true));
     @Nullable MessagePath[] paths = {null, path};
     for (RankLinks links : links()) {
-      try (MessageMatcher board =
+      try (MessageMatcher matcher =
           new MessageMatcher(
               device,
               links,
@@ -318,12 +318,12 @@ class NcclMessagePathTest {
                 assertThat(peer).isOne();
                 told.complete(cause);
               })) {
-        board.fail(new IOException("rank 1 is gone"), 1);
+        matcher.fail(new IOException("rank 1 is gone"), 1);
         assertThat(told.get(60, TimeUnit.SECONDS))
             .isInstanceOfSatisfying(
                 PeerLostException.class, lost -> assertThat(lost.peer()).isOne())
             .hasMessage("rank 1 is gone");
-        assertThatThrownBy(() -> board.receive(new Message(soon()), 1, 0, cell(0), 4))
+        assertThatThrownBy(() -> matcher.receive(new Message(soon()), 1, 0, cell(0), 4))
             .isInstanceOfSatisfying(
                 PeerLostException.class, lost -> assertThat(lost.peer()).isOne())
             .hasMessage("rank 1 is gone");

@@ -185,7 +185,7 @@ class NcclMessagesTest {
                 return;
               }
               Tensor tensor = floats(device, 1f);
-              // Who calls after the other rank found out is refused at once.
+              // A rank that calls after the other rank found out is refused at once.
               assertThatThrownBy(
                       () ->
                           (group.rank() == 0

@@ -40,7 +40,7 @@ class PeerMemoryTest {
     fake.close();
   }
 
-  /** Is what a rank does that has met the other one. */
+  /** What a rank does that has met the other one. */
   private interface Body {
     void run(PeerWorld world) throws Exception;
   }
@@ -168,7 +168,7 @@ class PeerMemoryTest {
     assertThat(fake.calls("cuMemMap")).hasSize(6);
   }
 
-  /** Is what a rank does with memory that it and a rank of another process have opened. */
+  /** What a rank does with memory that it and a rank of another process have opened. */
   private interface OpenedBody {
     void run(StoreExchange exchange, PeerMemory memory) throws Exception;
   }

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeoutException;
 final class Ranks {
   private Ranks() {}
 
-  /** Is what a rank does. */
+  /** What a rank does. */
   interface Body<T> {
     T run(StoreExchange exchange) throws Exception;
   }

@@ -37,7 +37,7 @@ public final class SparseAllReduce {
   private static final int MAX_DIMS = 4;
   private static final int WORDS = 2 * MAX_DIMS + 1;
 
-  /** Is how much is kept for the next operation: to touch fresh memory takes longer than a sum. */
+  /** How much is kept for the next operation: to touch fresh memory takes longer than a sum. */
   private static final long MOST_KEPT = 64 << 20;
 
   private final int rank;

@@ -31,14 +31,14 @@ final class TwoLevelAllReduce {
   static final long PARTS_FROM = 64 * 1024;
 
   private final IntraHostSteps host;
-  private final InterHostAlgorithms bridges;
+  private final InterHostAlgorithms interHost;
   private final int size;
   private final boolean even;
   private final long[] parts;
 
-  TwoLevelAllReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges) {
+  TwoLevelAllReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.host = host;
-    this.bridges = bridges;
+    this.interHost = interHost;
     size = groups.size();
     even = groups.areEven();
     parts = new long[host.size()];
@@ -68,7 +68,7 @@ final class TwoLevelAllReduce {
     MemorySegment memory = tensor.segment();
     host.reduce(op, memory, bytes, tensor.dtype(), reduceOp.kind(), 0);
     if (host.place() == 0) {
-      bridges.with(0).allReduce(op, tag, tensor, Reduction.between(reduceOp));
+      interHost.with(0).allReduce(op, tag, tensor, Reduction.between(reduceOp));
     }
     host.broadcast(op, memory, bytes, 0);
   }
@@ -85,7 +85,7 @@ final class TwoLevelAllReduce {
     long start = Math.min(bytes, host.place() * part);
     Tensor own =
         tensor.flatten().narrow(0, start / elementBytes, parts[host.place()] / elementBytes);
-    bridges.column().allReduce(op, tag, own, Reduction.between(reduceOp));
+    interHost.column().allReduce(op, tag, own, Reduction.between(reduceOp));
     host.gatherParts(op, memory, parts);
   }
 }

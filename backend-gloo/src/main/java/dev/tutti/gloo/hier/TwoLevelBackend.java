@@ -50,13 +50,13 @@ public final class TwoLevelBackend extends SocketBackend {
     Transport transport = wire.transport();
     this.groups = groups;
     host = new IntraHostSteps(channel);
-    InterHostAlgorithms bridges = new InterHostAlgorithms(groups, transport, table);
-    allReduce = new TwoLevelAllReduce(groups, host, bridges);
-    reduce = new TwoLevelReduce(groups, host, bridges, transport.rank());
-    broadcast = new TwoLevelBroadcast(groups, host, bridges);
+    InterHostAlgorithms interHost = new InterHostAlgorithms(groups, transport, table);
+    allReduce = new TwoLevelAllReduce(groups, host, interHost);
+    reduce = new TwoLevelReduce(groups, host, interHost, transport.rank());
+    broadcast = new TwoLevelBroadcast(groups, host, interHost);
     allGather = new TwoLevelAllGather(groups, host, transport);
-    reduceScatter = groups.areEven() ? new TwoLevelReduceScatter(groups, host, bridges) : null;
-    barrier = new TwoLevelBarrier(host, bridges);
+    reduceScatter = groups.areEven() ? new TwoLevelReduceScatter(groups, host, interHost) : null;
+    barrier = new TwoLevelBarrier(host, interHost);
   }
 
   private int enter(long signature) {

@@ -13,11 +13,11 @@ import dev.tutti.spi.Operation;
  */
 final class TwoLevelBarrier {
   private final IntraHostSteps host;
-  private final InterHostAlgorithms bridges;
+  private final InterHostAlgorithms interHost;
 
-  TwoLevelBarrier(IntraHostSteps host, InterHostAlgorithms bridges) {
+  TwoLevelBarrier(IntraHostSteps host, InterHostAlgorithms interHost) {
     this.host = host;
-    this.bridges = bridges;
+    this.interHost = interHost;
   }
 
   /**
@@ -30,7 +30,7 @@ final class TwoLevelBarrier {
   void run(Operation op, int tag) throws Exception {
     host.agree(op);
     if (host.place() == 0) {
-      bridges.with(0).barrier(op, tag);
+      interHost.with(0).barrier(op, tag);
     }
     host.agree(op);
   }

@@ -18,12 +18,12 @@ import java.lang.foreign.MemorySegment;
 final class TwoLevelBroadcast {
   private final HostGroups groups;
   private final IntraHostSteps host;
-  private final InterHostAlgorithms bridges;
+  private final InterHostAlgorithms interHost;
 
-  TwoLevelBroadcast(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges) {
+  TwoLevelBroadcast(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.groups = groups;
     this.host = host;
-    this.bridges = bridges;
+    this.interHost = interHost;
   }
 
   /**
@@ -37,9 +37,9 @@ final class TwoLevelBroadcast {
    * @throws Exception if a wait ended without success
    */
   void run(Operation op, int tag, MemorySegment memory, long bytes, int root) throws Exception {
-    if (bridges.isBridge(root)) {
-      bridges.with(root).broadcast(op, tag, memory, bytes, groups.hostOf(root));
+    if (interHost.isBridge(root)) {
+      interHost.with(root).broadcast(op, tag, memory, bytes, groups.hostOf(root));
     }
-    host.broadcast(op, memory, bytes, bridges.placeOfBridge(root));
+    host.broadcast(op, memory, bytes, interHost.placeOfBridge(root));
   }
 }

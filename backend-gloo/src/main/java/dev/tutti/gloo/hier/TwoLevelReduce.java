@@ -20,13 +20,13 @@ import dev.tutti.spi.Operation;
 final class TwoLevelReduce {
   private final HostGroups groups;
   private final IntraHostSteps host;
-  private final InterHostAlgorithms bridges;
+  private final InterHostAlgorithms interHost;
   private final int rank;
 
-  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges, int rank) {
+  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost, int rank) {
     this.groups = groups;
     this.host = host;
-    this.bridges = bridges;
+    this.interHost = interHost;
     this.rank = rank;
   }
 
@@ -48,9 +48,11 @@ final class TwoLevelReduce {
         tensor.byteSize(),
         tensor.dtype(),
         reduceOp.kind(),
-        bridges.placeOfBridge(root));
-    if (bridges.isBridge(root)) {
-      bridges.with(root).reduce(op, tag, tensor, Reduction.between(reduceOp), groups.hostOf(root));
+        interHost.placeOfBridge(root));
+    if (interHost.isBridge(root)) {
+      interHost
+          .with(root)
+          .reduce(op, tag, tensor, Reduction.between(reduceOp), groups.hostOf(root));
       if (rank == root) {
         Reduction.after(reduceOp, tensor, groups.size());
       }

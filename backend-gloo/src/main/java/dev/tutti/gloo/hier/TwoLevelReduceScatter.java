@@ -27,15 +27,15 @@ import java.util.function.IntFunction;
  */
 final class TwoLevelReduceScatter {
   private final IntraHostSteps host;
-  private final InterHostAlgorithms bridges;
+  private final InterHostAlgorithms interHost;
   private final int size;
   private final int[][] columns;
   private final long[] parts;
   private final Scratch scratch = new Scratch();
 
-  TwoLevelReduceScatter(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges) {
+  TwoLevelReduceScatter(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.host = host;
-    this.bridges = bridges;
+    this.interHost = interHost;
     size = groups.size();
     columns = new int[host.size()][];
     for (int place = 0; place < columns.length; place++) {
@@ -80,7 +80,7 @@ final class TwoLevelReduceScatter {
       long first = ((long) host.place() * hosts + h) * output.numel();
       own.add(all.narrow(0, first, output.numel()));
     }
-    bridges.column().reduceScatter(op, tag, output, own, Reduction.between(reduceOp));
+    interHost.column().reduceScatter(op, tag, output, own, Reduction.between(reduceOp));
     Reduction.after(reduceOp, output, size);
   }
 }

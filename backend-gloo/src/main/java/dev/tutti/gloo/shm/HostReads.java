@@ -60,9 +60,7 @@ final class HostReads implements AutoCloseable {
   private long value;
   private int loan;
 
-  /**
-   * Are the views made last, some for each rank, so that operations on the same tensors make none.
-   */
+  /** The views made last, some for each rank, so that operations on the same tensors make none. */
   private final @Nullable MemorySegment[] views;
 
   /**

@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.function.Consumer;
 
-/** Is one rank's view of symmetric memory that the ranks of a host share. */
+/** One rank's view of symmetric memory that the ranks of a host share. */
 final class HostSymmetricMemory implements SymmetricMemory {
   /*
    * A thread that waits in the pad or reduces in the buffers counts itself as a user; the memory is
@@ -28,7 +28,7 @@ final class HostSymmetricMemory implements SymmetricMemory {
   private final int rank;
   private final int size;
 
-  /** Is the number of the allocation in its group, the same on all ranks; from 1. */
+  /** The number of the allocation in its group, the same on all ranks; from 1. */
   final long id;
 
   /**

@@ -12,9 +12,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeoutException;
 
-/**
- * Is one rank's view of the memory that the ranks of a host share, and its way to wait for them.
- */
+/** One rank's view of the memory that the ranks of a host share, and its way to wait for them. */
 public final class ShmChannel implements AutoCloseable {
   /*
    * Every rank runs the same operations in the same order, and each operation takes the same number
@@ -35,7 +33,7 @@ public final class ShmChannel implements AutoCloseable {
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
-  /** Is how long a rank waits for another one before it wants to hear of its end from itself. */
+  /** How long a rank waits for another one before it wants to hear of its end from itself. */
   static final long WATCH_NANOS = 1_000_000_000;
 
   private static final long YIELD_NANOS = 2_000_000;
@@ -48,8 +46,8 @@ public final class ShmChannel implements AutoCloseable {
   final MemorySegment memory;
   private final ShmFile file;
   private final Endpoint transport;
-  private final FutexWaiters sleepers;
-  private final WaitStrategy pacer;
+  private final FutexWaiters waiters;
+  private final WaitStrategy strategy;
   private final long ownControl;
   private final MemorySegment[][] stages;
   private final MemorySegment[][] slots;
@@ -73,8 +71,8 @@ public final class ShmChannel implements AutoCloseable {
     this.transport = transport;
     rank = transport.rank();
     size = transport.size();
-    sleepers = new FutexWaiters(memory, ShmLayout.sleepers(size));
-    pacer = waitStrategy(spinNanos);
+    waiters = new FutexWaiters(memory, ShmLayout.waiters(size));
+    strategy = waitStrategy(spinNanos);
     ownControl = layout.control(rank);
     stages = new MemorySegment[ShmLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
@@ -196,7 +194,7 @@ public final class ShmChannel implements AutoCloseable {
 
   private void show(long offset, long value) {
     WORD.setRelease(memory, offset, value);
-    sleepers.wake(offset);
+    waiters.wake(offset);
   }
 
   /** Waits until a rank's stage is filled. */
@@ -234,18 +232,18 @@ public final class ShmChannel implements AutoCloseable {
       return;
     }
     long deadline = op.deadlineNanos();
-    pacer.start();
+    strategy.start();
     boolean interrupted = false;
     try {
       do {
-        if (pacer.isSlow()) {
+        if (strategy.isSlow()) {
           check(op, peer, offset, value, deadline);
         }
         long seen = (long) WORD.getAcquire(memory, offset);
         if (seen >= value) {
           return;
         }
-        pacer.rest(sleepers, offset, seen);
+        strategy.rest(waiters, offset, seen);
         // An interrupted thread would not sleep any more.
         interrupted |= Thread.interrupted();
       } while (!polled(offset, value));
@@ -257,7 +255,7 @@ public final class ShmChannel implements AutoCloseable {
   }
 
   private boolean polled(long offset, long value) {
-    for (int i = pacer.polls(); i > 0; i--) {
+    for (int i = strategy.polls(); i > 0; i--) {
       if ((long) WORD.getAcquire(memory, offset) >= value) {
         return true;
       }
@@ -278,7 +276,7 @@ public final class ShmChannel implements AutoCloseable {
         throw mismatch(peer, theirs);
       }
     }
-    if (pacer.elapsed() > WATCH_NANOS) {
+    if (strategy.elapsed() > WATCH_NANOS) {
       transport.watch(peer);
     }
     Throwable failure = transport.failureOf(peer);
@@ -286,7 +284,7 @@ public final class ShmChannel implements AutoCloseable {
       throw failure instanceof Exception exception ? exception : new IllegalStateException(failure);
     }
     op.throwIfFailed();
-    if (pacer.now() - deadline >= 0) {
+    if (strategy.now() - deadline >= 0) {
       throw new TimeoutException(
           "rank "
               + transport.rankInGroup(rank)

@@ -21,8 +21,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the memory that the ranks of a host share: a file in memory that one rank makes, all map, and
- * the first one removes as soon as they have, so that nothing is left behind whatever happens then.
+ * The memory that the ranks of a host share: a file in memory that one rank makes, all map, and the
+ * first one removes as soon as they have, so that nothing is left behind whatever happens then.
  */
 public final class ShmFile implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -30,7 +30,7 @@ public final class ShmFile implements AutoCloseable {
   private static final long UNMAP_NANOS = 10_000_000_000L;
   private static final long RETRY_NANOS = 100_000;
 
-  /** Is the most characters that a description may have. */
+  /** The most characters that a description may have. */
   public static final int MAX_DESCRIPTION = 128;
 
   private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");

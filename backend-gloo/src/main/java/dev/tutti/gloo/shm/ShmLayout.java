@@ -102,14 +102,14 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
 
   /** Returns the bytes of the header, whole pages. */
   static long headerBytes(int ranks) {
-    return roundUp(sleepers(ranks) + LINE, PAGE);
+    return roundUp(waiters(ranks) + LINE, PAGE);
   }
 
   /**
    * Returns where in the header the ranks count who sleeps, see {@link
    * dev.tutti.cpu.wait.FutexWaiters}.
    */
-  static long sleepers(int ranks) {
+  static long waiters(int ranks) {
     return roundUp(joined(ranks), LINE);
   }
 

@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** Is the signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
+/** The signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
 final class SignalPad {
   /*
    * A barrier is one word: the number of the round above, how many ranks have come to it below. The
@@ -58,7 +58,7 @@ final class SignalPad {
   private final SymmetricLayout layout;
   private final Transport transport;
   private final String group;
-  private final FutexWaiters sleepers;
+  private final FutexWaiters waiters;
   private final long spinNanos;
   private final BooleanSupplier closed;
   private final int rank;
@@ -89,7 +89,7 @@ final class SignalPad {
     this.closed = closed;
     rank = transport.rank();
     size = transport.size();
-    sleepers = new FutexWaiters(memory, ShmLayout.sleepers(size));
+    waiters = new FutexWaiters(memory, ShmLayout.waiters(size));
   }
 
   void barrier(int channel, Duration timeout) {
@@ -102,7 +102,7 @@ final class SignalPad {
       long next = last ? (round + 1) << ROUND_SHIFT : seen + 1;
       if (WORD.compareAndSet(memory, at, seen, next)) {
         if (last) {
-          sleepers.wake(at);
+          waiters.wake(at);
           return;
         }
         break;
@@ -151,7 +151,7 @@ final class SignalPad {
     if ((long) WORD.getAcquire(memory, at) != from || !WORD.compareAndSet(memory, at, from, to)) {
       return false;
     }
-    sleepers.wake(at);
+    waiters.wake(at);
     return true;
   }
 
@@ -160,20 +160,20 @@ final class SignalPad {
       return;
     }
     long limit = nanos(timeout);
-    WaitStrategy pacer = ShmChannel.waitStrategy(spinNanos);
-    pacer.start();
+    WaitStrategy strategy = ShmChannel.waitStrategy(spinNanos);
+    strategy.start();
     if (wait == Wait.BARRIER) {
       // Rounds count from 0, notes from 1.
       WORD.setRelease(memory, layout.waiting(channel, rank), round + 1);
     }
     while (true) {
-      for (int i = pacer.polls(); i > 0; i--) {
+      for (int i = strategy.polls(); i > 0; i--) {
         if (attempt(wait, at, round)) {
           return;
         }
         Thread.onSpinWait();
       }
-      RuntimeException end = endOf(wait, channel, peer, round, limit, pacer);
+      RuntimeException end = endOf(wait, channel, peer, round, limit, strategy);
       if (end != null) {
         // What happened before the end that was just seen still counts.
         if (attempt(wait, at, round)) {
@@ -185,7 +185,7 @@ final class SignalPad {
       if (attempt(wait, at, round)) {
         return;
       }
-      pacer.rest(sleepers, at, seen);
+      strategy.rest(waiters, at, seen);
     }
   }
 
@@ -195,28 +195,28 @@ final class SignalPad {
 
   /** Returns what ends a wait without success, if it makes no sense to wait any more. */
   private @Nullable RuntimeException endOf(
-      Wait wait, int channel, int peer, long round, long limit, WaitStrategy pacer) {
-    if (pacer.isSlow()) {
+      Wait wait, int channel, int peer, long round, long limit, WaitStrategy strategy) {
+    if (strategy.isSlow()) {
       int awaited = peer < 0 ? firstMissing(channel, round) : peer;
-      if (awaited >= 0 && pacer.elapsed() > ShmChannel.WATCH_NANOS) {
+      if (awaited >= 0 && strategy.elapsed() > ShmChannel.WATCH_NANOS) {
         transport.watch(awaited);
       }
       Throwable failure = peer < 0 ? failureOfAny(channel, round) : transport.failureOf(peer);
       if (failure != null) {
-        return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);
+        return failed(wait, channel, peer < 0 ? round : -1, failure, strategy);
       }
     }
     if (closed.getAsBoolean()) {
       return new GroupClosedException(
           text(wait, channel) + ": rank " + rank + " closed it meanwhile");
     }
-    if (pacer.elapsed() < limit) {
+    if (strategy.elapsed() < limit) {
       return null;
     }
     int missing = peer >= 0 ? peer : firstMissing(channel, round);
     return new CollectiveTimeoutException(
         text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
-        info(missing, missing, pacer),
+        info(missing, missing, strategy),
         null,
         peer >= 0 ? List.of(peer) : allMissing(channel, round));
   }
@@ -235,7 +235,7 @@ final class SignalPad {
   }
 
   private RuntimeException failed(
-      Wait wait, int channel, long round, Throwable cause, WaitStrategy pacer) {
+      Wait wait, int channel, long round, Throwable cause, WaitStrategy strategy) {
     String text =
         text(wait, channel)
             + " failed: "
@@ -257,7 +257,7 @@ final class SignalPad {
     }
     return failedRank < 0 || failedRank == rank
         ? new TuttiException("rank " + rank + " of group " + group + ": " + text, cause)
-        : new PeerFailedException(text, info(failedRank, failedRank, pacer), cause);
+        : new PeerFailedException(text, info(failedRank, failedRank, strategy), cause);
   }
 
   private int firstMissing(int channel, long round) {
@@ -309,11 +309,11 @@ final class SignalPad {
     return wait.label + " on channel " + channel + " of symmetric memory";
   }
 
-  private FailureInfo info(int peer, int failedRank, WaitStrategy pacer) {
+  private FailureInfo info(int peer, int failedRank, WaitStrategy strategy) {
     return FailureInfo.builder(group, rank, size)
         .peer(peer)
         .failedRank(failedRank)
-        .elapsed(Duration.ofNanos(pacer.elapsed()))
+        .elapsed(Duration.ofNanos(strategy.elapsed()))
         .build();
   }
 }

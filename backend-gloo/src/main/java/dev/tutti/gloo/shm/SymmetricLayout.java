@@ -13,7 +13,7 @@ record SymmetricLayout(int ranks, long bufferBytes) {
    * there, and a line for each pair of ranks, since the two words of a pair are written by both.
    */
 
-  /** Is as many as c10d's kernels have blocks. */
+  /** As many as c10d's kernels have blocks. */
   static final int CHANNELS = 32;
 
   private static final long PAGE = 4096;

@@ -4,7 +4,7 @@ import dev.tutti.gloo.shm.ShmFile;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what a leader publishes for those that it would share memory with.
+ * What a leader publishes for those that it would share memory with.
  *
  * @param memory from {@link ShmFile#describe()}
  * @param members the leader first, then the others by their order

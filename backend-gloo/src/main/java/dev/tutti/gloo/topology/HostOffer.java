@@ -4,13 +4,13 @@ import dev.tutti.gloo.shm.StaleFiles;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what a rank publishes to find those of its host.
+ * What a rank publishes to find those of its host.
  *
- * @param beacon name of its file, empty if it has none
+ * @param probe name of its file, empty if it has none
  * @param budget bytes that it would share
  * @param twoLevel whether it would share also where not all ranks of the group can
  */
-public record HostOffer(String beacon, long budget, boolean twoLevel) {
+public record HostOffer(String probe, long budget, boolean twoLevel) {
   private static final int MAX_BYTES = 256;
   private static final int WORDS = 3;
   private static final String TWO_LEVEL = "two-level";
@@ -40,7 +40,7 @@ public record HostOffer(String beacon, long budget, boolean twoLevel) {
   }
 
   public byte[] toBytes() {
-    String text = beacon + " " + budget + " " + (twoLevel ? TWO_LEVEL : ONE_LEVEL);
+    String text = probe + " " + budget + " " + (twoLevel ? TWO_LEVEL : ONE_LEVEL);
     return text.getBytes(StandardCharsets.UTF_8);
   }
 }

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * Is an empty file with a name that nobody can guess, by which ranks find out who sees the same
+ * An empty file with a name that nobody can guess, by which ranks find out who sees the same
  * directory. That they see the same memory is proven later, in that memory.
  */
 public final class HostProbeFile implements AutoCloseable {
@@ -28,11 +28,11 @@ public final class HostProbeFile implements AutoCloseable {
    */
   public static HostProbeFile light(Path directory) throws IOException {
     StaleFiles.remove(directory);
-    HostProbeFile beacon = new HostProbeFile(directory, StaleFiles.newName());
+    HostProbeFile probe = new HostProbeFile(directory, StaleFiles.newName());
     Files.createFile(
-        beacon.file,
+        probe.file,
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-    return beacon;
+    return probe;
   }
 
   /** Returns what others look for. */

@@ -3,7 +3,7 @@ package dev.tutti.gloo.topology;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what a rank publishes when it is known whether it shares memory: a leader whom it leads, a
+ * What a rank publishes when it is known whether it shares memory: a leader whom it leads, a
  * follower whom it follows, any other one nothing, or why not.
  *
  * @param reason why the rank shares none, to be reported; empty where there is nothing to report

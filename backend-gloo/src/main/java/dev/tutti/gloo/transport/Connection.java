@@ -55,7 +55,7 @@ final class Connection implements Handler {
   }
 
   /** What takes the place of the socket where the ranks share memory. */
-  private record Shared(RingChannel rings, CmaTransfers loans, RingSocket doorbell) {}
+  private record Shared(RingChannel rings, CmaTransfers transfers, RingSocket doorbell) {}
 
   Connection(Transport transport, Pair pair) {
     this.transport = transport;
@@ -143,11 +143,11 @@ final class Connection implements Handler {
       return;
     }
     RingSocket bell = new RingSocket(transport, pair);
-    CmaTransfers loans = new CmaTransfers(transport, pair, outbound);
-    shared = new Shared(new RingChannel(out, in, peer, bell), loans, bell);
+    CmaTransfers transfers = new CmaTransfers(transport, pair, outbound);
+    shared = new Shared(new RingChannel(out, in, peer, bell), transfers, bell);
     state = State.RINGS;
-    outbound.useRing(loans);
-    inbound.useRing(loans);
+    outbound.useRing(transfers);
+    inbound.useRing(transfers);
     transport.progress.pairs.markDirty(pair);
     Socket open = socket;
     if (open != null) {
@@ -157,9 +157,9 @@ final class Connection implements Handler {
   }
 
   /** Returns what the ranks lend each other, if they share memory. */
-  @Nullable CmaTransfers loans() {
+  @Nullable CmaTransfers transfers() {
     Shared memory = shared;
-    return memory == null ? null : memory.loans;
+    return memory == null ? null : memory.transfers;
   }
 
   /** Reads what is in the ring, if there is one; returns whether there was anything. */
@@ -219,7 +219,7 @@ final class Connection implements Handler {
 
   /** Queues a message for which the peer is ready; it leaves with a later flush. */
   void deliver(Request request) {
-    CmaTransfers open = loans();
+    CmaTransfers open = transfers();
     if (open != null && open.suit(request)) {
       lend(Header.LOAN, request);
     } else {
@@ -233,7 +233,7 @@ final class Connection implements Handler {
    * @return false if it is none that is lent
    */
   boolean offer(Request request) {
-    CmaTransfers open = loans();
+    CmaTransfers open = transfers();
     if (open == null || !open.suit(request)) {
       return false;
     }
@@ -351,7 +351,7 @@ final class Connection implements Handler {
     inbound.halt(target);
     Shared memory = shared;
     if (memory != null) {
-      memory.loans.halt(target);
+      memory.transfers.halt(target);
     }
   }
 

@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 
 /** Holds a message that came before this rank asked for it. */
 final class EarlyMessage {
-  /** Is the longest message that is sent before the receiver asks for it, in bytes. */
+  /** The longest message that is sent before the receiver asks for it, in bytes. */
   static final int MAX_BYTES = 4096;
 
   final MemorySegment bytes = MemorySegment.ofArray(new byte[MAX_BYTES]);

@@ -32,7 +32,7 @@ final class Inbound {
   private ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
   private int directRead = DIRECT_READ;
   private @Nullable Request receiving;
-  private @Nullable CmaTransfers loans;
+  private @Nullable CmaTransfers transfers;
   private @Nullable Request borrowing;
   private final RequestQueue toBorrow = new RequestQueue();
 
@@ -43,13 +43,13 @@ final class Inbound {
 
   /** Reads from a ring from now on. */
   void useRing(CmaTransfers newLoans) {
-    loans = newLoans;
+    transfers = newLoans;
     directRead = RING_DIRECT_READ;
   }
 
   /** Tells whether there is something to do that the source does not know of. */
   boolean hasMore() {
-    return borrowing != null || (loans != null && partial.position() >= Header.BYTES);
+    return borrowing != null || (transfers != null && partial.position() >= Header.BYTES);
   }
 
   /**
@@ -88,7 +88,7 @@ final class Inbound {
         in.clear();
         in.put(partial.flip());
         partial.clear();
-        if (loans != null && (request == null || request.combiner == null)) {
+        if (transfers != null && (request == null || request.combiner == null)) {
           in.limit(Math.max(RING_READ, in.position()));
         }
         count = source.read(in);
@@ -111,7 +111,7 @@ final class Inbound {
   }
 
   private long copy(Request request, long most) {
-    CmaTransfers open = Objects.requireNonNull(loans);
+    CmaTransfers open = Objects.requireNonNull(transfers);
     long copied = open.copy(request.address, request, most);
     if (copied < 0) {
       pair.fail("lent memory that this process cannot read", null);
@@ -190,7 +190,7 @@ final class Inbound {
   private boolean isEager(long length) {
     return length >= 0
         && length <= EarlyMessage.MAX_BYTES
-        && loans == null
+        && transfers == null
         && transport.isTutti(pair.rank);
   }
 
@@ -253,10 +253,10 @@ final class Inbound {
         pair.onEager(slot, length, signature, transport.inMemory, payload);
       }
     } else if (opcode == Header.FAREWELL) {
-      transport.breakdown.farewell(pair, slot);
+      transport.transportFailure.farewell(pair, slot);
       return false;
-    } else if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
-      if (!loans.isOpen() || length <= 0 || Header.address(in, at) == 0) {
+    } else if (transfers != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
+      if (!transfers.isOpen() || length <= 0 || Header.address(in, at) == 0) {
         pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
       } else if (opcode == Header.LOAN) {
         Request request = pair.onData(slot, length, Header.signature(in, at));
@@ -266,7 +266,8 @@ final class Inbound {
       } else {
         pair.onOffer(slot, length, Header.signature(in, at), Header.address(in, at));
       }
-    } else if (loans == null || !loans.take(opcode, slot, length, Header.signature(in, at))) {
+    } else if (transfers == null
+        || !transfers.take(opcode, slot, length, Header.signature(in, at))) {
       pair.fail("sent a header with the unknown opcode " + opcode, null);
       return false;
     }

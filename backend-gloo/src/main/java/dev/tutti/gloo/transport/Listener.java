@@ -22,8 +22,8 @@ import java.util.concurrent.locks.LockSupport;
  */
 final class Listener implements Handler {
   /**
-   * Is how many connections may be open that have not said whose they are, and how many that have
-   * not proved it.
+   * How many connections may be open that have not said whose they are, and how many that have not
+   * proved it.
    */
   static final int MAX_STRANGERS = 1024;
 
@@ -105,7 +105,7 @@ final class Listener implements Handler {
   }
 
   private void greet(SocketChannel accepted) {
-    // Who connects and stays silent must keep no rank out.
+    // A client that connects and stays silent must keep no rank out.
     if (greetings.size() >= MAX_STRANGERS) {
       greetings.getFirst().refuse("silent", "says nothing while others wait");
     }

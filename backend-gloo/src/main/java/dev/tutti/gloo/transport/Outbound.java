@@ -32,7 +32,7 @@ final class Outbound {
   private @Nullable ByteBuffer out;
   private MemorySegment outMemory = MemorySegment.NULL;
   private @Nullable Request sending;
-  private @Nullable CmaTransfers loans;
+  private @Nullable CmaTransfers transfers;
 
   Outbound(Transport transport, Pair pair) {
     this.transport = transport;
@@ -42,7 +42,7 @@ final class Outbound {
   /** Writes to a ring from now on. */
   void useRing(CmaTransfers newLoans) {
     stagedPayload = RING_STAGED_PAYLOAD;
-    loans = newLoans;
+    transfers = newLoans;
   }
 
   /**
@@ -104,8 +104,8 @@ final class Outbound {
       Header.put(staging, opcode, slot, length, signature);
       return;
     }
-    if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
-      loans.lend(request);
+    if (transfers != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
+      transfers.lend(request);
       Header.put(staging, opcode, slot, length, signature);
       Header.putAddress(staging, request.segment.address() + request.offset);
       return;

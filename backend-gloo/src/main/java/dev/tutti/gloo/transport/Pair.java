@@ -33,7 +33,7 @@ final class Pair {
    * Between ranks of Tutti all of these carry the signature of the collective. A rank that calls another
    * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
    * rank has one collective under way, so the last announcement of each peer is enough to remember.
-   * Messages of users carry the type and size of the tensor. Who sends compares them with what the
+   * Messages of users carry the type and size of the tensor. A sender compares them with what the
    * receiver is ready for, as far as it remembers, and sends nothing that does not fit; the receiver
    * compares them again.
    */
@@ -221,7 +221,7 @@ final class Pair {
     }
   }
 
-  /** Is told that a request of this pair ended. */
+  /** Told that a request of this pair ended. */
   void ended() {
     if (--pending == 0) {
       transport.progress.pairs.deactivate(this);
@@ -243,7 +243,7 @@ final class Pair {
     announced = theirs;
     PeerMismatchException refusal = disagreement();
     if (refusal != null) {
-      transport.breakdown.fatal(refusal, -1);
+      transport.transportFailure.fatal(refusal, -1);
     }
     return refusal == null;
   }
@@ -257,7 +257,7 @@ final class Pair {
   }
 
   /**
-   * Is told that the peer is ready for a message.
+   * Told that the peer is ready for a message.
    *
    * @param signature what it is to be, or 0 if the peer does not say
    */
@@ -439,7 +439,7 @@ final class Pair {
               null);
       transport.requests.end(request, refusal);
       halt(refusal);
-      transport.breakdown.peerBroke(this, refusal, true);
+      transport.transportFailure.peerBroke(this, refusal, true);
       return null;
     }
     return request;
@@ -452,7 +452,7 @@ final class Pair {
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);
     boolean wasBusy = halt(failure);
-    transport.breakdown.peerBroke(this, failure, wasBusy);
+    transport.transportFailure.peerBroke(this, failure, wasBusy);
   }
 
   /**
@@ -462,7 +462,7 @@ final class Pair {
   void cannotConnect(String what, @Nullable Throwable cause) {
     connection.readable();
     if (failure == null && !connection.isConnected()) {
-      transport.breakdown.fatal(lost(what, cause), rank);
+      transport.transportFailure.fatal(lost(what, cause), rank);
     }
   }
 
@@ -473,7 +473,7 @@ final class Pair {
             "closed the connection" + (cause == null ? "" : " (" + cause.getMessage() + ")"),
             cause);
     close(failure);
-    transport.breakdown.peerClosed(this, failure);
+    transport.transportFailure.peerClosed(this, failure);
   }
 
   /**

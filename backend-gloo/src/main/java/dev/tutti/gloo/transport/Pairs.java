@@ -33,7 +33,7 @@ final class Pairs {
    */
 
   /**
-   * Is how to get connected with a peer.
+   * How to get connected with a peer.
    *
    * @param address where it listens
    * @param greeting what to say there
@@ -42,7 +42,7 @@ final class Pairs {
   private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
 
   /**
-   * Is how long the right peer may still take to connect when a connection in its name was refused.
+   * How long the right peer may still take to connect when a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
 
@@ -66,7 +66,7 @@ final class Pairs {
   private int wantedCount;
   private boolean sparse;
   private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
-  private final Set<PeerAuthentication> admissions = new HashSet<>();
+  private final Set<PeerAuthentication> authentications = new HashSet<>();
   private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
@@ -154,7 +154,7 @@ final class Pairs {
   /** Gets a pair connected, if that has not begun yet; the lock is held. */
   void want(Pair pair) {
     Route route = routes[pair.rank];
-    if (route == null || transport.breakdown.cause() != null) {
+    if (route == null || transport.transportFailure.cause() != null) {
       return;
     }
     routes[pair.rank] = null;
@@ -181,7 +181,7 @@ final class Pairs {
     connector.start();
   }
 
-  /** Is told that a peer needs a connection that this rank has to make; the lock is held. */
+  /** Told that a peer needs a connection that this rank has to make; the lock is held. */
   void knocked(long peer) {
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
@@ -192,7 +192,7 @@ final class Pairs {
     }
   }
 
-  /** Is told that a connector is through, well or not. */
+  /** Told that a connector is through, well or not. */
   void ended(Connector connector) {
     connectors.remove(connector);
   }
@@ -210,63 +210,63 @@ final class Pairs {
   }
 
   /**
-   * Is told that a peer is known by its greeting, or was greeted; the lock is held.
+   * Told that a peer is known by its greeting, or was greeted; the lock is held.
    *
    * @param connects whether this rank connected
    */
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
-    if (transport.protection.isOn() && transport.breakdown.cause() == null) {
-      PeerAuthentication admission =
+    if (transport.protection.isOn() && transport.transportFailure.cause() == null) {
+      PeerAuthentication authentication =
           new PeerAuthentication(transport, pair, channel, key, connects);
       if (connects) {
-        admissions.add(admission);
+        authentications.add(authentication);
       } else {
-        // Who connects and stays silent must keep no rank out.
+        // A client that connects and stays silent must keep no rank out.
         if (strangers.size() >= Listener.MAX_STRANGERS) {
           strangers.removeFirst().giveUp();
         }
-        strangers.add(admission);
+        strangers.add(authentication);
       }
-      admission.start();
+      authentication.start();
     } else {
       connected(pair, channel, null, key);
     }
   }
 
-  private void forget(PeerAuthentication admission) {
-    admissions.remove(admission);
-    strangers.remove(admission);
+  private void forget(PeerAuthentication authentication) {
+    authentications.remove(authentication);
+    strangers.remove(authentication);
   }
 
-  /** Is told that a peer has proved who it is. */
+  /** Told that a peer has proved who it is. */
   void admitted(
-      PeerAuthentication admission,
+      PeerAuthentication authentication,
       Pair pair,
       SocketChannel channel,
       @Nullable TlsChannel tls,
       SelectionKey key) {
-    forget(admission);
+    forget(authentication);
     connected(pair, channel, tls, key);
   }
 
   /**
-   * Is told that who said to be a peer did not prove it.
+   * Told that who said to be a peer did not prove it.
    *
    * @param connected whether this rank connected, and so knows whom it wanted
    */
   void refused(
-      PeerAuthentication admission,
+      PeerAuthentication authentication,
       Pair pair,
       boolean connected,
       String why,
       @Nullable Throwable cause) {
-    forget(admission);
+    forget(authentication);
     if (connected) {
       pair.cannotConnect("cannot be trusted: " + why, cause);
     } else {
       transport.warnOfStranger(
           "refused as rank " + pair.rank,
-          admission.host(),
+          authentication.host(),
           "closed a connection in the name of rank " + pair.rank + ": " + why);
       refusal = "; a connection in its name was refused: " + why;
     }
@@ -280,7 +280,7 @@ final class Pairs {
 
   private void connected(
       Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
-    boolean late = transport.breakdown.cause() != null || pair.failure() != null;
+    boolean late = transport.transportFailure.cause() != null || pair.failure() != null;
     if (late || pair.connection.isConnected()) {
       try {
         channel.close();
@@ -299,7 +299,7 @@ final class Pairs {
       wanted[pair.rank] = false;
       wantedCount--;
     }
-    // Who knocks late must not take this rank for gone.
+    // A peer that knocks late must not take this rank for gone.
     if (++connectedCount == others.length && !sparse) {
       closeListener();
     }
@@ -322,7 +322,7 @@ final class Pairs {
     ProgressEngine progress = transport.progress;
     progress.lock.lock();
     try {
-      transport.breakdown.throwIfBroken();
+      transport.transportFailure.throwIfBroken();
       List<Integer> missing = new ArrayList<>();
       for (Pair pair : others) {
         if (awaited[pair.rank]) {
@@ -348,7 +348,7 @@ final class Pairs {
   }
 
   private boolean isSettled() {
-    return awaitedCount == 0 || transport.breakdown.cause() != null;
+    return awaitedCount == 0 || transport.transportFailure.cause() != null;
   }
 
   /** Sends the messages between some ranks through shared memory from now on; the lock is held. */
@@ -433,8 +433,8 @@ final class Pairs {
       listener.close();
       listener = null;
     }
-    admissions.forEach(PeerAuthentication::close);
-    admissions.clear();
+    authentications.forEach(PeerAuthentication::close);
+    authentications.clear();
     strangers.forEach(PeerAuthentication::close);
     strangers.clear();
     transport.strangers.close();

@@ -27,7 +27,7 @@ final class ProgressEngine {
    *
    * Bytes are staged first and written by a later flush, and no thread waits before that flush. A
    * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be in
-   * the selector and know nothing of what was staged since. Who starts a message flushes at once, and
+   * the selector and know nothing of what was staged since. A thread that starts a message flushes at once, and
    * a collective at its end; what a driver staged for others when it leaves in between is written by the
    * follower that it wakes, or by the daemon. What a channel does not take is left to the driver: one
    * that polls tries again, and one in the selector hears of space, as interest in writing is set
@@ -312,7 +312,7 @@ final class ProgressEngine {
     try {
       selector.selectNow(ready);
     } catch (IOException e) {
-      transport.breakdown.fatal(e, -1);
+      transport.transportFailure.fatal(e, -1);
     }
     return ready.dispatch() || progress;
   }
@@ -357,7 +357,7 @@ final class ProgressEngine {
     }
     pairs.wakeUp();
     if (failure != null) {
-      transport.breakdown.fatal(failure, -1);
+      transport.transportFailure.fatal(failure, -1);
     }
   }
 
@@ -411,7 +411,7 @@ final class ProgressEngine {
       ioSelecting = false;
       selectorFree.signalAll();
       driver = driver == ioThread ? null : driver;
-      transport.breakdown.end(e);
+      transport.transportFailure.end(e);
     } finally {
       lock.unlock();
     }

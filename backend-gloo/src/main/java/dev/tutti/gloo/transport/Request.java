@@ -5,8 +5,7 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one send or receive under way. {@link Transport} pools them: whoever awaited one must forget
- * it.
+ * One send or receive under way. {@link Transport} pools them: whoever awaited one must forget it.
  */
 public final class Request implements Goal {
   static final int PENDING = 0;

@@ -7,7 +7,7 @@ import java.nio.channels.ByteChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
+ * The socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
  * end of the connection. All methods need the transport's lock.
  */
 final class RingSocket implements Runnable {
@@ -112,7 +112,7 @@ final class RingSocket implements Runnable {
       if (opcode == Header.FAREWELL) {
         pair.connection.readable();
         if (pair.failure() == null) {
-          transport.breakdown.farewell(pair, Header.slot(in, at));
+          transport.transportFailure.farewell(pair, Header.slot(in, at));
         }
       } else if (opcode != Header.DOORBELL) {
         pair.fail("sent opcode " + opcode + " through its socket, though it shares memory", null);

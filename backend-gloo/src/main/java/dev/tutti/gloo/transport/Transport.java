@@ -35,7 +35,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   final ProgressEngine progress;
   final Requests requests;
   final Pairs pairs;
-  final TransportFailure breakdown;
+  final TransportFailure transportFailure;
   final LimitedLog strangers = new LimitedLog(LOG);
   final Protection protection;
   private final Goal allSent;
@@ -73,7 +73,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     progress = new ProgressEngine(this, size, "tutti-gloo-" + group + "-" + rank);
     requests = new Requests(this, progress.lock);
     pairs = new Pairs(this, rank, size);
-    breakdown = new TransportFailure(this, size, context.onFailure());
+    transportFailure = new TransportFailure(this, size, context.onFailure());
     allSent = requests::areDetachedOver;
   }
 
@@ -192,7 +192,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     boolean ended = progress.drive(allSent, operation.deadlineNanos(), false);
     progress.lock.lock();
     try {
-      breakdown.throwIfBroken();
+      transportFailure.throwIfBroken();
       Throwable error = requests.detachedError();
       if (error != null) {
         throw TransportFailure.rethrowable(error);
@@ -222,7 +222,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     progress.lock.lock();
     try {
       if (!ended) {
-        breakdown.throwIfBroken();
+        transportFailure.throwIfBroken();
         throw new TimeoutException(
             self() + ": the " + request.describe() + " did not end before the deadline");
       }
@@ -274,7 +274,7 @@ public final class Transport implements Endpoint, AutoCloseable {
 
   /** Begins a request; the lock is held. */
   void begin(Request request) {
-    Throwable cause = breakdown.cause();
+    Throwable cause = transportFailure.cause();
     if (cause != null) {
       requests.end(request, cause);
     } else if (request.peer == Request.ANY) {
@@ -308,14 +308,14 @@ public final class Transport implements Endpoint, AutoCloseable {
   /** Tells users about ended requests, and the group about a failure outside any of them. */
   boolean deliver() {
     boolean any = requests.deliver();
-    return breakdown.deliver() || any;
+    return transportFailure.deliver() || any;
   }
 
   @Override
   public @Nullable Throwable failureOf(int peer) {
     progress.lock.lock();
     try {
-      Throwable cause = breakdown.cause();
+      Throwable cause = transportFailure.cause();
       return cause == null && peer != rank ? pairs.get(peer).failure() : cause;
     } finally {
       progress.lock.unlock();
@@ -343,7 +343,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   public void stop(Throwable cause) {
     progress.lock.lock();
     try {
-      breakdown.halt(cause);
+      transportFailure.halt(cause);
       deliver();
     } finally {
       progress.lock.unlock();
@@ -358,8 +358,8 @@ public final class Transport implements Endpoint, AutoCloseable {
   public void abort(Throwable cause) {
     progress.lock.lock();
     try {
-      breakdown.halt(cause);
-      pairs.leave(breakdown.farewellReason());
+      transportFailure.halt(cause);
+      pairs.leave(transportFailure.farewellReason());
       deliver();
     } finally {
       progress.lock.unlock();
@@ -374,8 +374,9 @@ public final class Transport implements Endpoint, AutoCloseable {
     progress.drive(progress::isFlushed, System.nanoTime() + CLOSE_FLUSH_NANOS, true);
     progress.lock.lock();
     try {
-      long reason = breakdown.cause() == null ? Header.CLEAN : breakdown.farewellReason();
-      breakdown.halt(new GroupClosedException(self() + " is closed"));
+      long reason =
+          transportFailure.cause() == null ? Header.CLEAN : transportFailure.farewellReason();
+      transportFailure.halt(new GroupClosedException(self() + " is closed"));
       pairs.leave(reason);
       deliver();
       progress.close();

@@ -57,7 +57,7 @@ final class TransportFailure {
     return error instanceof Exception exception ? exception : new IOException(error);
   }
 
-  /** Is told that a peer closed its connection. */
+  /** Told that a peer closed its connection. */
   void peerClosed(Pair pair, PeerLostException loss) {
     if (transport.isTutti(pair.rank) && !left[pair.rank]) {
       fatal(loss, pair.rank);
@@ -67,7 +67,7 @@ final class TransportFailure {
     failAnyIfAlone(loss);
   }
 
-  /** Is told that a peer sent what it must not. */
+  /** Told that a peer sent what it must not. */
   void peerBroke(Pair pair, PeerLostException breach, boolean wasBusy) {
     LOG.log(Level.WARNING, breach.getMessage());
     failAnyIfAlone(breach);
@@ -83,7 +83,7 @@ final class TransportFailure {
   }
 
   /**
-   * Is told that a rank of Tutti leaves.
+   * Told that a rank of Tutti leaves.
    *
    * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN}, the rank that it lost, or its own
    *     if it failed itself

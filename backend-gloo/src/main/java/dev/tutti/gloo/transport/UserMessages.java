@@ -151,13 +151,13 @@ public final class UserMessages {
     return operation.isDone() || operation.parkUntilDone(deadline);
   }
 
-  /** Is reached when nothing more can be done by the transport for an operation. */
+  /** The goal that the transport can do nothing more for an operation. */
   private final class Ending implements Goal {
     @Nullable Operation operation;
 
     @Override
     public boolean reached() {
-      return transport.breakdown.cause() != null || operation == null || operation.isDone();
+      return transport.transportFailure.cause() != null || operation == null || operation.isDone();
     }
   }
 }

@@ -119,7 +119,7 @@ class ShmFuzzTest {
     void run(ShmBackend collectives, Operation op) throws Exception;
   }
 
-  /** Is a collective and what all ranks sign it with. */
+  /** A collective and what all ranks sign it with. */
   private record Collective(long signature, Call call) {}
 
   private static final Tensor SMALL = Tensor.allocate(DType.FLOAT32, COUNT);

@@ -101,7 +101,7 @@ class HostTextsFuzzTest {
   private static void read(int kind, byte[] bytes) {
     if (kind == 0) {
       HostOffer offer = HostOffer.read(bytes);
-      assertThat(offer.beacon().isEmpty() || StaleFiles.isName(offer.beacon())).isTrue();
+      assertThat(offer.probe().isEmpty() || StaleFiles.isName(offer.probe())).isTrue();
     } else if (kind == 1) {
       HostInvitation invitation = HostInvitation.read(bytes, 1, SIZE);
       assertRises(invitation.members());

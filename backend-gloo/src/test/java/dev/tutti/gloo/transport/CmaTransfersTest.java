@@ -130,7 +130,7 @@ class CmaTransfersTest {
     assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
   }
 
-  /** Is what a test does to a connection through memory, of which it plays the peer's side. */
+  /** What a test does to a connection through memory, of which it plays the peer's side. */
   private interface Script {
     void run(Connection connection, UserMessages messages, int rank) throws Exception;
   }

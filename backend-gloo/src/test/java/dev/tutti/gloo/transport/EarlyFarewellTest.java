@@ -39,7 +39,7 @@ class EarlyFarewellTest {
         quick.share(new int[] {0, 1}, memory, store, Duration.ofMinutes(1));
         quick.close();
         slow.pairs.share(new int[] {0, 1}, memory);
-        assertThat(slow.breakdown.cause()).isNull();
+        assertThat(slow.transportFailure.cause()).isNull();
         assertThat(slow.pairs.failureOfAll()).hasMessageContaining("closed its group");
       } finally {
         slow.progress.lock.unlock();

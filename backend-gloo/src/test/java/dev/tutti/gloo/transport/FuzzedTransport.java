@@ -15,8 +15,8 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Is a transport without connections, rank 0 of many, of which each input of a fuzz test gets
- * another pair: every second peer is a rank of Tutti. Begins anew when the pairs are used up or the
+ * A transport without connections, rank 0 of many, of which each input of a fuzz test gets another
+ * pair: every second peer is a rank of Tutti. Begins anew when the pairs are used up or the
  * transport broke down.
  */
 final class FuzzedTransport implements AutoCloseable {
@@ -63,7 +63,7 @@ final class FuzzedTransport implements AutoCloseable {
   /** Takes the next pair. */
   void next() throws IOException {
     peer++;
-    if (peer == SIZE || transport.breakdown.cause() != null) {
+    if (peer == SIZE || transport.transportFailure.cause() != null) {
       transport.close();
       transport = make();
       peer = 1 + (peer & 1);

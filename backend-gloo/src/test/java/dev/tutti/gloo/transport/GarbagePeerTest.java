@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class GarbagePeerTest {
   private static final Duration LIMIT = Duration.ofSeconds(30);
 
-  /** Is what the peer sends. */
+  /** What the peer sends. */
   enum Garbage {
     TEXT("makes no sense") {
       @Override

@@ -105,7 +105,7 @@ class InboundTest {
                 new RingWriter(ring(ringBytes)),
                 new RingReader(in),
                 new Sleep(Arena.ofAuto().allocate(RingMemory.LINE, RingMemory.LINE)));
-            connection.loans().open(self);
+            connection.transfers().open(self);
             Request combining =
                 transport.receiveCombining(pair.rank, 5, sumTarget, 0, SUM_BYTES, new Adding());
             Request borrowing =

@@ -160,7 +160,7 @@ class PairFuzzTest {
     connection.attach(socket, null, socket.key());
     connection.share(new RingWriter(outRing), new RingReader(inRing), new Sleep(sleep));
     if (messages.offers()) {
-      connection.loans().open(new RemoteMemory(SELF, number.address(), NUMBER));
+      connection.transfers().open(new RemoteMemory(SELF, number.address(), NUMBER));
     }
     messages.begin(peers.transport(), pair.rank);
     RingPeer peer = new RingPeer(random, stream, inRing, outRing);
@@ -240,7 +240,7 @@ class PairFuzzTest {
     }
   }
 
-  /** Is the other end of the rings; keeps to their protocol. */
+  /** The other end of the rings; keeps to their protocol. */
   private static final class RingPeer {
     private final SplittableRandom random;
     private final ByteBuffer input;

@@ -17,11 +17,11 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/** Is rank 1 of a group of two as a plain blocking socket: what it sends a test writes by hand. */
+/** Rank 1 of a group of two as a plain blocking socket: what it sends a test writes by hand. */
 final class RawPeer implements AutoCloseable {
   private static final int TIMEOUT_MILLIS = 10_000;
 
-  /** Is a message as it came, its payload in hexadecimal digits. */
+  /** A message as it came, its payload in hexadecimal digits. */
   record Message(long opcode, long slot, long length, String payload) {}
 
   private final ServerSocket server;

@@ -30,7 +30,7 @@ class RingFarewellTest extends RawPeerScripts {
           new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           new UserMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
-          assertThat(transport.breakdown.cause()).isNull();
+          assertThat(transport.transportFailure.cause()).isNull();
         });
     assertThat(failures).isEmpty();
   }

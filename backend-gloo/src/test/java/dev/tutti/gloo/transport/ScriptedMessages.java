@@ -15,14 +15,14 @@ import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is what two ranks that keep to the protocol say to each other: the frames of the peer, and the
- * sends and receives of this rank that they belong to.
+ * What two ranks that keep to the protocol say to each other: the frames of the peer, and the sends
+ * and receives of this rank that they belong to.
  */
 final class ScriptedMessages {
-  /** Is what all messages are signed with, if they are. */
+  /** What all messages are signed with, if they are. */
   static final long SIGNATURE = Signature.of(OpType.ALL_REDUCE, DType.INT8, 0, 0);
 
-  /** Is the number of the collective under way. */
+  /** The number of the collective under way. */
   static final int TAG = 3;
 
   private static final long[] SLOTS = {
@@ -49,7 +49,7 @@ final class ScriptedMessages {
     }
   }
 
-  /** Is a message, of which this rank is one end. */
+  /** A message, of which this rank is one end. */
   private static final class Message {
     final int number;
     final long slot;

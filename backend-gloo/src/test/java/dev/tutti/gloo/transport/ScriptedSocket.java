@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.SplittableRandom;
 
 /**
- * Is a connected socket without a peer: it gives what the test wrote before, cut at random places,
- * and keeps what is sent.
+ * A connected socket without a peer: it gives what the test wrote before, cut at random places, and
+ * keeps what is sent.
  */
 final class ScriptedSocket extends SocketChannel {
   /** Says what follows the last byte. */

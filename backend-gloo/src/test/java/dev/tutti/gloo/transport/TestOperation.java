@@ -12,7 +12,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** Is an operation without a group. */
+/** An operation without a group. */
 public final class TestOperation implements Operation {
   private record End(Throwable cause, int rank) {}
 

@@ -68,7 +68,7 @@ class TlsChannelTest {
     return PemFile.certificates(authority.certificate());
   }
 
-  /** Is a connection with TLS on both ends. */
+  /** A connection with TLS on both ends. */
   private static final class Ends implements AutoCloseable {
     final SocketChannel client;
     final SocketChannel server;

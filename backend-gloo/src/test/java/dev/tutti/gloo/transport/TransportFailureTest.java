@@ -42,7 +42,7 @@ class TransportFailureTest {
     try (FuzzedTransport peers = new FuzzedTransport()) {
       Transport transport = peers.transport();
       ReentrantLock lock = transport.progress.lock;
-      TransportFailure breakdown = new TransportFailure(transport, SIZE, this::check);
+      TransportFailure transportFailure = new TransportFailure(transport, SIZE, this::check);
       Pair first = transport.pairs.get(1);
       Pair second = transport.pairs.get(2);
       CyclicBarrier round = new CyclicBarrier(3);
@@ -54,7 +54,7 @@ class TransportFailureTest {
                   while (!telling.get() || !lock.tryLock()) {
                     Thread.onSpinWait();
                   }
-                  breakdown.peerBroke(second, second.lost("is the second", null), false);
+                  transportFailure.peerBroke(second, second.lost("is the second", null), false);
                   lock.unlock();
                   round.await(60, TimeUnit.SECONDS);
                 }
@@ -74,15 +74,15 @@ class TransportFailureTest {
       for (int i = 0; i < ROUNDS; i++) {
         peers.locked(
             () -> {
-              breakdown.peerBroke(first, first.lost("is the first", null), false);
+              transportFailure.peerBroke(first, first.lost("is the first", null), false);
               round.await(60, TimeUnit.SECONDS);
               awaitQueued(lock);
               telling.set(true);
-              breakdown.deliver();
+              transportFailure.deliver();
             });
         round.await(60, TimeUnit.SECONDS);
         telling.set(false);
-        peers.locked(breakdown::deliver);
+        peers.locked(transportFailure::deliver);
       }
       failing.get(60, TimeUnit.SECONDS);
       queueing.get(60, TimeUnit.SECONDS);

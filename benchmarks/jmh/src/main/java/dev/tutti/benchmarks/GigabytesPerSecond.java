@@ -8,6 +8,6 @@ import org.openjdk.jmh.annotations.State;
 @State(Scope.Thread)
 @AuxCounters(AuxCounters.Type.OPERATIONS)
 public class GigabytesPerSecond {
-  /** Is in units of 10^9 bytes. */
+  /** A unit of 10^9 bytes. */
   public double gigabytes;
 }

@@ -45,7 +45,7 @@ public class SparseSumBenchmark {
   @Param({"1", "4"})
   private int tensors;
 
-  /** Is how many places there are for each entry of a tensor; at least 2. */
+  /** How many places there are for each entry of a tensor; at least 2. */
   @Param("2")
   private long spread;
 

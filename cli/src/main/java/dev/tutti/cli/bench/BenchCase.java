@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.function.LongSupplier;
 
 /**
- * Is one operation at one size, ready to run on this rank.
+ * One operation at one size, ready to run on this rank.
  *
  * @param bytes what nccl-tests calls size: the bytes of the whole, over all ranks where each has a
  *     part

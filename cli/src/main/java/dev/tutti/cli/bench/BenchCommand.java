@@ -112,18 +112,18 @@ public final class BenchCommand implements Callable<Integer> {
   @Spec private CommandSpec spec = CommandSpec.create();
 
   private final Terminal terminal;
-  private final LaunchRendezvousFactory agreements;
+  private final LaunchRendezvousFactory rendezvousFactory;
   private final Environment environment;
   private final Settings settings;
 
   @Inject
   BenchCommand(
       Terminal terminal,
-      LaunchRendezvousFactory agreements,
+      LaunchRendezvousFactory rendezvousFactory,
       Environment environment,
       Settings settings) {
     this.terminal = terminal;
-    this.agreements = agreements;
+    this.rendezvousFactory = rendezvousFactory;
     this.environment = environment;
     this.settings = settings;
   }
@@ -340,8 +340,8 @@ public final class BenchCommand implements Callable<Integer> {
           }
         };
     Consumer<String> messages = message -> terminal.err().println("tutti bench: " + message);
-    try (LaunchRendezvous agreement = agreements.open(plan, messages)) {
-      Launcher launcher = new Launcher(plan, agreement, output, messages);
+    try (LaunchRendezvous rendezvous = rendezvousFactory.open(plan, messages)) {
+      Launcher launcher = new Launcher(plan, rendezvous, output, messages);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       }

@@ -68,7 +68,7 @@ interface BenchLoop extends AutoCloseable {
   }
 
   /**
-   * Is the loop on the calling thread.
+   * The loop on the calling thread.
    *
    * @param call runs the operations
    * @param operations how many a call runs
@@ -91,7 +91,7 @@ interface BenchLoop extends AutoCloseable {
   }
 
   /**
-   * Is the loop on a device.
+   * The loop on a device.
    *
    * @param device where
    * @param work puts the operations into its stream

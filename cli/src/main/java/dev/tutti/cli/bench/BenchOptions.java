@@ -15,7 +15,7 @@ import picocli.CommandLine.Parameters;
 
 /** Holds the options that say what is measured; the command hands them on to its ranks. */
 final class BenchOptions {
-  /** Is the backend that is measured when none is named. */
+  /** The backend that is measured when none is named. */
   static final String DEFAULT_BACKEND = "gloo";
 
   @Parameters(

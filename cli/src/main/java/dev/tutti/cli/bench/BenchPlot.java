@@ -224,7 +224,7 @@ final class BenchPlot {
     return new LaunchException(1, "cannot write the picture: " + Reasons.of(failure), failure);
   }
 
-  /** Is one of the two charts. */
+  /** One of the two charts. */
   private static final class Panel {
     private final String title;
     private final String unit;

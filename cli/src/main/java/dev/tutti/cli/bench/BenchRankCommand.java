@@ -10,10 +10,10 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
-/** Is what {@code tutti bench} starts as its ranks. */
+/** What {@code tutti bench} starts as its ranks. */
 @Command(name = BenchRankCommand.NAME, hidden = true)
 public final class BenchRankCommand implements Callable<Integer> {
-  /** Is the command's name. */
+  /** The command's name. */
   static final String NAME = "bench-rank";
 
   /** Stands in front of a row on rank 0's standard output. */

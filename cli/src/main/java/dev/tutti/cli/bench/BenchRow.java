@@ -3,7 +3,7 @@ package dev.tutti.cli.bench;
 import java.util.Locale;
 
 /**
- * Is one line of results.
+ * One line of results.
  *
  * @param op name of the operation
  * @param backend name of the backend

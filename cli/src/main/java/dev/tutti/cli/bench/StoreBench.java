@@ -147,7 +147,7 @@ final class StoreBench {
   }
 
   /**
-   * Is what one client did.
+   * What one client did.
    *
    * @param nanos times of its last calls
    * @param count number of all its calls

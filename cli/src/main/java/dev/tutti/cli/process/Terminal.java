@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * Is where a command prints.
+ * Where a command prints.
  *
  * @param out standard output
  * @param err standard error

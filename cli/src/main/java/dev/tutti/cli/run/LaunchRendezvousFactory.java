@@ -2,7 +2,7 @@ package dev.tutti.cli.run;
 
 import java.util.function.Consumer;
 
-/** Makes the agreement of a launch, hosting its store or connecting to it. */
+/** Makes the rendezvous of a launch, hosting its store or connecting to it. */
 public interface LaunchRendezvousFactory {
   /**
    * Opens what a launch needs to meet the other nodes and to let its ranks meet.

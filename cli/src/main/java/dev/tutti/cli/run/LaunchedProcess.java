@@ -140,6 +140,11 @@ final class LaunchedProcess {
     return process.isAlive();
   }
 
+  /** Tells whether the process itself has died, also where the JDK has not noticed yet. */
+  boolean isDead() {
+    return !process.isAlive() || tree.isRootDead();
+  }
+
   /**
    * Waits until all output was handed on. Output ends when the last process that holds it does.
    *

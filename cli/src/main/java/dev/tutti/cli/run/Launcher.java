@@ -42,17 +42,17 @@ public final class Launcher {
   private static final Duration MARGIN = Duration.ofSeconds(5);
 
   private final LaunchPlan plan;
-  private final LaunchRendezvous agreement;
+  private final LaunchRendezvous rendezvous;
   private final RankOutput output;
   private final Consumer<String> messages;
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
   private final Object signalLock = new Object();
 
-  /** Is the first signal that came, 0 before. */
+  /** The first signal that came, 0 before. */
   private volatile int signal;
 
-  /** Is who waits for other nodes, which a signal ends. */
+  /** The threads that wait for other nodes, which a signal ends. */
   private @Nullable Thread waiting;
 
   private sealed interface Event {
@@ -78,6 +78,7 @@ public final class Launcher {
     final List<LaunchedProcess> ranks = new CopyOnWriteArrayList<>();
 
     final Map<Integer, RankExit> exits = new TreeMap<>();
+    @Nullable RankExit first;
     @Nullable Verdict verdict;
     @Nullable Verdict proposed;
     Optional<Blame> blame = Optional.empty();
@@ -98,6 +99,11 @@ public final class Launcher {
       return exits.size() == ranks.size();
     }
 
+    /** Tells whether a rank's process is dead of whose end nobody has heard yet. */
+    boolean hasUnheardEnds() {
+      return ranks.stream().anyMatch(rank -> !exits.containsKey(rank.rank()) && rank.isDead());
+    }
+
     void enter(Phase next, Duration atMost) {
       phase = next;
       deadline = System.nanoTime() + atMost.toNanos();
@@ -112,14 +118,14 @@ public final class Launcher {
    * Creates a launcher.
    *
    * @param plan what to run
-   * @param agreement how the nodes agree; the caller closes it
+   * @param rendezvous how the nodes agree; the caller closes it
    * @param output takes what ranks print
    * @param messages takes what the launcher itself has to say, a line or several at a time
    */
   public Launcher(
-      LaunchPlan plan, LaunchRendezvous agreement, RankOutput output, Consumer<String> messages) {
+      LaunchPlan plan, LaunchRendezvous rendezvous, RankOutput output, Consumer<String> messages) {
     this.plan = plan;
-    this.agreement = agreement;
+    this.rendezvous = rendezvous;
     this.output = output;
     this.messages = messages;
     this.refusals = RestartRefusals.open(plan.maxRestarts());
@@ -159,24 +165,24 @@ public final class Launcher {
     if (ProcessTree.find(program, plan.environment()).isEmpty()) {
       String text = "no such program: " + program;
       String where = plan.nodes() == 1 ? "" : "node " + plan.nodeRank() + ": ";
-      agreement.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
+      rendezvous.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
       throw new LaunchException(127, text);
     }
-    RankRange cohort = unlessSignalled(() -> agreement.join(messages));
-    if (cohort == null) {
-      agreement.refuse(stopped(signal));
+    RankRange ranks = unlessSignalled(() -> rendezvous.join(messages));
+    if (ranks == null) {
+      rendezvous.refuse(stopped(signal));
       return stoppedBetweenAttempts();
     }
     for (int number = 0; ; number++) {
-      Verdict verdict = runAttempt(number, cohort);
+      Verdict verdict = runAttempt(number, ranks);
       endCache(verdict);
       if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
         return verdict.code();
       }
       int ended = number;
-      Optional<Verdict> next = unlessSignalled(() -> agreement.awaitStopped(ended, longestStop()));
+      Optional<Verdict> next = unlessSignalled(() -> rendezvous.awaitStopped(ended, longestStop()));
       if (next == null) {
-        agreement.withdraw(number, stopped(signal));
+        rendezvous.withdraw(number, stopped(signal));
         return stoppedBetweenAttempts();
       }
       if (next.isPresent()) {
@@ -248,13 +254,13 @@ public final class Launcher {
     }
   }
 
-  private Verdict runAttempt(int number, RankRange cohort) throws InterruptedException {
+  private Verdict runAttempt(int number, RankRange ranks) throws InterruptedException {
     Attempt attempt = new Attempt(number);
     Thread lastResort = new Thread(attempt::killRunning, "tutti-kill");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
-      agreement.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
-      startAll(attempt, cohort);
+      rendezvous.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
+      startAll(attempt, ranks);
       return supervise(attempt);
     } finally {
       attempt.killRunning();
@@ -266,16 +272,16 @@ public final class Launcher {
     }
   }
 
-  private void startAll(Attempt attempt, RankRange cohort) {
+  private void startAll(Attempt attempt, RankRange ranks) {
     for (int local = 0; local < plan.localSize(); local++) {
-      int rank = cohort.firstRank() + local;
+      int rank = ranks.firstRank() + local;
       try {
         attempt.ranks.add(
             LaunchedProcess.start(
                 rank,
                 plan.command(local),
                 refusals.addTo(
-                    RankEnvironment.of(plan, cohort, local, attempt.number), attempt.number, rank),
+                    RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
                 output,
                 plan.logDirectory(rank, attempt.number),
                 plan.tailLines(),
@@ -354,20 +360,36 @@ public final class Launcher {
     }
   }
 
+  /**
+   * Takes note of an end. The ends of several processes are heard of in any order: while one has
+   * died and was not heard of, nobody who merely exited is called the first, for a killed rank may
+   * be why the others failed.
+   */
   private void ended(Attempt attempt, RankExit exit) {
-    if (exit.code() != 0) {
-      boolean refused = refusals.has(attempt.number, exit.rank());
-      String text =
-          "rank "
-              + exit.rank()
-              + " "
-              + exit.describe()
-              + (refused ? "; it would fail again and is not restarted" : "");
-      Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
-      propose(attempt, new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text));
-    } else if (attempt.allEnded()) {
-      propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
+    RankExit first = attempt.first;
+    if (exit.code() != 0 && (first == null || (exit.isKilled() && !first.isKilled()))) {
+      first = exit;
+      attempt.first = exit;
     }
+    if (first == null) {
+      if (attempt.allEnded()) {
+        propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
+      }
+    } else if (first.isKilled() || !attempt.hasUnheardEnds()) {
+      propose(attempt, failed(attempt, first));
+    }
+  }
+
+  private Verdict failed(Attempt attempt, RankExit exit) {
+    boolean refused = refusals.has(attempt.number, exit.rank());
+    String text =
+        "rank "
+            + exit.rank()
+            + " "
+            + exit.describe()
+            + (refused ? "; it would fail again and is not restarted" : "");
+    Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
+    return new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text);
   }
 
   /** Says how this node's part ended: once, but that it is stopped also after its own success. */
@@ -375,7 +397,7 @@ public final class Launcher {
     Verdict before = attempt.proposed;
     if (before == null || (before.kind() == Kind.SUCCESS && verdict.kind() == Kind.STOPPED)) {
       attempt.proposed = verdict;
-      agreement.propose(attempt.number, verdict);
+      rendezvous.propose(attempt.number, verdict);
     }
   }
 
@@ -392,7 +414,7 @@ public final class Launcher {
   private void askForBlame(Attempt attempt) {
     Verdict verdict = attempt.verdict;
     if (!attempt.askedForBlame && verdict != null && verdict.kind() == Kind.FAILED) {
-      attempt.blame = agreement.blame(attempt.number);
+      attempt.blame = rendezvous.blame(attempt.number);
     }
     attempt.askedForBlame = true;
   }

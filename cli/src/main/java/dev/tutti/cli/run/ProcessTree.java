@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * Is a started process with all that it starts in turn, as the target of signals.
+ * A started process with all that it starts in turn, as the target of signals.
  *
  * <p>Where the system has {@code setsid} the process gets a session of its own: a signal to the
  * group then reaches also children whose parent is gone, and Ctrl-C at a terminal reaches the
@@ -99,14 +99,31 @@ final class ProcessTree {
 
   private static boolean runsIn(long group, Path stat) {
     try {
-      // pid (name) state parent group ...; the name may hold anything
-      String text = Files.readString(stat, ISO_8859_1);
-      String[] fields = text.substring(text.lastIndexOf(')') + 2).split(" ", 4);
-      boolean dead = fields[0].equals("Z") || fields[0].equals("X");
-      return !dead && Long.parseLong(fields[2]) == group;
+      String[] fields = fields(stat);
+      return !isDead(fields) && Long.parseLong(fields[2]) == group;
     } catch (IOException e) {
       return false; // it ended meanwhile
     }
+  }
+
+  /** Tells whether the root has ended and merely waits for its parent, this process, to look. */
+  boolean isRootDead() {
+    try {
+      return isDead(fields(Path.of("/proc", Long.toString(root.pid()), "stat")));
+    } catch (IOException e) {
+      return !root.isAlive(); // it was looked at meanwhile, or there is no such file here
+    }
+  }
+
+  /** Reads state, parent and group of a process, and the rest. */
+  private static String[] fields(Path stat) throws IOException {
+    // pid (name) state parent group ...; the name may hold anything
+    String text = Files.readString(stat, ISO_8859_1);
+    return text.substring(text.lastIndexOf(')') + 2).split(" ", 4);
+  }
+
+  private static boolean isDead(String[] fields) {
+    return fields[0].equals("Z") || fields[0].equals("X");
   }
 
   private List<ProcessHandle> descendants() {
@@ -149,7 +166,7 @@ final class ProcessTree {
     return Files.isRegularFile(path) && Files.isExecutable(path);
   }
 
-  /** Is looked up once, when the first process is started. */
+  /** Looked up once, when the first process is started. */
   private static final class Tools {
     static final List<String> PREFIX = find();
 

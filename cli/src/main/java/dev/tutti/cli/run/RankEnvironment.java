@@ -11,13 +11,13 @@ final class RankEnvironment {
    * Returns the whole environment of a rank: the plan's, and on top what torchrun would set.
    *
    * @param plan what is launched
-   * @param cohort where this node's ranks stand
+   * @param ranks where this node's ranks stand
    * @param localRank which process of this node, from 0
    * @param attempt how often all ranks were restarted before
    */
-  static Map<String, String> of(LaunchPlan plan, RankRange cohort, int localRank, int attempt) {
-    String rank = Integer.toString(cohort.firstRank() + localRank);
-    String worldSize = Integer.toString(cohort.worldSize());
+  static Map<String, String> of(LaunchPlan plan, RankRange ranks, int localRank, int attempt) {
+    String rank = Integer.toString(ranks.firstRank() + localRank);
+    String worldSize = Integer.toString(ranks.worldSize());
     Map<String, String> environment = new HashMap<>(plan.environment());
     environment.put("RANK", rank);
     environment.put("LOCAL_RANK", Integer.toString(localRank));
@@ -28,8 +28,8 @@ final class RankEnvironment {
     environment.put("LOCAL_WORLD_SIZE", Integer.toString(plan.localSize()));
     environment.put("GROUP_WORLD_SIZE", Integer.toString(plan.nodes()));
     environment.put("ROLE_WORLD_SIZE", worldSize);
-    environment.put("MASTER_ADDR", cohort.masterAddress());
-    environment.put("MASTER_PORT", Integer.toString(cohort.masterPort()));
+    environment.put("MASTER_ADDR", ranks.masterAddress());
+    environment.put("MASTER_PORT", Integer.toString(ranks.masterPort()));
     environment.put("TORCHELASTIC_RESTART_COUNT", Integer.toString(attempt));
     environment.put("TORCHELASTIC_MAX_RESTARTS", Integer.toString(plan.maxRestarts()));
     environment.put("TORCHELASTIC_RUN_ID", plan.runId());

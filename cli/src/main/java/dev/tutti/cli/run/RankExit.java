@@ -19,10 +19,15 @@ public record RankExit(int rank, long pid, int code, Duration after, boolean sto
     return new RankExit(rank, pid, code, after, true);
   }
 
+  /** Tells whether a signal ended it. */
+  boolean isKilled() {
+    return code > 128 && code < 128 + 65;
+  }
+
   /** Describes the end in words, such as "was killed by SIGKILL (exit code 137) after 3.2 s". */
   String describe() {
     String how =
-        code > 128 && code < 128 + 65
+        isKilled()
             ? (stopped ? "was stopped by " : "was killed by ")
                 + Posix.signalName(code - 128)
                 + " (exit code "

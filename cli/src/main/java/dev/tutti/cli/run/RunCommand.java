@@ -171,13 +171,14 @@ public final class RunCommand implements Callable<Integer> {
   @Spec private CommandSpec spec = CommandSpec.create();
 
   private final Terminal terminal;
-  private final LaunchRendezvousFactory agreements;
+  private final LaunchRendezvousFactory rendezvousFactory;
   private final Environment environment;
 
   @Inject
-  RunCommand(Terminal terminal, LaunchRendezvousFactory agreements, Environment environment) {
+  RunCommand(
+      Terminal terminal, LaunchRendezvousFactory rendezvousFactory, Environment environment) {
     this.terminal = terminal;
-    this.agreements = agreements;
+    this.rendezvousFactory = rendezvousFactory;
     this.environment = environment;
   }
 
@@ -194,11 +195,14 @@ public final class RunCommand implements Callable<Integer> {
               + " is a loopback address, at which node 0 is reached from its own host only; where"
               + " nodes are other hosts, give all of them --master-addr=HOST of node 0");
     }
-    try (LaunchRendezvous agreement = agreements.open(plan, this::say)) {
+    try (LaunchRendezvous rendezvous = rendezvousFactory.open(plan, this::say)) {
       if (plan.nodes() > 1 && plan.masterPort() == 0) {
-        say("the store listens at port " + agreement.port() + ", for --master-port of other nodes");
+        say(
+            "the store listens at port "
+                + rendezvous.port()
+                + ", for --master-port of other nodes");
       }
-      Launcher launcher = new Launcher(plan, agreement, output, this::say);
+      Launcher launcher = new Launcher(plan, rendezvous, output, this::say);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       } catch (LaunchException e) {
@@ -299,7 +303,7 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   /**
-   * Is the environment of this process.
+   * The environment of this process.
    *
    * @param variables names and values
    */

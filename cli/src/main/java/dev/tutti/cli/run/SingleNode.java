@@ -14,22 +14,22 @@ import org.jspecify.annotations.Nullable;
 
 /** Agrees with itself: the only node of a job, which hosts the store. */
 final class SingleNode implements LaunchRendezvous {
-  private final RankRange cohort;
+  private final RankRange ranks;
   private final AutoCloseable store;
   private final Runnable clear;
   private final Supplier<Store> connect;
   private @Nullable Consumer<Verdict> listener;
 
   /**
-   * Creates the agreement of one node.
+   * Creates the rendezvous of one node.
    *
-   * @param cohort where its ranks stand
+   * @param ranks where its ranks stand
    * @param store the hosted store, closed at the end
    * @param clear deletes what ranks left in it
    * @param connect opens it for a call
    */
-  SingleNode(RankRange cohort, AutoCloseable store, Runnable clear, Supplier<Store> connect) {
-    this.cohort = cohort;
+  SingleNode(RankRange ranks, AutoCloseable store, Runnable clear, Supplier<Store> connect) {
+    this.ranks = ranks;
     this.store = store;
     this.clear = clear;
     this.connect = connect;
@@ -37,12 +37,12 @@ final class SingleNode implements LaunchRendezvous {
 
   @Override
   public int port() {
-    return cohort.masterPort();
+    return ranks.masterPort();
   }
 
   @Override
   public RankRange join(Consumer<String> messages) {
-    return cohort;
+    return ranks;
   }
 
   @Override

@@ -52,7 +52,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   /** How long it does so where not all met, and thus no ranks run. */
   private static final Duration UNMET_LEAVE_TIMEOUT = Duration.ofSeconds(2);
 
-  /** Is where all find whether they met. */
+  /** Where all find whether they met. */
   private static final String MET = "met";
 
   /** How long one wait for a verdict takes, and with it the time between signs of life. */
@@ -70,7 +70,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   private final Duration silence;
   private final Duration watchInterval;
 
-  /** Is what this node has to say and the store may not know. */
+  /** What this node has to say and the store may not know. */
   private final AtomicReference<@Nullable Proposal> unsaid = new AtomicReference<>();
 
   /** Tells whether this node has its number for itself. */
@@ -82,7 +82,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   private record Proposal(int attempt, Verdict verdict) {}
 
   /**
-   * Is what all nodes must be started with alike.
+   * What all nodes must be started with alike.
    *
    * @param nodes their number
    * @param maxRestarts how often they start their ranks again
@@ -119,7 +119,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   /**
-   * Creates an agreement.
+   * Creates a rendezvous.
    *
    * @param plan what is launched, and which node this is
    * @param store what all nodes and their ranks share; closed at the end

@@ -39,9 +39,9 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
       if (plan.nodes() == 1) {
         announceAlone(kind, plan, settings);
-        RankRange cohort = new RankRange(0, plan.localSize(), plan.masterAddress(), served.port());
+        RankRange ranks = new RankRange(0, plan.localSize(), plan.masterAddress(), served.port());
         return new SingleNode(
-            cohort,
+            ranks,
             served,
             served::deleteLeftovers,
             () -> kind.connect(plan.masterAddress(), served.port(), CALL_TIMEOUT, settings));

@@ -21,7 +21,7 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** Is a kind of store that a process serves to others. */
+/** A kind of store that a process serves to others. */
 public enum StoreKind {
   /** Over TCP, on PyTorch's wire. */
   TCP {
@@ -59,7 +59,7 @@ public enum StoreKind {
   };
 
   /**
-   * Is a store that this process serves.
+   * A store that this process serves.
    *
    * @param port the port
    * @param forgetAllBut deletes keys and queues without a prefix

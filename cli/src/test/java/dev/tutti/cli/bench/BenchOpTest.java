@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BenchOpTest {
   private static final int RANKS = 3;
 
-  /** Is more than three periods, and no multiple of anything. */
+  /** More than three periods, and no multiple of anything. */
   private static final long ELEMENTS = 25_013;
 
   private static final List<ReduceOp> REDUCE_OPS =

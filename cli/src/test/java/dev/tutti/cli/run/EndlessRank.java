@@ -3,7 +3,7 @@ package dev.tutti.cli.run;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
-/** Is a rank that prints its process id once all have come, and then adds until that fails. */
+/** A rank that prints its process id once all have come, and then adds until that fails. */
 final class EndlessRank {
   private EndlessRank() {}
 

@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
 final class KillRoundsRank {
   private static final int ELEMENTS = 50_000;
 
-  /** Is what the ranks are in. */
+  /** What the ranks are in. */
   enum Phase {
     INIT,
     CLOSE,

@@ -58,7 +58,7 @@ class KillRoundsTest {
     STOP_BRIEFLY
   }
 
-  /** Is what happens in a round. */
+  /** What happens in a round. */
   private record Plan(
       Phase phase, String store, boolean served, Action action, int victim, int pauseMillis) {
     static Plan random(Random random) {
@@ -300,7 +300,7 @@ class KillRoundsTest {
     }
   }
 
-  /** Who was given up says so of itself, or closed. */
+  /** A rank that was given up says so of itself, or closed. */
   private void checkVictim(Plan plan, String line) {
     Matcher failed = FAILED.matcher(line);
     boolean closes = plan.phase == Phase.CLOSE && CLOSED.matcher(line).matches();

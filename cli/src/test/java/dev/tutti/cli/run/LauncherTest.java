@@ -25,9 +25,9 @@ class LauncherTest {
   private final List<String> messages = new CopyOnWriteArrayList<>();
 
   private Launcher launcher(LaunchPlan plan) {
-    RankRange cohort = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
+    RankRange ranks = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
     return new Launcher(
-        plan, new SingleNode(cohort, () -> {}, () -> {}, HashStore::new), output, messages::add);
+        plan, new SingleNode(ranks, () -> {}, () -> {}, HashStore::new), output, messages::add);
   }
 
   private int run(LaunchPlan plan) throws InterruptedException {
@@ -149,7 +149,7 @@ class LauncherTest {
         new SingleNode(
             new RankRange(0, 2, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
     AtomicReference<Launcher> launcher = new AtomicReference<>();
-    LaunchRendezvous agreement =
+    LaunchRendezvous rendezvous =
         (LaunchRendezvous)
             Proxy.newProxyInstance(
                 LaunchRendezvous.class.getClassLoader(),
@@ -161,7 +161,7 @@ class LauncherTest {
                   }
                   return result;
                 });
-    launcher.set(new Launcher(plan, agreement, output, messages::add));
+    launcher.set(new Launcher(plan, rendezvous, output, messages::add));
     assertThat(launcher.get().run()).isEqualTo(7);
     assertThat(output.out(0)).containsExactly("got INT");
     assertThat(messages.getFirst()).startsWith("the first to fail: rank 1 ended with exit code 7");
@@ -317,7 +317,7 @@ class LauncherTest {
     SingleNode node =
         new SingleNode(
             new RankRange(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
-    LaunchRendezvous agreement =
+    LaunchRendezvous rendezvous =
         (LaunchRendezvous)
             Proxy.newProxyInstance(
                 LaunchRendezvous.class.getClassLoader(),
@@ -328,7 +328,7 @@ class LauncherTest {
                   }
                   return method.invoke(node, arguments);
                 });
-    assertThat(new Launcher(plan, agreement, output, messages::add).run()).isEqualTo(3);
+    assertThat(new Launcher(plan, rendezvous, output, messages::add).run()).isEqualTo(3);
     // Time to say what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and
     // their output.
     assertThat(waits).hasSize(1);

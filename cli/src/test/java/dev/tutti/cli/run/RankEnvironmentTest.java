@@ -33,8 +33,8 @@ class RankEnvironmentTest {
 
   @Test
   void setsTheNamesOfTorchrun() {
-    RankRange cohort = new RankRange(4, 10, "10.0.0.7", 29501);
-    assertThat(RankEnvironment.of(plan(4, Map.of("HOME", "/root")), cohort, 2, 1))
+    RankRange ranks = new RankRange(4, 10, "10.0.0.7", 29501);
+    assertThat(RankEnvironment.of(plan(4, Map.of("HOME", "/root")), ranks, 2, 1))
         .containsOnly(
             entry("HOME", "/root"),
             entry("RANK", "6"),
@@ -58,10 +58,10 @@ class RankEnvironmentTest {
 
   @Test
   void keepsWhatTheUserSet() {
-    RankRange cohort = new RankRange(0, 2, "127.0.0.1", 29501);
+    RankRange ranks = new RankRange(0, 2, "127.0.0.1", 29501);
     Map<String, String> mine =
         Map.of("OMP_NUM_THREADS", "8", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", "RANK", "77");
-    assertThat(RankEnvironment.of(plan(2, mine), cohort, 0, 0))
+    assertThat(RankEnvironment.of(plan(2, mine), ranks, 0, 0))
         .contains(
             entry("OMP_NUM_THREADS", "8"),
             entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"),
@@ -70,8 +70,8 @@ class RankEnvironmentTest {
 
   @Test
   void leavesThreadsAloneForOneRank() {
-    RankRange cohort = new RankRange(0, 1, "127.0.0.1", 29501);
-    assertThat(RankEnvironment.of(plan(1, Map.of()), cohort, 0, 0))
+    RankRange ranks = new RankRange(0, 1, "127.0.0.1", 29501);
+    assertThat(RankEnvironment.of(plan(1, Map.of()), ranks, 0, 0))
         .doesNotContainKey("OMP_NUM_THREADS");
   }
 }

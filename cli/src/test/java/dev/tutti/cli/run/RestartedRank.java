@@ -5,8 +5,8 @@ import dev.tutti.Tensor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Is a rank that adds; in the first attempt the last rank ends in the middle, as if it crashed, in
- * the next one it comes late.
+ * A rank that adds; in the first attempt the last rank ends in the middle, as if it crashed, in the
+ * next one it comes late.
  */
 final class RestartedRank {
   private RestartedRank() {}

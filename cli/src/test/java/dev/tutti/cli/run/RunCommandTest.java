@@ -55,7 +55,7 @@ class RunCommandTest {
   /** Parses a command line and returns the plan it makes, without running it. */
   private LaunchPlan planOf(String... arguments) {
     AtomicReference<LaunchPlan> plan = new AtomicReference<>();
-    LaunchRendezvousFactory agreements =
+    LaunchRendezvousFactory rendezvousFactory =
         (wanted, _) -> {
           plan.set(wanted);
           throw new LaunchException(77, "planned");
@@ -70,7 +70,7 @@ class RunCommandTest {
         new CliModule(terminal, environment) {
           @Override
           protected void bindAgreements() {
-            bind(LaunchRendezvousFactory.class).toInstance(agreements);
+            bind(LaunchRendezvousFactory.class).toInstance(rendezvousFactory);
           }
         };
     Main.execute(module, terminal, environment, after("run", arguments));

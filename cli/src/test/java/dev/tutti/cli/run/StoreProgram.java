@@ -3,7 +3,7 @@ package dev.tutti.cli.run;
 import dev.tutti.store.tcp.TcpStore;
 import java.time.Duration;
 
-/** Is a rank that adds its number to a sum in the store and prints the sum when all did. */
+/** A rank that adds its number to a sum in the store and prints the sum when all did. */
 final class StoreProgram {
   private StoreProgram() {}
 

@@ -56,11 +56,11 @@ class StoreRendezvousFactoryTest {
   void theStoreOfTheRanksAsksForTheirToken() throws Exception {
     Map<String, String> environment = Map.of("TUTTI_TOKEN", "that of the ranks");
     LaunchPlan plan = plan(environment);
-    try (LaunchRendezvous agreement = new StoreRendezvousFactory().open(plan, _ -> {})) {
-      RankRange cohort = agreement.join(_ -> {});
-      assertThat(RankEnvironment.of(plan, cohort, 1, 0)).containsAllEntriesOf(environment);
+    try (LaunchRendezvous rendezvous = new StoreRendezvousFactory().open(plan, _ -> {})) {
+      RankRange ranks = rendezvous.join(_ -> {});
+      assertThat(RankEnvironment.of(plan, ranks, 1, 0)).containsAllEntriesOf(environment);
       TcpStoreOptions options =
-          TcpStoreOptions.of(cohort.masterAddress(), cohort.masterPort()).withTimeout(LIMIT);
+          TcpStoreOptions.of(ranks.masterAddress(), ranks.masterPort()).withTimeout(LIMIT);
       assertThatThrownBy(() -> new TcpStore(options.withToken(JobToken.NONE)))
           .isInstanceOf(StoreTokenException.class);
       try (TcpStore store = new TcpStore(options.withToken(JobToken.of("that of the ranks")))) {
@@ -73,9 +73,9 @@ class StoreRendezvousFactoryTest {
   @ValueSource(strings = {"tcp", "aeron"})
   void theNextAttemptFindsNothingThatRanksLeft(String kind) throws Exception {
     Map<String, String> environment = Map.of("TUTTI_STORE", kind, "TUTTI_TOKEN", "");
-    try (LaunchRendezvous agreement =
+    try (LaunchRendezvous rendezvous =
         new StoreRendezvousFactory().open(plan(environment), _ -> {})) {
-      int port = agreement.join(_ -> {}).masterPort();
+      int port = rendezvous.join(_ -> {}).masterPort();
       try (Store ranks =
           StoreKind.of(kind)
               .connect("127.0.0.1", port, LIMIT, Settings.ofEnvironment(environment))) {
@@ -83,7 +83,7 @@ class StoreRendezvousFactoryTest {
         ranks.queuePush("queue", new byte[] {1});
         ranks.set("tutti-run/key", "of the launchers");
         assertThat(ranks.queueLength("queue")).isEqualTo(1);
-        agreement.awaitStopped(0, LIMIT);
+        rendezvous.awaitStopped(0, LIMIT);
         assertThat(ranks.queueLength("queue")).isZero();
         assertThat(ranks.check(List.of("queue"))).isFalse();
         assertThat(ranks.listKeys()).containsExactly("tutti-run/key");
@@ -111,9 +111,9 @@ class StoreRendezvousFactoryTest {
   @Test
   void theStoreOfTheRanksIsOfTheKindThatTheyAskFor() throws Exception {
     LaunchPlan plan = plan(Map.of("TUTTI_STORE", "aeron"));
-    try (LaunchRendezvous agreement = new StoreRendezvousFactory().open(plan, _ -> {})) {
-      RankRange cohort = agreement.join(_ -> {});
-      try (AeronStore store = new AeronStore(cohort.masterAddress(), cohort.masterPort())) {
+    try (LaunchRendezvous rendezvous = new StoreRendezvousFactory().open(plan, _ -> {})) {
+      RankRange ranks = rendezvous.join(_ -> {});
+      try (AeronStore store = new AeronStore(ranks.masterAddress(), ranks.masterPort())) {
         assertThat(store.add("n", 1)).isEqualTo(1);
         assertThat(store.isShared()).isTrue();
       }

@@ -71,9 +71,9 @@ class StoreRendezvousTest {
         .forEach(shared::deleteKey);
   }
 
-  private Launcher launcher(LaunchPlan plan, LaunchRendezvous agreement) {
+  private Launcher launcher(LaunchPlan plan, LaunchRendezvous rendezvous) {
     return new Launcher(
-        plan, agreement, output, message -> messages.add(plan.nodeRank() + ": " + message));
+        plan, rendezvous, output, message -> messages.add(plan.nodeRank() + ": " + message));
   }
 
   /** Runs node 0 with two ranks and node 1 with one, and returns their exit codes. */
@@ -85,9 +85,9 @@ class StoreRendezvousTest {
       Store store = shared.duplicate();
       nodes.add(
           () -> {
-            try (LaunchRendezvous agreement =
+            try (LaunchRendezvous rendezvous =
                 new StoreRendezvous(plan, store, 29501, this::clear, () -> {})) {
-              return launcher(plan, agreement).run();
+              return launcher(plan, rendezvous).run();
             }
           });
     }
@@ -147,16 +147,16 @@ class StoreRendezvousTest {
 
   /** Runs one node beside others, with signs of life each 50 ms. */
   private Future<Integer> start(
-      ExecutorService thread, Launcher launcher, LaunchRendezvous agreement) {
+      ExecutorService thread, Launcher launcher, LaunchRendezvous rendezvous) {
     return thread.submit(
         () -> {
-          try (agreement) {
+          try (rendezvous) {
             return launcher.run();
           }
         });
   }
 
-  private StoreRendezvous agreement(LaunchPlan plan, Store store) {
+  private StoreRendezvous rendezvous(LaunchPlan plan, Store store) {
     return new StoreRendezvous(
         plan, store, 29501, this::clear, () -> {}, Duration.ofSeconds(30), Duration.ofMillis(50));
   }
@@ -182,8 +182,8 @@ class StoreRendezvousTest {
                     throw new StoreConnectionException("the connection was reset");
                   }
                 });
-        StoreRendezvous agreement = agreement(plan, store);
-        codes.add(start(threads, launcher(plan, agreement), agreement));
+        StoreRendezvous rendezvous = rendezvous(plan, store);
+        codes.add(start(threads, launcher(plan, rendezvous), rendezvous));
       }
       try {
         assertThat(codes.get(0).get(60, TimeUnit.SECONDS)).isEqualTo(code);
@@ -211,10 +211,10 @@ class StoreRendezvousTest {
                   throw new StoreTimeoutException("it did not answer in time");
                 }
               });
-      LaunchRendezvous agreement =
+      LaunchRendezvous rendezvous =
           new StoreRendezvous(
               plan, store, 1, this::clear, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50));
-      Future<Integer> code = start(thread, launcher(plan, agreement), agreement);
+      Future<Integer> code = start(thread, launcher(plan, rendezvous), rendezvous);
       output.await(lines -> lines.size() == 1);
       frozen.set(true);
       try {
@@ -232,9 +232,9 @@ class StoreRendezvousTest {
   void endsAtASignalWhileItWaitsForOtherNodes() throws Exception {
     LaunchPlan plan = plan(0, 1, 0, "exec sleep 600");
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      StoreRendezvous agreement = agreement(plan, shared.duplicate());
-      Launcher launcher = launcher(plan, agreement);
-      Future<Integer> code = start(thread, launcher, agreement);
+      StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
+      Launcher launcher = launcher(plan, rendezvous);
+      Future<Integer> code = start(thread, launcher, rendezvous);
       shared.await(List.of("tutti-run/node/0"), Duration.ofSeconds(60));
       long start = System.nanoTime();
       launcher.signalled(Posix.SIGINT);
@@ -258,10 +258,10 @@ class StoreRendezvousTest {
       List<Launcher> launchers = new ArrayList<>();
       for (int node = 0; node < 2; node++) {
         LaunchPlan plan = plan(node, node == 0 ? 2 : 1, maxRestarts, script);
-        StoreRendezvous agreement = agreement(plan, shared.duplicate());
-        Launcher launcher = launcher(plan, agreement);
+        StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
+        Launcher launcher = launcher(plan, rendezvous);
         launchers.add(launcher);
-        codes.add(start(threads, launcher, agreement));
+        codes.add(start(threads, launcher, rendezvous));
       }
       try {
         signaller.signal(launchers);
@@ -331,8 +331,8 @@ class StoreRendezvousTest {
                 ? plan
                 : TestPlans.with(
                     plan, Optional.of(file.resolve("logs")), plan.grace(), plan.aotCache());
-        StoreRendezvous agreement = agreement(plan, shared.duplicate());
-        codes.add(start(threads, launcher(logging, agreement), agreement));
+        StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
+        codes.add(start(threads, launcher(logging, rendezvous), rendezvous));
       }
       try {
         assertThat(codes.get(0).get(60, TimeUnit.SECONDS)).isEqualTo(126);
@@ -359,7 +359,7 @@ class StoreRendezvousTest {
         nodes.add(
             threads.submit(
                 () -> {
-                  try (LaunchRendezvous agreement =
+                  try (LaunchRendezvous rendezvous =
                       new StoreRendezvous(
                           plan,
                           store,
@@ -368,7 +368,7 @@ class StoreRendezvousTest {
                           () -> {},
                           Duration.ofMinutes(1),
                           Duration.ofMillis(20))) {
-                    return launcher(plan, agreement).run();
+                    return launcher(plan, rendezvous).run();
                   }
                 }));
         await(() -> shared.check(List.of("tutti-run/node/0")));
@@ -387,7 +387,7 @@ class StoreRendezvousTest {
   @Test
   void saysOnceWhichNodesAreMissing() throws Exception {
     LaunchPlan plan = plan(0, 1, 0, "true");
-    LaunchRendezvous agreement =
+    LaunchRendezvous rendezvous =
         new StoreRendezvous(
             plan,
             shared.duplicate(),
@@ -397,11 +397,11 @@ class StoreRendezvousTest {
             Duration.ofMinutes(1),
             Duration.ofMillis(20));
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      Future<RankRange> cohort = thread.submit(() -> agreement.join(messages::add));
+      Future<RankRange> ranks = thread.submit(() -> rendezvous.join(messages::add));
       await(() -> !messages.isEmpty());
-      StoreRendezvous other = agreement(plan(1, 2, 0, "true"), shared.duplicate());
+      StoreRendezvous other = rendezvous(plan(1, 2, 0, "true"), shared.duplicate());
       assertThat(other.join(messages::add)).isEqualTo(new RankRange(1, 3, "node-zero", 29501));
-      assertThat(cohort.get(60, TimeUnit.SECONDS))
+      assertThat(ranks.get(60, TimeUnit.SECONDS))
           .isEqualTo(new RankRange(0, 3, "node-zero", 29501));
     }
     assertThat(messages)
@@ -411,17 +411,17 @@ class StoreRendezvousTest {
 
   @Test
   void aTwinThatIsRefusedDoesNotEndTheOthers() throws Exception {
-    StoreRendezvous one = agreement(plan(1, 1, 0, "true"), shared.duplicate());
+    StoreRendezvous one = rendezvous(plan(1, 1, 0, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      Future<RankRange> cohort = thread.submit(() -> one.join(messages::add));
+      Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
       await(() -> shared.check(List.of("tutti-run/node/1")));
-      try (LaunchRendezvous twin = agreement(plan(1, 1, 0, "true"), shared.duplicate())) {
+      try (LaunchRendezvous twin = rendezvous(plan(1, 1, 0, "true"), shared.duplicate())) {
         assertThatThrownBy(() -> twin.join(messages::add))
             .hasMessage("another launcher already joined as node 1");
       }
-      StoreRendezvous zero = agreement(plan(0, 2, 0, "true"), shared.duplicate());
+      StoreRendezvous zero = rendezvous(plan(0, 2, 0, "true"), shared.duplicate());
       assertThat(zero.join(messages::add)).isEqualTo(new RankRange(0, 3, "node-zero", 29501));
-      assertThat(cohort.get(60, TimeUnit.SECONDS))
+      assertThat(ranks.get(60, TimeUnit.SECONDS))
           .isEqualTo(new RankRange(2, 3, "node-zero", 29501));
     }
     assertThat(shared.check(List.of("tutti-run/left/1"))).isFalse();
@@ -432,15 +432,15 @@ class StoreRendezvousTest {
     String message =
         "node 0 was started with --max-restarts=1, node 1 with --max-restarts=2; give all nodes the"
             + " same number";
-    StoreRendezvous one = agreement(plan(1, 1, 2, "true"), shared.duplicate());
+    StoreRendezvous one = rendezvous(plan(1, 1, 2, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      Future<RankRange> cohort = thread.submit(() -> one.join(messages::add));
+      Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
       await(() -> shared.check(List.of("tutti-run/node/1")));
-      StoreRendezvous zero = agreement(plan(0, 2, 1, "true"), shared.duplicate());
+      StoreRendezvous zero = rendezvous(plan(0, 2, 1, "true"), shared.duplicate());
       assertThatThrownBy(() -> zero.join(messages::add))
           .isInstanceOf(LaunchException.class)
           .hasMessage(message);
-      assertThatThrownBy(() -> cohort.get(60, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> ranks.get(60, TimeUnit.SECONDS))
           .hasCauseInstanceOf(LaunchException.class)
           .cause()
           .hasMessage(message);
@@ -454,9 +454,9 @@ class StoreRendezvousTest {
   @Test
   void aNodeThatDoesNotComeAfterAllEndsThoseThatStartedTheirRanks() throws Exception {
     LaunchPlan plan = plan(0, 1, 0, "exec sleep 600");
-    StoreRendezvous one = agreement(plan(1, 1, 0, "true"), shared.duplicate());
+    StoreRendezvous one = rendezvous(plan(1, 1, 0, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      StoreRendezvous zero = agreement(plan, shared.duplicate());
+      StoreRendezvous zero = rendezvous(plan, shared.duplicate());
       Future<Integer> code = start(thread, launcher(plan, zero), zero);
       assertThat(one.join(messages::add).worldSize()).isEqualTo(2);
       one.refuse(
@@ -491,8 +491,8 @@ class StoreRendezvousTest {
             plan.environment(),
             Optional.empty());
     shared.set("tutti-run/node/2", "1");
-    StoreRendezvous agreement = agreement(hasty, shared.duplicate());
-    assertThatThrownBy(() -> agreement.join(messages::add))
+    StoreRendezvous rendezvous = rendezvous(hasty, shared.duplicate());
+    assertThatThrownBy(() -> rendezvous.join(messages::add))
         .isInstanceOf(LaunchException.class)
         .hasMessage(
             "nodes 0, 3 of 4 did not come to node-zero:29501 within 120 ms (--rdzv-timeout of node"
@@ -504,7 +504,7 @@ class StoreRendezvousTest {
   @Test
   void saysWhichNodeDidNotStopItsRanks() {
     shared.set("tutti-run/node/1", "1");
-    StoreRendezvous zero = agreement(plan(0, 1, 1, "true"), shared.duplicate());
+    StoreRendezvous zero = rendezvous(plan(0, 1, 1, "true"), shared.duplicate());
     assertThat(zero.join(messages::add).worldSize()).isEqualTo(2);
     assertThatThrownBy(() -> zero.awaitStopped(0, Duration.ofMillis(20)))
         .isInstanceOf(LaunchException.class)
@@ -538,9 +538,9 @@ class StoreRendezvousTest {
       Future<Integer> code =
           thread.submit(
               () -> {
-                try (LaunchRendezvous agreement =
+                try (LaunchRendezvous rendezvous =
                     new StoreRendezvous(plan, losable.store(), 1, this::clear, () -> {})) {
-                  return launcher(plan, agreement).run();
+                  return launcher(plan, rendezvous).run();
                 }
               });
       output.await(lines -> lines.size() == 1);
@@ -563,7 +563,7 @@ class StoreRendezvousTest {
       Future<Integer> code =
           thread.submit(
               () -> {
-                try (LaunchRendezvous agreement =
+                try (LaunchRendezvous rendezvous =
                     new StoreRendezvous(
                         plan,
                         store,
@@ -572,7 +572,7 @@ class StoreRendezvousTest {
                         () -> {},
                         Duration.ofSeconds(1),
                         Duration.ofMillis(50))) {
-                  return launcher(plan, agreement).run();
+                  return launcher(plan, rendezvous).run();
                 }
               });
       shared.await(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));

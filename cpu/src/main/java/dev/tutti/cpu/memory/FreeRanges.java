@@ -5,7 +5,7 @@ import java.util.TreeMap;
 
 /** Gives out ranges of a long one, the first that is long enough. Used under its owner's lock. */
 final class FreeRanges {
-  /** Is the length of each free range by where it begins; no two touch. */
+  /** The length of each free range by where it begins; no two touch. */
   private final TreeMap<Long, Long> free = new TreeMap<>();
 
   /** Creates it with nothing to give out. */

@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Is the mapped memory of large tensors of a process, see {@link SharedHeap#map}. */
+/** The mapped memory of large tensors of a process, see {@link SharedHeap#map}. */
 public final class HeapMapping {
   /** Holds each mapping once, by whose memory it is; also the lock of their users. */
   private static final Map<Owner, HeapMapping> ALL = new HashMap<>();

@@ -17,7 +17,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the memory of this process's large tensors, which other processes of the user on this host can
+ * The memory of this process's large tensors, which other processes of the user on this host can
  * map: so that a backend may let ranks read each other's tensors where they are. It is there on
  * Linux, where whoever started the JVM lets this module call native code. Any thread may use it.
  */
@@ -55,7 +55,7 @@ public final class SharedHeap {
   private static final long SMALL_PAGE = 4096;
   private static final long FREED_NANOS = 100_000_000;
 
-  /** Is the most memory that is kept for use again, and what one tensor may keep of it. */
+  /** The most memory that is kept for use again, and what one tensor may keep of it. */
   private static final long MOST_KEPT = 32 << 20;
 
   private static final long LARGEST_KEPT = MOST_KEPT / 2;
@@ -297,7 +297,7 @@ public final class SharedHeap {
     return isKept;
   }
 
-  /** Is a place that is not used any more. */
+  /** A place that is not used any more. */
   private record Freed(long offset, long length, long counted) {}
 
   /**

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 public final class UserCount {
   /*
-   * One word holds both: the sign says that it is closed, the rest counts. Who closes is a user
+   * One word holds both: the sign says that it is closed, the rest counts. A thread that closes is a user
    * itself until it leaves, so that what it does on the way finds everything still there. Each change
    * of the word is one atomic step with full ordering: whoever takes the last user away sees what all
    * users before it did.

@@ -14,10 +14,10 @@ import java.nio.FloatBuffer;
 
 /** Holds the blocks of elements that have a point. */
 final class FloatBlocks {
-  /** Is the largest number up to which all whole numbers are floats. */
+  /** The largest number up to which all whole numbers are floats. */
   private static final int EXACT_AS_FLOAT = 1 << 24;
 
-  /** Is a divisor up to which a quotient rounded to float and then to half is rounded right. */
+  /** A divisor up to which a quotient rounded to float and then to half is rounded right. */
   private static final int EXACT_IN_HALVES = 1024;
 
   private FloatBlocks() {}
@@ -167,7 +167,7 @@ final class FloatBlocks {
     final Floats a = new Floats();
     final Floats b = new Floats();
 
-    /** Is an array, also as a segment, to copy its bits. */
+    /** An array, also as a segment, to copy its bits. */
     static final class Floats {
       final float[] array = new float[COUNT];
       final MemorySegment bytes = MemorySegment.ofArray(array);
@@ -192,7 +192,7 @@ final class FloatBlocks {
       VectorLoops.reduce(kind, a.array, b.array, floats(bytes));
     }
 
-    /** Is even, since elements are widened in pairs. */
+    /** An even number, since elements are widened in pairs. */
     private static int floats(int bytes) {
       return (bytes + 3) / 4 * 2;
     }

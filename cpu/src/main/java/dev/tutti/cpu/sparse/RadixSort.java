@@ -7,7 +7,7 @@ final class RadixSort {
   private static final int LONG_DIGIT = 11;
   private static final int SHORT_DIGIT = 8;
 
-  /** Is a number of keys for which counting longer digits takes longer than moving more often. */
+  /** A number of keys for which counting longer digits takes longer than moving more often. */
   private static final int FEW = 4096;
 
   private final int passes;

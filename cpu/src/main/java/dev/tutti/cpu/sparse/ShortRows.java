@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
  * @param <A> arrays of the elements
  */
 abstract class ShortRows<A> extends SparseRows {
-  /** Is how many elements of sums are made before they are written. */
+  /** How many elements of sums are made before they are written. */
   static final int BLOCK = 1024;
 
   private final A values;

@@ -14,7 +14,7 @@ import java.util.List;
 public final class SparseKeys {
   private static final int MAX_COUNT = Integer.MAX_VALUE - 8;
 
-  /** Is how many keys are made of all dimensions before the next ones, to stay in the cache. */
+  /** How many keys are made of all dimensions before the next ones, to stay in the cache. */
   private static final int BLOCK = 1024;
 
   private final long[] keys;

@@ -15,9 +15,7 @@ public final class SparsePlaces {
   private static final int SPREAD_ASCENDING = 32;
   private static final int SPREAD = 4;
 
-  /**
-   * Is a number of places above which bits that are looked for in no order are not in the cache.
-   */
+  /** A number of places above which bits that are looked for in no order are not in the cache. */
   private static final int MOST = 1 << 21;
 
   private static final int BLOCK = 1024;

@@ -7,7 +7,7 @@ import java.util.List;
 
 /** Adds the rows of values of sparse tensors that are at one place. */
 public abstract class SparseRows {
-  /** Is the most elements of a row that are added one by one; in longer ones blocks are faster. */
+  /** The most elements of a row that are added one by one; in longer ones blocks are faster. */
   private static final int SHORT = 8;
 
   /**

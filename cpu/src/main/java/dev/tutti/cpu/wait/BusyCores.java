@@ -6,7 +6,7 @@ package dev.tutti.cpu.wait;
  */
 public final class BusyCores {
   /*
-   * Who yields while others compute comes back after their time slice; who sleeps and is woken comes at
+   * A thread that yields while others compute comes back after their time slice; one that sleeps and is woken comes at
    * once. So after a yield of a time slice nobody yields for a pause, which grows as long as the first
    * yields after it take as long again: a rank that was held up once soon polls again, one among busy
    * programs hardly ever.

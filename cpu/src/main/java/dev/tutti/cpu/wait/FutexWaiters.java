@@ -7,7 +7,7 @@ import java.lang.invoke.VarHandle;
 /** Lets threads sleep until another rank of the host changes a word that they share. */
 public final class FutexWaiters {
   /*
-   * The ranks count in a word of the memory who sleeps. Who changes a word reads the count,
+   * The ranks count in a word of the memory who sleeps. A thread that changes a word reads the count,
    * which is in its cache and 0 nearly always, and only calls the system if it is not. A sleeper counts
    * itself before the system compares the word with what it saw. The read of the count may still
    * overtake the change of the word, as there is no fence between them; then a sleeper that came at this

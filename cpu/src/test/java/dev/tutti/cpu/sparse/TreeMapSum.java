@@ -14,7 +14,7 @@ import java.util.TreeMap;
 public final class TreeMapSum {
   private TreeMapSum() {}
 
-  /** Is a row of values. */
+  /** A row of values. */
   private record Entry(MemorySegment values, long offset) {}
 
   public static Tensor of(List<Tensor> tensors) {

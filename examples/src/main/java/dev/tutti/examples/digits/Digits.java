@@ -29,7 +29,7 @@ record Digits(List<Image> training, List<Image> test) {
   private static final int TEST_IMAGES = 360;
   private static final long SPLIT_SEED = 1998;
 
-  /** Is one digit as it was written. */
+  /** One digit as it was written. */
   static final class Image {
     final float[] pixels;
     final int digit;

@@ -28,7 +28,7 @@ public final class TrainDigits {
   private TrainDigits() {}
 
   /**
-   * Is what a rank has in the end.
+   * What a rank has in the end.
    *
    * @param loss mean cross-entropy of the last epoch, in nats
    * @param accuracy share of the test images that are classified right

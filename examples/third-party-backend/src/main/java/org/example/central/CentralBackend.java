@@ -22,7 +22,7 @@ import java.util.function.Function;
 import java.util.function.IntFunction;
 
 /**
- * Is one rank of a group whose collectives all go through rank 0.
+ * One rank of a group whose collectives all go through rank 0.
  *
  * <p>Cost of a collective for n ranks: 2 steps; rank 0 receives and sends the parts of n - 1 ranks.
  */

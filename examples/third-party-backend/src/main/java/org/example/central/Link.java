@@ -34,7 +34,7 @@ final class Link {
   private record Message(
       int tag, int number, String type, byte[] bytes, CompletableFuture<Void> written) {}
 
-  /** Is the tag of a confirmation; parts of collectives have {@link Mailbox#COLLECTIVES}. */
+  /** The tag of a confirmation; parts of collectives have {@link Mailbox#COLLECTIVES}. */
   private static final int CONFIRMATION = -2;
 
   private final Socket socket;

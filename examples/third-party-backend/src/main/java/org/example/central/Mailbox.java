@@ -29,7 +29,7 @@ final class Mailbox {
   static final int ANY = -1;
 
   /**
-   * Is what came from another rank.
+   * What came from another rank.
    *
    * @param source the sending rank
    * @param tag as it was sent

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Is what one rank brings to a collective, or gets from it.
+ * What one rank brings to a collective, or gets from it.
  *
  * @param call describes the call, to be the same on all ranks
  * @param parts the data

@@ -168,7 +168,7 @@ public final class PowerSgdOptions {
       return (bits >>> 11) * 0x1p-53;
     }
 
-    /** Is the finaliser of SplitMix64. */
+    /** The finaliser of SplitMix64. */
     private static long mix(long value) {
       long z = value + 0x9e37_79b9_7f4a_7c15L;
       z = (z ^ (z >>> 30)) * 0xbf58_476d_1ce4_e5b9L;

@@ -22,7 +22,7 @@ class PowerSgdTest {
   private static final PowerSgdOptions.FirstFactor FACTOR =
       (parameter, row, column) -> new Random(31L * parameter + 7L * row + column).nextGaussian();
 
-  /** Is the algorithm as the paper has it, in float64 and for all ranks at once. */
+  /** The algorithm as the paper has it, in float64 and for all ranks at once. */
   private static final class Reference {
     final int ranks;
     final int rank;

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is what the ranks of a group agree on after a failure: the first one.
+ * What the ranks of a group agree on after a failure: the first one.
  *
  * @param event as its reporter told it
  * @param failedRank the first rank that failed, as far as known, or -1

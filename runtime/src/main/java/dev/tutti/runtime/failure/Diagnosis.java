@@ -3,7 +3,7 @@ package dev.tutti.runtime.failure;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what was found out about a failure after it was reported.
+ * What was found out about a failure after it was reported.
  *
  * @param failedRank the rank to blame, or -1
  * @param text in words, or empty

@@ -7,7 +7,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is a failure as one rank tells it to the others.
+ * A failure as one rank tells it to the others.
  *
  * @param group the group that failed
  * @param kind what sort of failure

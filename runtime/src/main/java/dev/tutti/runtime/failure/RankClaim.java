@@ -12,7 +12,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Is the place of a rank in a job, which one member takes.
+ * The place of a rank in a job, which one member takes.
  *
  * <p>Without it two processes of the same rank would overwrite each other's addresses, and all
  * ranks wait for the one that is missing instead. A process that was started anew takes the place

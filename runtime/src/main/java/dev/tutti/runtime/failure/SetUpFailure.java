@@ -27,7 +27,7 @@ public final class SetUpFailure {
   /*
    * A rank that waits in set-up for others ran out of time because of them, or because of those they
    * wait for themselves. So after a time-out each rank asks all others, which answer from the thread
-   * that reads the log, whatever their callers are in. Who does not answer is named.
+   * that reads the log, whatever their callers are in. A rank that does not answer is named.
    */
   private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
   private static final Duration ANSWER = Duration.ofSeconds(1);

@@ -24,7 +24,7 @@ final class Checks {
   /** Stands for any thread that is not the caller's; is never started. */
   private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
 
-  /** Is the most elements whose places are compared one by one. */
+  /** The most elements whose places are compared one by one. */
   private static final long MOST_COMPARED = 1 << 16;
 
   private final GroupIdentity group;

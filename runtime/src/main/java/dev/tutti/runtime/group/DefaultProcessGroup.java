@@ -31,7 +31,7 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Is every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
+/** Every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
 final class DefaultProcessGroup implements ProcessGroup {
   /** How much longer than rank 0 others wait in a monitored barrier: rank 0 says who is late. */
   private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);

@@ -35,7 +35,7 @@ final class OperationRunner {
   /*
    * Collectives take their turn in the lane; messages start on their callers' threads, counted by
    * "starting". Nothing is in a backend any more when the lane has stopped and is free, no message
-   * starts, and nothing is pending. Who starts a message counts it before it looks whether the group
+   * starts, and nothing is pending. A thread that starts a message counts it before it looks whether the group
    * closes; who closes the group says so before it looks at the count: one of the two sees the other.
    *
    * An operation that a thread is executing ends only when the backend returned, so that nobody
@@ -617,6 +617,7 @@ final class OperationRunner {
         lane.sequence(),
         group.lastRefusal(),
         group.joining,
+        "",
         counts.sent(),
         counts.received(),
         pending.describe(),

@@ -35,7 +35,7 @@ final class Overlaps {
   private final Checks checks;
   private final int rank;
 
-  /** Is a tensor as a range of bytes of a piece of memory. */
+  /** A tensor as a range of bytes of a piece of memory. */
   private record Range(boolean isOutput, int index, int memory, long from, long to) {
     long size() {
       return to - from;

@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Is a barrier made of store keys that names the ranks that do not come, for backends without one
- * of their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips.
- * Then it deletes the keys of the barrier before, which all have left who came to this one.
+ * A barrier made of store keys that names the ranks that do not come, for backends without one of
+ * their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips. Then
+ * it deletes the keys of the barrier before, which all have left who came to this one.
  */
 final class StoreMonitoredBarrier implements Backend {
   private static final String GO = "go";

@@ -15,7 +15,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Is several works as one: done when all are, failed when one is. */
+/** Several works as one: done when all are, failed when one is. */
 public final class BatchWork implements Work {
   private final List<Work> works;
   private final OperationOwner owner;

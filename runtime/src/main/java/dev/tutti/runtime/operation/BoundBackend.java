@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Is a backend of a group, with what is known of it.
+ * A backend of a group, with what is known of it.
  *
  * @param name the provider's name
  * @param deviceType kind of device that it serves

@@ -18,7 +18,7 @@ public final class CollectiveQueue {
    * "gate" holds the number of operations issued, and two bits. While SHUT is clear nobody runs but
    * perhaps one caller inline (INLINE is set), nothing is queued and nobody waits; then a caller enters
    * and leaves by one compare-and-set, which also gives the number. All else shuts the gate first, under
-   * "lock", and opens it again when the lane is empty. Who finds the gate shut takes the lock: also the
+   * "lock", and opens it again when the lane is empty. A caller that finds the gate shut takes the lock: also the
    * caller that entered while it was open, so those who wait hear that it leaves.
    *
    * Under the lock at most one runs: the caller of INLINE, or the thread that is "owner", a caller or the
@@ -31,10 +31,10 @@ public final class CollectiveQueue {
    * "work" wakes the worker, "free" those who wait for a turn or for idleness. The worker starts with the
    * first operation that needs it, and ends when it had nothing to do for a while or the lane stopped.
    */
-  /** Is returned instead of a number when the operation must queue. */
+  /** Returned instead of a number when the operation must queue. */
   public static final long TAKEN = 0;
 
-  /** Is returned instead of a number when the lane has stopped. */
+  /** Returned instead of a number when the lane has stopped. */
   public static final long STOPPED = -1;
 
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
@@ -54,7 +54,7 @@ public final class CollectiveQueue {
 
   private volatile long gate;
 
-  /** Is the thread of INLINE; others see any value but themselves. */
+  /** The thread of INLINE; others see any value but themselves. */
   private @Nullable Thread inline;
 
   private final ReentrantLock lock = new ReentrantLock();

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 
 /** Turns durations into points of {@link System#nanoTime()} without overflow. */
 public final class Deadlines {
-  /** Is longer than any program runs, and small enough to be added to any time. */
+  /** Longer than any program runs, and small enough to be added to any time. */
   private static final long FOREVER = Long.MAX_VALUE / 4;
 
   private Deadlines() {}

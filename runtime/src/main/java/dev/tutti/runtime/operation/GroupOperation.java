@@ -21,7 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Is one operation as its user sees it, with all that the group needs to run it. */
+/** One operation as its user sees it, with all that the group needs to run it. */
 public final class GroupOperation extends OperationState implements Work {
   private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -38,7 +38,7 @@ public final class GroupOperation extends OperationState implements Work {
   private boolean isEndFollowed;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
-  /** Is the place in the flight record, of an operation that has one from its issue on. */
+  /** The place in the flight record, of an operation that has one from its issue on. */
   public long flightPlace;
 
   /**
@@ -110,7 +110,7 @@ public final class GroupOperation extends OperationState implements Work {
     callerTells = false;
     OpEvent taken = now ? event : null;
     if (now) {
-      // Who ended it may not have looked yet whether to tell.
+      // The thread that ended it may not have looked yet whether to tell.
       event = null;
     }
     return taken;

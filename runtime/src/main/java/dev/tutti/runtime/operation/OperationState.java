@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/** Is the state machine of one operation, and the operation as its backend sees it. */
+/** The state machine of one operation, and the operation as its backend sees it. */
 public abstract class OperationState implements Operation {
   /*
    * The state is guarded by this object's monitor; "state" is volatile for reads without it. Whoever

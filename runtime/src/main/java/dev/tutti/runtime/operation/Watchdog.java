@@ -5,7 +5,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 
-/** Is the one thread that watches the deadlines of all groups of this process. */
+/** The one thread that watches the deadlines of all groups of this process. */
 public final class Watchdog {
   /*
    * Groups are scanned at the earliest known deadline, at least once a second while there are groups.

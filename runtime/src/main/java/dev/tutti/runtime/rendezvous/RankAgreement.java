@@ -17,7 +17,7 @@ import java.util.List;
 public final class RankAgreement {
   /*
    * The first rank publishes its list by compare-and-set, whose answer shows the others what is
-   * there: one round trip for each rank, and nobody waits. Who gave another list reports a failure
+   * there: one round trip for each rank, and nobody waits. A rank that gave another list reports a failure
    * of the new group, through which those learn it who agreed and wait in its set-up, or have it
    * already. The value is "RANK INDEX LIST": who published, its index in the list or -1.
    */

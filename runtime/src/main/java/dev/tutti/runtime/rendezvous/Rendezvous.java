@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /** Finds this rank's number, the number of ranks, and the store through which they meet. */
 public final class Rendezvous {
   /**
-   * Is the outcome.
+   * The outcome.
    *
    * @param store shared by the ranks
    * @param rank this rank

@@ -43,6 +43,13 @@ public final class RuntimeSettings {
           Duration.ofSeconds(5),
           "longest wait of close for what is pending");
 
+  /** Bounds the time that an operation waits without a word. */
+  public static final Setting<Duration> SLOW =
+      Setting.duration(
+          "TUTTI_SLOW",
+          Duration.ofSeconds(30),
+          "how long an operation waits before the log says for whom, 0 never");
+
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
@@ -50,18 +57,18 @@ public final class RuntimeSettings {
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
-  /** Is this rank. */
+  /** This rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
 
-  /** Is the number of ranks. */
+  /** The number of ranks. */
   public static final Setting<String> WORLD_SIZE =
       Setting.text("WORLD_SIZE", "", "number of ranks");
 
-  /** Is the host of rank 0. */
+  /** The host of rank 0. */
   public static final Setting<String> MASTER_ADDR =
       Setting.text("MASTER_ADDR", "", "host of the store");
 
-  /** Is the port of the store. */
+  /** The port of the store. */
   public static final Setting<String> MASTER_PORT =
       Setting.text("MASTER_PORT", "", "port of the store");
 
@@ -114,6 +121,7 @@ public final class RuntimeSettings {
         STORE,
         TIMEOUT,
         CLOSE_TIMEOUT,
+        SLOW,
         FLIGHT_RECORD,
         RANK,
         WORLD_SIZE,

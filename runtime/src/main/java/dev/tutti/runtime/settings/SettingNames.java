@@ -13,8 +13,8 @@ public final class SettingNames {
   private static final String PREFIX = "TUTTI_";
 
   /**
-   * Are Tutti's own, also those of parts that may not be on the class path, so that no rank calls
-   * them unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
+   * Tutti's own, also those of parts that may not be on the class path, so that no rank calls them
+   * unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
    */
   public static final Set<String> OF_TUTTI =
       Set.of(
@@ -51,6 +51,7 @@ public final class SettingNames {
           "TUTTI_NCCL_LIBRARY",
           "TUTTI_NO_RESTART",
           "TUTTI_SHARED_TENSORS",
+          "TUTTI_SLOW",
           "TUTTI_STORE",
           "TUTTI_TIMEOUT",
           "TUTTI_TLS",

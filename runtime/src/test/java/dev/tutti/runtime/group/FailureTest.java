@@ -145,7 +145,7 @@ class FailureTest {
     }
   }
 
-  /** Is an event that never comes on a device that says so only when asked to wait. */
+  /** An event that never comes on a device that says so only when asked to wait. */
   private static final class NeverEvent implements DeviceEvent {
     @Override
     public boolean isReached() {

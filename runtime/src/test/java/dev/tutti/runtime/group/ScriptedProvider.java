@@ -20,7 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 
-/** Is a backend of which a test says what each step does; by default nothing, with success. */
+/** A backend of which a test says what each step does; by default nothing, with success. */
 public final class ScriptedProvider implements BackendProvider {
   public interface Collective {
     void run(Operation op, Tensor tensor) throws Exception;

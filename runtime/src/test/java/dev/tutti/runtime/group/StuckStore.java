@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Is a store that can be made to hang, as one does whose host was stopped or cut off. */
+/** A store that can be made to hang, as one does whose host was stopped or cut off. */
 public final class StuckStore {
   private static final Set<String> QUIET =
       Set.of("duplicate", "close", "timeout", "toString", "hashCode", "equals");

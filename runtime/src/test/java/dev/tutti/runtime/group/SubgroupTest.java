@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Test;
 class SubgroupTest {
   @Test
   void aSplitNamesTheRankThatDoesNotCome() throws Exception {
-    // Who starts late would be as absent as rank 1.
+    // A rank that starts late would be as absent as rank 1.
     CyclicBarrier start = new CyclicBarrier(2);
     List<Throwable> failures =
         LocalWorld.run(

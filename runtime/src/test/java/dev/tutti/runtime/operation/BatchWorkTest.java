@@ -19,7 +19,7 @@ class BatchWorkTest {
   private final TuttiException first = new TuttiException("the first");
   private final TuttiException second = new TuttiException("the second");
 
-  /** Is a part that ends when somebody waits for it, but not within a time of zero. */
+  /** A part that ends when somebody waits for it, but not within a time of zero. */
   private static final class Part {
     private final @Nullable TuttiException failure;
     private WorkState state = WorkState.RUNNING;

@@ -57,7 +57,7 @@ final class ClusterAdmission implements Authenticator {
     void require() throws IOException;
   }
 
-  /** Is who has not been admitted yet. */
+  /** The clients that have not been admitted yet. */
   private static final class Stranger {
     final byte[] principal;
     final byte[] theirs;

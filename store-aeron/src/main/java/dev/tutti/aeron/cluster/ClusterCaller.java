@@ -15,7 +15,7 @@ import org.agrona.concurrent.AgentTerminationException;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Is one client as all members of a cluster know it; used by the thread of the state machine. */
+/** One client as all members of a cluster know it; used by the thread of the state machine. */
 final class ClusterCaller extends Caller {
   /*
    * A client that finds a new leader cannot know what became of its calls, so it sends them again. Each call
@@ -47,7 +47,7 @@ final class ClusterCaller extends Caller {
     return principal.length == Long.BYTES ? ByteBuffer.wrap(principal).getLong() : 0;
   }
 
-  /** Is the last call of a slot. */
+  /** The last call of a slot. */
   static final class Slot {
     final long call;
     final int code;

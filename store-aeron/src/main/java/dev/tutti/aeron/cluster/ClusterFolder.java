@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Is the folder in which a member of a cluster keeps its log and its snapshots. */
+/** The folder in which a member of a cluster keeps its log and its snapshots. */
 public final class ClusterFolder implements AutoCloseable {
   /*
    * The process that has the folder holds a lock on a file in it, which the kernel lets go when that process

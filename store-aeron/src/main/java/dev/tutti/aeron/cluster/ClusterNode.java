@@ -47,7 +47,7 @@ public final class ClusterNode implements AutoCloseable {
   private static final long QUERY_MILLIS = 1000;
   private static final int ERRORS_TYPE = 2971;
 
-  /** Is for as many sessions as a member takes shared memory for itself. */
+  /** The sessions for which a member sets shared memory aside for itself. */
   public static final int SESSIONS = 12;
 
   private final ClusterMembers members;

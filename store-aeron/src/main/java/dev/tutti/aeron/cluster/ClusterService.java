@@ -20,7 +20,7 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.AgentTerminationException;
 import org.jspecify.annotations.Nullable;
 
-/** Is the store as a state machine: each member runs one on the same log of requests. */
+/** The store as a state machine: each member runs one on the same log of requests. */
 final class ClusterService implements ClusteredService {
   /*
    * What happens depends on nothing but the log: deadlines are the clients', who take their calls back by a

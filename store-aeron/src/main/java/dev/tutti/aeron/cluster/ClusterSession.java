@@ -38,7 +38,7 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Is the session of this process with a store cluster. */
+/** The session of this process with a store cluster. */
 public final class ClusterSession implements StoreSession, EgressListener {
   /*
    * One lock guards Aeron's client, which is not thread-safe. Callers write their requests, the thread
@@ -108,7 +108,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     this.poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   }
 
-  /** Is the number of a call that is never made; who takes it back is answered. */
+  /** The number of a call that is never made; who takes it back is answered. */
   static final long PROBE = 0;
 
   /**
@@ -123,7 +123,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     poller.start();
   }
 
-  /** Is a call with what it asks. */
+  /** A call with what it asks. */
   private static final class Sent extends PendingCall {
     int code;
     UnsafeBuffer request = new UnsafeBuffer(new byte[0]);

@@ -35,7 +35,7 @@ final class ClusterSnapshot {
   private static final int END = 7;
   private static final int FRAMES_AT_ONCE = 64;
 
-  /** Is for the longest body of a request, and what a record says of it. */
+  /** Room for the longest body of a request, and what a record says of it. */
   private static final int MAX_RECORD_BYTES = Protocol.MAX_BODY_BYTES + 1024;
 
   private final ClusterService service;

@@ -9,13 +9,13 @@ import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.AtomicBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
-/** Is a word in shared memory in which a thread that goes to sleep asks to be woken. */
+/** A word in shared memory in which a thread that goes to sleep asks to be woken. */
 public final class Doorbell {
   /*
-   * Who goes to sleep arms the bell, looks once more for messages, then sleeps: in a read of the control
-   * connection, or in a futex of the word itself where both sides may call native code. Who has written a
+   * A thread that goes to sleep arms the bell, looks once more for messages, then sleeps: in a read of the control
+   * connection, or in a futex of the word itself where both sides may call native code. A thread that has written a
    * message takes the bell, and if it was armed, sends a byte there or wakes the futex. Either the sleeper
-   * finds the message at its last look, or the writer finds the bell armed. Who finds that the other one
+   * finds the message at its last look, or the writer finds the bell armed. A thread that finds that the other one
    * sleeps in the futex and has none itself sends the byte: somebody reads the control connection always,
    * and wakes the sleeper. The word is a counter of the driver, which is free again when the process that
    * made it has ended.

@@ -27,7 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
+/** The folder of one driver in shared memory, with a name of its own, gone when it is closed. */
 public final class DriverDirectory implements AutoCloseable {
   /*
    * The process that owns a folder holds a lock on a file in it, which the kernel lets go when that

@@ -40,10 +40,10 @@ public final class EmbeddedDriver implements AutoCloseable {
   private static final int COUNTER_BYTES = 1 << 20;
   private static final int LOSS_BYTES = 1 << 20;
 
-  /** Is what a driver takes for itself: its least counters, errors and commands. */
+  /** What a driver takes for itself: its least counters, errors and commands. */
   public static final long DRIVER_BYTES = 12_400L << 10;
 
-  /** Is what a session takes: two streams of three terms, and a page for each. */
+  /** What a session takes: two streams of three terms, and a page for each. */
   public static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
 
   private final DriverDirectory directory;

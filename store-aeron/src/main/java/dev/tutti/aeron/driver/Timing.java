@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 /**
  * Derives all times of the driver and its clients from one lease.
  *
- * <p>Who is dead is found by the control connection, within the lease. What is here only frees what
+ * <p>A dead peer is found by the control connection, within the lease. What is here only frees what
  * the dead left, so it is long: a pause of a process for garbage collection must not look like
  * death.
  *
@@ -18,7 +18,7 @@ public record Timing(long leaseNanos) {
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(30);
   private static final int PAUSE_LEASES = 6;
 
-  /** Is the shortest lease: the kernel counts its probes in seconds. */
+  /** The shortest lease: the kernel counts its probes in seconds. */
   static final Duration SHORTEST_LEASE = Duration.ofSeconds(3);
 
   private static final int PROBES = 2;

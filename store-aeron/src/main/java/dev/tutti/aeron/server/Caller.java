@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Is a client as its requests see it; used by the thread that owns the table. */
+/** A client as its requests see it; used by the thread that owns the table. */
 public abstract class Caller {
   private static final int LONGEST_REASON = 4096;
 
@@ -22,7 +22,7 @@ public abstract class Caller {
     void run(Caller caller, int code, long call, BodyReader body);
   }
 
-  /** Is a call that waits. */
+  /** A call that waits. */
   interface Wait {
     /** Takes it from the table. */
     void cancel();

@@ -36,7 +36,7 @@ public final class Outbox {
     this.sent = sent;
   }
 
-  /** Is a part of a reply that had no room. */
+  /** A part of a reply that had no room. */
   private static final class Late {
     final int code;
     final long call;

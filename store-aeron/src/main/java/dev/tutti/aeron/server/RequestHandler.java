@@ -110,7 +110,7 @@ public final class RequestHandler implements Caller.Requests {
   }
 
   /**
-   * Is what a client leaves if it is lost.
+   * What a client leaves if it is lost.
    *
    * @param log what the key starts with, in front of a number
    * @param value the bytes

@@ -4,7 +4,7 @@ import dev.tutti.aeron.wire.BodyReader;
 import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Is one request on its way; its thread waits for the reply, any thread may bring it. */
+/** One request on its way; its thread waits for the reply, any thread may bring it. */
 public class PendingCall {
   private static final long LONGEST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
 

@@ -15,13 +15,13 @@ import org.jspecify.annotations.Nullable;
 final class ReplyWaiters {
   /*
    * With shared memory the thread "tutti-al" sleeps in a read of the control connection, and the server
-   * rings there where the bell is armed. Who goes to sleep arms it, calls as well as "tutti-al", unless
+   * rings there where the bell is armed. A thread that goes to sleep arms it, calls as well as "tutti-al", unless
    * "tutti-al" is awake; when that is about to sleep and any call sleeps, it arms the bell itself.
    *
    * Where both sides may call native code, one thread at a time sleeps in the bell and takes the replies of
    * all: that of a call, which so is woken by the server itself; or "tutti-al-poll", if the calls' threads
-   * are virtual or came while another one was there, which has left. Who leaves says that nobody is there,
-   * then looks whether any call sleeps. Who comes counts itself, then looks whether anybody is there. So one
+   * are virtual or came while another one was there, which has left. A thread that leaves says that nobody is there,
+   * then looks whether any call sleeps. A thread that comes counts itself, then looks whether anybody is there. So one
    * of the two wakes "tutti-al-poll". An interrupt ends no sleep in the bell, so those of calls are short.
    *
    * Between hosts "tutti-al-poll" looks from time to time while any call sleeps.
@@ -46,7 +46,7 @@ final class ReplyWaiters {
   private volatile boolean serverWakes;
   private volatile boolean listenerAwake;
 
-  /** Is the session whose calls sleep. */
+  /** The session whose calls sleep. */
   interface Replies {
     /** Takes what has come, unless another thread does; returns how much. */
     int take();

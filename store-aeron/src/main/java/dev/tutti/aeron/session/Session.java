@@ -37,7 +37,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/** Is the session of this process with one server. */
+/** The session of this process with one server. */
 public final class Session implements StoreSession {
   /*
    * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
@@ -445,7 +445,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Is what those see who sleep. */
+  /** What sleeping threads see. */
   private final class Replies implements ReplyWaiters.Replies {
     @Override
     public int take() {

@@ -28,7 +28,7 @@ public final class Sessions<L extends StoreSession> {
 
   private Sessions() {}
 
-  /** Is what stores must have in common to share a session. */
+  /** What stores must have in common to share a session. */
   private record Place(
       String where,
       JobToken token,

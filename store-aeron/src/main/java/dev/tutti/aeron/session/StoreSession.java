@@ -5,8 +5,8 @@ import dev.tutti.aeron.wire.BodyWriter;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Is the session of this process with those who serve a store; all stores of the process for it
- * share it. Any thread may call.
+ * The session of this process with those who serve a store; all stores of the process for it share
+ * it. Any thread may call.
  */
 public interface StoreSession {
   /** Writes the body of a request. */

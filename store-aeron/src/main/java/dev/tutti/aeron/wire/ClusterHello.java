@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Is how a client and a cluster agree on a session: the client's side, and what both write. */
+/** How a client and a cluster agree on a session: the client's side, and what both write. */
 public final class ClusterHello implements io.aeron.security.CredentialsSupplier {
   /*
    *   client   MAGIC, VERSION, session, whether it has a token [nonce]

@@ -18,9 +18,7 @@ import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import jdk.net.ExtendedSocketOptions;
 
-/**
- * Is the TCP connection between a client and the server, on which they agree and watch each other.
- */
+/** The TCP connection between a client and the server, on which they agree and watch each other. */
 public final class Control implements AutoCloseable {
   /*
    * After the two have agreed, nothing is sent until one of them closes, but single bytes that wake the

@@ -7,7 +7,7 @@ import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Is how client and server agree on a session, on both sides of their control connection. */
+/** How client and server agree on a session, on both sides of their control connection. */
 public final class Handshake {
   /*
    *   client  MAGIC, VERSION, whether it has a token [nonce]

@@ -15,7 +15,7 @@ public final class Protocol {
    *  24  ...    this frame's part of the body
    *
    * All numbers are little-endian, texts are UTF-8 behind an int with their bytes. Each request gets
-   * exactly one reply; CANCEL and REMARK get none. Who cancels a wait gets the reply of that wait: what
+   * exactly one reply; CANCEL and REMARK get none. A client that cancels a wait gets the reply of that wait: what
    * came, or what is missing.
    */
   public static final byte VERSION = 1;
@@ -29,7 +29,7 @@ public final class Protocol {
   static final int SESSION_OFFSET = 16;
   public static final int HEADER_BYTES = 24;
 
-  /** Is the longest body, so that no message can fill a heap. */
+  /** The longest body, so that no message can fill a heap. */
   public static final int MAX_BODY_BYTES = 256 << 20;
 
   public static final int SET = 1;

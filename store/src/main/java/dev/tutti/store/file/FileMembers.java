@@ -115,14 +115,14 @@ final class FileMembers {
   }
 
   /**
-   * Is a process that has the file open.
+   * A process that has the file open.
    *
    * @param host its boot and process id name space
    * @param pid its process id
    * @param started when it started, in milliseconds of the epoch; 0 if that is not known
    */
   record Member(String host, long pid, long started) {
-    /** Is how far a start time moves when the clock of the host is set. */
+    /** How far a start time moves when the clock of the host is set. */
     private static final long CLOCK_STEP_MILLIS = 10_000;
 
     static Member ofThisProcess() {

@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Is an open file while nobody else, in this process or another, may touch it. */
+/** An open file while nobody else, in this process or another, may touch it. */
 final class LockedFile implements AutoCloseable {
   /*
    * On Linux the lock is flock(2), which PyTorch's ranks take too; elsewhere, and where native access is
@@ -36,7 +36,7 @@ final class LockedFile implements AutoCloseable {
   private static final int NONE = -1;
 
   /**
-   * Is what this JVM has locked by Java's locks: they end when the process closes any descriptor of
+   * What this JVM has locked by Java's locks: they end when the process closes any descriptor of
    * the file, so one that is locked must not even be opened again.
    */
   private static final Set<Path> HELD = ConcurrentHashMap.newKeySet();

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Opens, keeps and closes the connections of one client; used by all its threads. */
 final class ConnectionPool implements AutoCloseable {
-  /** Is how many connections that nobody uses are kept. */
+  /** How many connections that nobody uses are kept. */
   static final int MAX_IDLE = 4;
 
   private final String host;

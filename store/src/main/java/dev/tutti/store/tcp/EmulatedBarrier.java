@@ -16,7 +16,7 @@ final class EmulatedBarrier {
    * One key holds "round size token member member ...". A member arrives by a compare-and-set that adds
    * a name of its own; the token makes each state new, so that a compare-and-set that succeeded cannot be
    * mistaken. The last member starts the next round and then sets the key of its own round, for which the
-   * others wait. Who gives up takes its name off again, unless the round has ended meanwhile: then all
+   * others wait. A rank that gives up takes its name off again, unless the round has ended meanwhile: then all
    * came.
    *
    * A server that does not answer in time may or may not have carried out what it was sent. So a name that
@@ -167,7 +167,7 @@ final class EmulatedBarrier {
     return stateKey + "/" + round;
   }
 
-  /** Is the state of the barrier; its text is empty before the first member. */
+  /** The state of the barrier; its text is empty before the first member. */
   @SuppressWarnings("ArrayRecordComponent")
   private record State(long round, int size, List<String> members, byte[] text) {}
 }

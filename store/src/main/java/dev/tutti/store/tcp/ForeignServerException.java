@@ -11,7 +11,7 @@ import java.util.HexFormat;
 final class ForeignServerException extends IOException {
   private static final long serialVersionUID = 1L;
 
-  /** Is how a server of a store over Aeron begins, also to who is no client of it. */
+  /** How a server of a store over Aeron begins, also to a peer that is no client of it. */
   private static final String AERON = "TuttiAer";
 
   private static final String HTTP = "HTTP/";

@@ -13,7 +13,7 @@ final class KeepAlive {
    */
   private static final int IDLE_SECONDS = 60;
 
-  /** Is by name, as a small runtime may lack the module jdk.net that has the option. */
+  /** By name, as a small runtime may lack the module jdk.net that has the option. */
   private static final String IDLE = "TCP_KEEPIDLE";
 
   private KeepAlive() {}

@@ -18,10 +18,10 @@ final class RequestReader {
    * announced. So what a client can make the server hold is what it has sent, and no more than its share
    * of the heap.
    */
-  /** Is the longest incomplete field that stays in the buffer. */
+  /** The longest incomplete field that stays in the buffer. */
   static final int MAX_HELD_BYTES = Long.BYTES + Store.MAX_KEY_BYTES + 1;
 
-  /** Is the longest request, by the sum of its keys and values. */
+  /** The longest request, by the sum of its keys and values. */
   static final long MAX_REQUEST_BYTES = 1L << 30;
 
   private static final int FIRST_ARRAY = 64 * 1024;

@@ -20,7 +20,7 @@ final class SendQueue {
   private static final int COPIED = 4 * 1024;
   private static final int GATHERED = 64;
 
-  /** Is how much one write takes: the JDK copies all that it is given, however little leaves. */
+  /** How much one write takes: the JDK copies all that it is given, however little leaves. */
   private static final int WRITTEN = 256 * 1024;
 
   private final ServerMemory.Client memory;

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Holds what the server knows of one client; used by the event loop only. */
 final class ServerConnection {
-  /** Is the largest number of waits of one client at a time; PyTorch's clients have one. */
+  /** The largest number of waits of one client at a time; PyTorch's clients have one. */
   static final int MAX_WAITS = 64;
 
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
@@ -37,7 +37,7 @@ final class ServerConnection {
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
 
-  /** Is what came and could not be handled yet. */
+  /** What came and could not be handled yet. */
   ByteBuffer held = NOTHING;
 
   /** Tells that what is held has whole requests, which wait for room for their replies. */
@@ -52,10 +52,10 @@ final class ServerConnection {
   /** Tells that the loop is to read what TLS has for it. */
   boolean queued;
 
-  /** Is when replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
+  /** When replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
   long stuckSince;
 
-  /** Is when the client came, by {@link System#nanoTime()}. */
+  /** When the client came, by {@link System#nanoTime()}. */
   final long cameAt = System.nanoTime();
 
   /**

@@ -41,11 +41,11 @@ final class ServerLoop implements Runnable {
    * ready is handled as far as it goes, then each client's replies leave in one write.
    *
    * Requests without replies, as of clients that only set, are not urgent: the loop looks again a moment
-   * later. Who reads each of them as it comes holds up the client that sends the next one, since both
+   * later. A server that reads each of them as it comes holds up the client that sends the next one, since both
    * need the lock of the same socket.
    *
    * A client that does not read its replies is not read from either once HIGH_WATER bytes wait for it,
-   * and is dropped when none of them moves for a while. Its unread requests stay in its socket. Who does
+   * and is dropped when none of them moves for a while. Its unread requests stay in its socket. A client that does
    * not prove the token, or speak the protocol, for as long is dropped too.
    *
    * What clients make the server hold is counted (ServerMemory) and bounded. Should memory end all the
@@ -599,7 +599,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Is a part of the work for one client; what it throws ends that client only. */
+  /** A part of the work for one client; what it throws ends that client only. */
   private interface Step {
     void run() throws IOException;
   }

@@ -5,7 +5,7 @@ import dev.tutti.store.table.Arguments;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
-/** Is a call that waits at the server for other ranks, on a side connection of its own. */
+/** A call that waits at the server for other ranks, on a side connection of its own. */
 final class SideWait implements AutoCloseable {
   /*
    * The server ends a wait with one byte, STOP_WAITING, and what the query adds. To give up, the client

@@ -38,7 +38,7 @@ final class TcpClient implements AutoCloseable {
    * What is on the way may end a connection that nobody uses for long. So one that was idle is looked at
    * before it is used again, where that loses nothing.
    */
-  /** Is how long a server may take to answer, however short the time-out of a call. */
+  /** How long a server may take to answer, however short the time-out of a call. */
   static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
@@ -46,13 +46,13 @@ final class TcpClient implements AutoCloseable {
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int NONCE_BYTES = 16;
 
-  /** Is more than a server says of what it can do. */
+  /** More than a server says of what it can do. */
   private static final int LONGEST_ANSWER = 4096;
 
   private static final String OTHER =
       ", as a rank of Gloo or another server that is no store would";
 
-  /** Is how often in a row a server may end the connection instead of answering for its token. */
+  /** How often in a row a server may end the connection instead of answering for its token. */
   private static final int TOKEN_ATTEMPTS = 5;
 
   private final ConnectionPool pool;

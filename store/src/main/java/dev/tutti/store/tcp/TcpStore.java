@@ -32,10 +32,10 @@ import org.jspecify.annotations.Nullable;
  * 2.10; keys may have one byte less; the key count includes the state of barriers.
  */
 public final class TcpStore implements Store {
-  /** Is how long a server may take to answer where the time-out of a call does not say. */
+  /** How long a server may take to answer where the time-out of a call does not say. */
   static final long IO_NANOS = 30_000_000_000L;
 
-  /** Is well below what a server takes in one request. */
+  /** Well below what a server takes in one request. */
   private static final long MULTI_SET_BYTES = 64L << 20;
 
   private final TcpStoreOptions options;

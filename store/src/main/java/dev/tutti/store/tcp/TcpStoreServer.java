@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  * Where the job has a {@linkplain JobToken token}, a client that does not prove it is dropped too.
  */
 public final class TcpStoreServer implements AutoCloseable {
-  /** Is the port of c10d where none is given. */
+  /** The port of c10d where none is given. */
   public static final int DEFAULT_PORT = 29500;
 
   private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());

@@ -62,7 +62,7 @@ final class TokenHandshake {
     return connection.readBytes(JobToken.NONCE_BYTES, deadline);
   }
 
-  /** Is the server's side of one connection; used by the event loop only. */
+  /** The server's side of one connection; used by the event loop only. */
   static final class Gate {
     private final JobToken token;
     private final SendQueue replies;

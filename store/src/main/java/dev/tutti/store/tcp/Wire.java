@@ -86,7 +86,7 @@ final class Wire {
   /** Counts the processes that joined. */
   static final String INIT_KEY = "init/";
 
-  /** Is the key of the capability question. */
+  /** The key of the capability question. */
   static final String CAPABILITY = "tutti/capability";
 
   static final String CAPABILITY_VERSION = "tutti-1";

@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
-/** Is another process that uses a store file. */
+/** Another process that uses a store file. */
 final class FileStoreChild {
   private static final Duration TIMEOUT = Duration.ofSeconds(50);
 

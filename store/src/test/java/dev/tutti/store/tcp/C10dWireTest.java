@@ -99,7 +99,7 @@ class C10dWireTest {
     assertThat(ended(value)).containsExactly(5);
   }
 
-  /** Is a wait that the client is about to cancel. */
+  /** A wait that the client is about to cancel. */
   private record LateWait(Future<?> call, Peer side) {}
 
   /** Waits for "k" until the time is over and it is still not there. */

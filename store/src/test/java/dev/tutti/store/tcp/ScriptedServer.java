@@ -89,7 +89,7 @@ final class ScriptedServer implements AutoCloseable {
     threads.shutdownNow();
   }
 
-  /** Is a client with the other end of its main connection. */
+  /** A client with the other end of its main connection. */
   record Opened(TcpStore store, Peer main) implements AutoCloseable {
     @Override
     public void close() throws IOException {
@@ -98,7 +98,7 @@ final class ScriptedServer implements AutoCloseable {
     }
   }
 
-  /** Is the server's end of a connection. */
+  /** The server's end of a connection. */
   static final class Peer implements AutoCloseable {
     private final Socket socket;
     private byte[] nonce = {};

@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** Is another process that serves a store, until its input ends. */
+/** Another process that serves a store, until its input ends. */
 final class ServerChild {
   private ServerChild() {}
 

@@ -11,8 +11,8 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the memory of another process's large tensors, mapped to be read while a number is in it that
- * the process takes away before it lets anybody change what it lent.
+ * The memory of another process's large tensors, mapped to be read while a number is in it that the
+ * process takes away before it lets anybody change what it lent.
  *
  * @param mapping it is here
  * @param address of its first byte in that process

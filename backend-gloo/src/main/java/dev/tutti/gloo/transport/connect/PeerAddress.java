@@ -38,7 +38,7 @@ public record PeerAddress(
   private static final int NETWORK = STORAGE - SIGNATURE.length - Long.BYTES;
   private static final int FLAGS = NETWORK - Long.BYTES;
 
-  /** Is where the seal begins, {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
+  /** Where the seal begins, {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
   static final int SEAL = FLAGS - 32;
 
   /** Tells of an address whose network is not known, of a rank that protects nothing. */

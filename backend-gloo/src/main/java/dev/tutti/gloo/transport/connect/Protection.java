@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
  * @param tls shows certificates and encrypts; null for neither
  */
 public record Protection(JobToken token, @Nullable SSLContext tls) {
-  /** Is the flag of a rank with a token, in {@link PeerAddress}. */
+  /** The flag of a rank with a token, in {@link PeerAddress}. */
   public static final long TOKEN = 1;
 
-  /** Is the flag of a rank that encrypts. */
+  /** The flag of a rank that encrypts. */
   public static final long TLS = 2;
 
   /**

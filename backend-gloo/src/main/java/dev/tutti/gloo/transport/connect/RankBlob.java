@@ -6,7 +6,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what a rank publishes in the store: host name, address, and for each rank the sequence number
+ * What a rank publishes in the store: host name, address, and for each rank the sequence number
  * which that rank shall present when it connects (Gloo: {@code rendezvous/context.cc}). Without the
  * numbers a rank presents its own number.
  */

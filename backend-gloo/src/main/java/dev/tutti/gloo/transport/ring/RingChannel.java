@@ -16,9 +16,9 @@ public final class RingChannel implements ByteChannel {
    * are copied before the position that shows them is stored, and copied out before the one that
    * gives their place away, so acquire and release would do for the bytes.
    *
-   * They do not for sleep. Who waits looks at its rings for a while and then blocks in the selector,
+   * They do not for sleep. A thread that waits looks at its rings for a while and then blocks in the selector,
    * where only a byte on a socket wakes it. To miss nothing, it stores a number into its word of
-   * sleep and then looks at all its rings once more. Who moves a position stores it and then looks
+   * sleep and then looks at all its rings once more. A thread that moves a position stores it and then looks
    * at the word of the peer: if there is a number that it has not seen, it sends a doorbell through
    * the socket. Each of the two stores first and loads the other's word afterwards. Were a load
    * done before the store, as hardware likes to, both could find nothing: the bytes would lie there

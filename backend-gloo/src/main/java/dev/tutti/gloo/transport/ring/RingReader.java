@@ -5,7 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 
-/** Is the end of a ring at which bytes come out; {@link RingChannel} has the protocol. */
+/** The end of a ring at which bytes come out; {@link RingChannel} has the protocol. */
 public final class RingReader {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 

@@ -5,7 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 
-/** Is the end of a ring at which bytes go in; {@link RingChannel} has the protocol. */
+/** The end of a ring at which bytes go in; {@link RingChannel} has the protocol. */
 public final class RingWriter {
   /** Where in a ring the number of bytes ever written is; the writer's. */
   public static final long TAIL = 0;

@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/** Is the word in which a rank says that it sleeps; {@link RingChannel} has the protocol. */
+/** The word in which a rank says that it sleeps; {@link RingChannel} has the protocol. */
 public final class Sleep {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 

@@ -56,7 +56,7 @@ public final class DoorbellRaces {
     }
   }
 
-  /** Who hears the connection goes to sleep while a message is written. */
+  /** The thread that hears the connection goes to sleep while a message is written. */
   @JCStressTest
   @Outcome(id = "true, true", expect = ACCEPTABLE, desc = "rung for nothing")
   @Outcome(id = "true, false", expect = ACCEPTABLE, desc = "woken")
@@ -77,7 +77,8 @@ public final class DoorbellRaces {
   }
 
   /**
-   * Who is to sleep in the bell armed it, but no process can call native code: rung all the same.
+   * The thread that is to sleep in the bell armed it, but no process can call native code: rung all
+   * the same.
    */
   @JCStressTest
   @Outcome(id = "true, true", expect = ACCEPTABLE, desc = "rung for nothing")

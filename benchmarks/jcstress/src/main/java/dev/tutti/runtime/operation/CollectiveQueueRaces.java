@@ -21,7 +21,7 @@ public final class CollectiveQueueRaces {
   /** Knows what the shared lane's worker shall do for an operation. */
   private static final Map<GroupOperation, Runnable> TASKS = new ConcurrentHashMap<>();
 
-  /** Is shared by all states of a test, since a worker for each would take too long. */
+  /** Shared by all states of a test, since a worker for each would take too long. */
   private static final CollectiveQueue LANE =
       new CollectiveQueue("raced", op -> TASKS.remove(op).run());
 

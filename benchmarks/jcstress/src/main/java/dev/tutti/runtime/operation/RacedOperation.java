@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Is the state machine of a group's operations, and counts how often it ends. */
+/** The state machine of a group's operations, and counts how often it ends. */
 final class RacedOperation extends OperationState {
-  /** Is closed, so that a failure is not told to other ranks, which would take threads. */
+  /** A closed group, so that a failure is not told to other ranks, which would take threads. */
   static final OperationOwner CLOSED = new Closed();
 
   static final TuttiException CAUSE =
@@ -75,6 +75,9 @@ final class RacedOperation extends OperationState {
 
     @Override
     public void ended(GroupOperation op, WorkState state, TuttiException cause, OpEvent toTell) {}
+
+    @Override
+    public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {}
 
     @Override
     public void countPath(String path) {}

@@ -148,7 +148,7 @@ public final class LibtorchStoreBench {
     double[] rateRatios = new double[slices];
     for (int slice = -2; slice < slices; slice++) {
       for (int turn = 0; turn < 2; turn++) {
-        // Who begins changes from slice to slice.
+        // The side that begins changes from slice to slice.
         int side = (turn + slice) & 1;
         List<Run> runs =
             runAll(side == 0 ? first : other, op, TimeUnit.MILLISECONDS.toNanos(sliceMillis));

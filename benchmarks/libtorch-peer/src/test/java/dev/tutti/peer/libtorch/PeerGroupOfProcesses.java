@@ -9,7 +9,7 @@ import java.util.function.IntFunction;
 
 /** All ranks of a group as libtorch processes; rank 0 hosts the store. */
 final class PeerGroupOfProcesses implements AutoCloseable {
-  /** Is longer than the peers' own limit, so that what they say of it is seen. */
+  /** Longer than the peers' own limit, so that what they say of it is seen. */
   static final Duration LIMIT = Duration.ofSeconds(90);
 
   private final List<PeerProcess> ranks;

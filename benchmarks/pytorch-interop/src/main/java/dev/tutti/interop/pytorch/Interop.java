@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Is the program behind {@code benchmarks/pytorch-interop/run}.
+ * The program behind {@code benchmarks/pytorch-interop/run}.
  *
  * <ul>
  *   <li>{@code plan SIZE FILE} writes the plan of a world;

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Is one line of a plan: an operation, words by position, and {@code name=value} options.
+ * One line of a plan: an operation, words by position, and {@code name=value} options.
  *
  * <p>The lines are those of the libtorch peer and these:
  *

@@ -10,14 +10,14 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
- * Is the lines of a world with the checksums that they must leave, by rank. In a file, a line has
- * its text and its checksums, apart by tabs.
+ * The lines of a world with the checksums that they must leave, by rank. In a file, a line has its
+ * text and its checksums, apart by tabs.
  *
  * @param entries the lines in the order in which all ranks run them
  */
 record Plan(List<Entry> entries) {
   /**
-   * Is a line.
+   * A line.
    *
    * @param line what to run
    * @param checksums by rank of the world, as {@link Expected} gives them

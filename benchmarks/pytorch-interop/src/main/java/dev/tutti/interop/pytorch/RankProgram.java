@@ -11,7 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Is a rank of Tutti: joins by {@code env://}, runs the lines of a plan, writes what they left. */
+/** A rank of Tutti: joins by {@code env://}, runs the lines of a plan, writes what they left. */
 final class RankProgram {
   private static final Duration TIMEOUT = Duration.ofSeconds(40);
 

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Is what a rank wrote.
+ * What a rank wrote.
  *
  * @param checksums by number of the line
  * @param errors by number of the line
@@ -17,7 +17,7 @@ import java.util.Map;
  */
 record Results(
     Map<Integer, String> checksums, Map<Integer, String> errors, boolean done, String about) {
-  /** Is the last row of a rank that came to its end. */
+  /** The last row of a rank that came to its end. */
   static final String DONE = "DONE";
 
   static String ok(int number, String checksum) {
