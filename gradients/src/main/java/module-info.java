@@ -8,4 +8,6 @@ module dev.tutti.gradients {
   requires static jdk.jfr;
 
   exports dev.tutti.gradients;
+  exports dev.tutti.gradients.hook;
+  exports dev.tutti.gradients.optimizer;
 }

@@ -62,6 +62,12 @@ public final class GradientReducer implements AutoCloseable {
    * @throws IllegalArgumentException if parameters and options do not fit each other
    */
   public GradientReducer(ProcessGroup group, List<Tensor> parameters, ReducerOptions options) {
+    this(group, parameters, options, parameters.stream().allMatch(each -> each.device().isCpu()));
+  }
+
+  /** Creates a reducer with a thread of its own, or one that uses those of its callers. */
+  GradientReducer(
+      ProcessGroup group, List<Tensor> parameters, ReducerOptions options, boolean ownThread) {
     this.group = group;
     this.parameters = new ParameterList(parameters, options.names());
     requireFitting(group, this.parameters, options);
@@ -73,7 +79,7 @@ public final class GradientReducer implements AutoCloseable {
     sequence = new StepSequence(group, this.parameters, options, marks, clock, failure);
     String name = "tutti-gradients-" + group.name() + "-" + group.rank();
     runner =
-        this.parameters.isOnHost()
+        ownThread
             ? new CommunicationThread(name, sequence, failure)
             : new InlineRunner(sequence, failure);
   }

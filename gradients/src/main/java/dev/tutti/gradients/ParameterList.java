@@ -47,10 +47,6 @@ final class ParameterList {
     return tensors;
   }
 
-  boolean isOnHost() {
-    return tensors.stream().allMatch(each -> each.device().isCpu());
-  }
-
   /** Checks that there is a gradient of the type, shape and device of each parameter. */
   void requireAlike(List<Tensor> gradients) {
     if (gradients.size() != tensors.size()) {

@@ -139,6 +139,17 @@ public final class ReducerOptions {
     return new ReducerOptions(copy);
   }
 
+  /**
+   * Tells whether every parameter gets a gradient in every step, in memory of the buckets, which
+   * are reduced by the default hook: what a hook of another kind may count on.
+   */
+  public boolean isPlain() {
+    return fields.gradients == null
+        && !fields.unusedParameters
+        && fields.divisor == null
+        && fields.hook.equals(GradientHook.ALL_REDUCE);
+  }
+
   long firstBucketBytes() {
     return fields.firstBucketBytes;
   }

@@ -11,16 +11,20 @@ final class StepEvents {
 
   static void record(String group, int rank, StepClock clock) {
     if (PRESENT && Recorder.isOn()) {
-      Recorder.record(group, rank, clock.last());
+      Known.record(group, rank, clock.last());
     }
   }
 
-  /** Loaded where there is a recorder to ask. */
+  /** Loaded where the JDK has a flight recorder. */
   private static final class Recorder {
     static boolean isOn() {
-      return FlightRecorder.isInitialized()
-          && EventType.getEventType(GradientStepEvent.class).isEnabled();
+      return FlightRecorder.isInitialized() && Known.TYPE.isEnabled();
     }
+  }
+
+  /** Loaded once the flight recorder runs; to look for the type would start it, and allocates. */
+  private static final class Known {
+    static final EventType TYPE = EventType.getEventType(GradientStepEvent.class);
 
     static void record(String group, int rank, StepStatistics statistics) {
       GradientStepEvent event = new GradientStepEvent();

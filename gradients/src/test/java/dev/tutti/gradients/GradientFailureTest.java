@@ -83,10 +83,17 @@ class GradientFailureTest {
 
   /** Runs a step in which rank 1 does something wrong, and looks what each rank is told. */
   private static void fails(Worlds world, ReducerOptions options, Wrong wrong, String what) {
+    fails(world, options, wrong, what, true);
+    fails(world, options, wrong, what, false);
+  }
+
+  private static void fails(
+      Worlds world, ReducerOptions options, Wrong wrong, String what, boolean ownThread) {
     world.run(
         3,
         group -> {
-          try (GradientReducer reducer = new GradientReducer(group, parameters(), options)) {
+          try (GradientReducer reducer =
+              new GradientReducer(group, parameters(), options, ownThread)) {
             reducer.ready(1);
             reducer.ready(0);
             reducer.await();

@@ -30,6 +30,8 @@ class GuideTest {
       import static dev.tutti.DType.*;
       import dev.tutti.*;
       import dev.tutti.gradients.*;
+      import dev.tutti.gradients.hook.*;
+      import dev.tutti.gradients.optimizer.*;
       import java.util.*;
       """;
 

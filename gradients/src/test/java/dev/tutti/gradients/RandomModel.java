@@ -36,6 +36,7 @@ final class RandomModel {
   private final int passes;
   private final int threads;
   private final ReducerOptions base;
+  private final boolean ownThread;
 
   RandomModel(long seed, int ranks, int largest) {
     this.seed = seed;
@@ -59,6 +60,7 @@ final class RandomModel {
     options = unused ? options.withUnusedParameters() : options;
     options = uneven ? options.withUnevenInputs(divisor) : options;
     base = random.nextInt(4) == 0 ? options.withoutRebuild() : options;
+    ownThread = random.nextInt(4) > 0;
   }
 
   private static long[] shape(long size, Random random) {
@@ -68,7 +70,7 @@ final class RandomModel {
 
   @Override
   public String toString() {
-    return "seed %d: %d ranks, %d parameters of %s, copies %s, unused %s, uneven %s by %s, %d passes, %d threads, %s"
+    return "seed %d: %d ranks, %d parameters of %s, copies %s, unused %s, uneven %s by %s, %d passes, %d threads, own thread %s, %s"
         .formatted(
             seed,
             ranks,
@@ -80,6 +82,7 @@ final class RandomModel {
             divisor,
             passes,
             threads,
+            ownThread,
             base);
   }
 
@@ -125,7 +128,7 @@ final class RandomModel {
       own.add(strided(types.get(i), shapes.get(i), i));
     }
     ReducerOptions options = copies ? base.withGradients(own) : base;
-    try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
+    try (GradientReducer reducer = new GradientReducer(group, parameters, options, ownThread)) {
       for (int step = 0; step < stepsOf(group.rank()); step++) {
         for (int i = 0; i < count(); i++) {
           gradient(reducer, own, i).fill(0);

@@ -7,6 +7,9 @@ import dev.tutti.DType;
 import dev.tutti.Registration;
 import dev.tutti.Store;
 import dev.tutti.Tensor;
+import dev.tutti.gradients.hook.Compression;
+import dev.tutti.gradients.hook.PowerSgd;
+import dev.tutti.gradients.hook.PowerSgdOptions;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
@@ -26,7 +29,10 @@ class ReducerAllocationTest {
     COPIES,
     UNUSED,
     UNEVEN,
-    ACCUMULATED
+    ACCUMULATED,
+    FLOAT16,
+    BFLOAT16,
+    POWER_SGD
   }
 
   @ParameterizedTest
@@ -36,7 +42,10 @@ class ReducerAllocationTest {
     "SHARED_MEMORY, COPIES",
     "SHARED_MEMORY, UNUSED",
     "SHARED_MEMORY, UNEVEN",
-    "SHARED_MEMORY, ACCUMULATED"
+    "SHARED_MEMORY, ACCUMULATED",
+    "SHARED_MEMORY, FLOAT16",
+    "SHARED_MEMORY, BFLOAT16",
+    "SHARED_MEMORY, POWER_SGD"
   })
   @Timeout(300)
   void aStepAllocatesNothing(Worlds world, Kind kind) {
@@ -75,7 +84,11 @@ class ReducerAllocationTest {
                   .toList());
       case UNUSED -> small.withUnusedParameters();
       case UNEVEN -> small.withUnevenInputs(ReducerOptions.Divisor.ACTIVE_RANKS);
-      default -> small;
+      case FLOAT16 -> small.withHook(Compression.float16());
+      case BFLOAT16 -> small.withHook(Compression.bfloat16());
+      case POWER_SGD ->
+          small.withHook(new PowerSgd(PowerSgdOptions.DEFAULT.withRank(2).withPlainSteps(0)));
+      case VIEWS, ACCUMULATED -> small;
     };
   }
 

@@ -6,9 +6,12 @@ import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 
 /** The worlds that the tests run in. */
-enum Worlds {
+public enum Worlds {
+  /** Threads with the backend that is one of them. */
   THREADED("threaded", "16M"),
+  /** Threads that meet in shared memory, as processes of a host do. */
   SHARED_MEMORY("gloo", "16M"),
+  /** Threads that meet over loopback sockets. */
   SOCKETS("gloo", "0");
 
   private final String backend;
@@ -19,7 +22,8 @@ enum Worlds {
     this.sharedBytes = sharedBytes;
   }
 
-  ThreadedWorld of(int size) {
+  /** Describes a world of some ranks. */
+  public ThreadedWorld of(int size) {
     return ThreadedWorld.of(size)
         .withBackend(backend)
         .withTimeout(Duration.ofSeconds(60))
@@ -37,7 +41,8 @@ enum Worlds {
         : given;
   }
 
-  void run(int size, RankBody body) {
+  /** Runs a body on each rank. */
+  public void run(int size, RankBody body) {
     of(size).run(body);
   }
 }
