@@ -72,6 +72,13 @@ public final class RuntimeSettings {
   public static final Setting<String> MASTER_PORT =
       Setting.text("MASTER_PORT", "", "port of the store");
 
+  /** Names the headless service of the pods of a Kubernetes job. */
+  public static final Setting<String> HEADLESS_SERVICE =
+      Setting.text(
+          "TUTTI_HEADLESS_SERVICE",
+          "",
+          "headless service of a Kubernetes job, which gives the pod of rank 0 a name");
+
   /** Says that a launcher serves the store. */
   public static final Setting<Boolean> AGENT_STORE =
       Setting.flag(
@@ -127,6 +134,7 @@ public final class RuntimeSettings {
         WORLD_SIZE,
         MASTER_ADDR,
         MASTER_PORT,
+        HEADLESS_SERVICE,
         AGENT_STORE,
         RESTART_COUNT,
         INIT_BARRIER,

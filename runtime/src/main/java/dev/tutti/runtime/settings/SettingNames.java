@@ -46,6 +46,7 @@ public final class SettingNames {
           "TUTTI_GLOO_SPIN",
           "TUTTI_GLOO_TLS",
           "TUTTI_GLOO_TWO_LEVEL",
+          "TUTTI_HEADLESS_SERVICE",
           "TUTTI_INIT_METHOD",
           "TUTTI_NCCL_LAZY",
           "TUTTI_NCCL_LIBRARY",
