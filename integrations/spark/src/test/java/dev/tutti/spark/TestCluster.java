@@ -23,7 +23,9 @@ final class TestCluster {
             .set("spark.executor.extraClassPath", classPath())
             .set("spark.executor.extraJavaOptions", "-XX:+UseSerialGC")
             .set("spark.executorEnv.JAVA_HOME", System.getProperty("java.home"))
-            // Asks at once for the cores of a lost executor, which is started again.
+            // Else Spark's launcher looks for the folders of a build of its own.
+            .set("spark.executorEnv.SPARK_SCALA_VERSION", "2.13")
+            // When a job that began before a lost executor was back counts the cores again.
             .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s");
     settings.forEach(conf::set);
     if (master.startsWith("local-cluster")) {
