@@ -5,6 +5,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.spark.SparkWorld;
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.api.java.JavaRDD;
@@ -32,7 +33,7 @@ record Sgd(int columns, int batch, int steps, float rate) implements Serializabl
     float[] gradient = new float[columns];
     Tensor sum = Tensor.allocate(DType.FLOAT32, columns);
     for (int step = 0; step < steps; step++) {
-      java.util.Arrays.fill(gradient, 0);
+      Arrays.fill(gradient, 0);
       block.addGradient(weights, step, batch, gradient);
       sum.copyFrom(gradient);
       group.allReduce(sum);
