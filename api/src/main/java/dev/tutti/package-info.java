@@ -4,7 +4,7 @@
  * <p><b>Who implements what.</b> Tutti alone implements {@link dev.tutti.ProcessGroup}, {@link
  * dev.tutti.Work}, {@link dev.tutti.Batch} and {@link dev.tutti.spi.Operation}: a minor release may
  * add abstract methods to them. Others may implement {@link dev.tutti.Store}, {@link
- * dev.tutti.Codec}, {@link dev.tutti.CommListener}, {@link dev.tutti.SymmetricMemory}, {@link
+ * dev.tutti.Codec}, {@link dev.tutti.GroupListener}, {@link dev.tutti.SymmetricMemory}, {@link
  * dev.tutti.StreamBlock} and what {@link dev.tutti.spi} holds: what a minor release adds to those
  * has a default.
  *
