@@ -1,0 +1,90 @@
+package dev.tutti.cli.reference;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Guice;
+import com.google.inject.Injector;
+import dev.tutti.cli.CliModule;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Terminal;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+
+/** The page of the command line, made of the help that each command prints. */
+final class CommandLinePage {
+  private static final int COLUMNS = 100;
+
+  private static final String INTRODUCTION =
+      """
+      # Command line
+
+      A test writes this page from the commands. Each prints its part of it, as in
+      `./tutti run --help`.
+      """;
+
+  private final StringBuilder page = new StringBuilder(INTRODUCTION);
+
+  private CommandLinePage() {}
+
+  static String text() {
+    ByteArrayOutputStream ignored = new ByteArrayOutputStream();
+    Injector injector = Guice.createInjector(new CliModule(terminal(ignored), Map.of()));
+    CommandLine.IFactory commands =
+        new CommandLine.IFactory() {
+          @Override
+          public <K> K create(Class<K> type) throws Exception {
+            return type.isAnnotationPresent(Command.class)
+                ? injector.getInstance(type)
+                : CommandLine.defaultFactory().create(type);
+          }
+        };
+    CommandLinePage page = new CommandLinePage();
+    page.add(CommandSpec.forAnnotatedObject(new Main(), commands), List.of());
+    return page.page.toString();
+  }
+
+  private void add(CommandSpec command, List<String> path) {
+    page.append("\n## ").append(command.qualifiedName()).append("\n\n```\n");
+    page.append(help(path).strip()).append("\n```\n");
+    command
+        .subcommands()
+        .forEach(
+            (name, line) -> {
+              CommandSpec below = line.getCommandSpec();
+              if (!below.usageMessage().hidden() && name.equals(below.name())) {
+                List<String> longer = new ArrayList<>(path);
+                longer.add(name);
+                add(below, longer);
+              }
+            });
+  }
+
+  /** Returns what a command prints for {@code --help}, without the line on the documentation. */
+  private static String help(List<String> path) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    List<String> arguments = new ArrayList<>(path);
+    arguments.add("--help");
+    Terminal terminal = terminal(out);
+    int code =
+        Main.execute(
+            new CliModule(terminal, Map.of()),
+            terminal,
+            Map.of(),
+            arguments.toArray(String[]::new));
+    if (code != 0) {
+      throw new AssertionError(path + " --help ended with " + code);
+    }
+    return out.toString(UTF_8).replaceAll("[ \t]+\n", "\n").replaceAll("\nDocumentation: .*", "");
+  }
+
+  private static Terminal terminal(ByteArrayOutputStream out) {
+    PrintStream print = new PrintStream(out, true, UTF_8);
+    return new Terminal(print, print, false, false, COLUMNS);
+  }
+}

@@ -1,0 +1,50 @@
+import fs from 'node:fs';
+import { defineConfig } from 'vitepress';
+import { slug } from './slug.mjs';
+
+const sections = JSON.parse(fs.readFileSync(new URL('../sections.json', import.meta.url), 'utf8'));
+const files = new Map(sections.flatMap(({ pages }) => pages.map(([file, place]) => [`${place}.md`, file])));
+const repository = 'https://github.com/tutti-dev/tutti';
+
+export default defineConfig({
+  title: 'Tutti',
+  description: 'Collectives for the JVM: all-reduce, all-gather, broadcast and the rest, from Maven jars.',
+  lang: 'en',
+  cleanUrls: false,
+  outDir: '../../site',
+  cacheDir: '../cache',
+  // The check after the build sees these files; VitePress sees its own pages alone.
+  ignoreDeadLinks: [/^\/javadoc\//, /\/javadoc\//],
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/icon.svg' }]],
+  markdown: {
+    anchor: { slugify: slug },
+    theme: { light: 'github-light', dark: 'github-dark' },
+    languageAlias: { console: 'shell' },
+  },
+  themeConfig: {
+    logo: '/icon.svg',
+    nav: [
+      { text: 'Start', link: '/start' },
+      { text: 'Operations', link: '/operations' },
+      { text: 'Settings', link: '/reference/settings' },
+      { text: 'Javadoc', link: '/javadoc/index.html', target: '_self' },
+      { text: process.env.TUTTI_VERSION ?? 'development', link: '/changelog' },
+    ],
+    sidebar: sections.map(({ text, pages }) => ({
+      text,
+      collapsed: false,
+      items: [
+        ...pages.map(([, place, name]) => ({ text: name, link: `/${place}` })),
+        ...(text === 'Reference' ? [{ text: 'Javadoc', link: '/javadoc/index.html', target: '_self' }] : []),
+      ],
+    })),
+    outline: { level: [2, 3], label: 'On this page' },
+    search: { provider: 'local', options: { detailedView: true } },
+    socialLinks: [{ icon: 'github', link: repository }],
+    editLink: { pattern: `${repository}/edit/main/:path`, text: 'Edit this page' },
+    footer: { message: 'Apache License 2.0' },
+  },
+  transformPageData(page) {
+    return { filePath: files.get(page.relativePath) ?? `docs/${page.relativePath}` };
+  },
+});
