@@ -2,7 +2,6 @@ package dev.tutti.gradients;
 
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
@@ -13,7 +12,6 @@ final class BucketMemory implements AutoCloseable {
   private final Bucket[] buckets;
   private final int[] bucketOf;
   private final Tensor[] gradients;
-  private final long byteSize;
 
   /**
    * Allocates zeroed buckets.
@@ -26,33 +24,38 @@ final class BucketMemory implements AutoCloseable {
     this.plan = plan;
     bucketOf = new int[list.count()];
     gradients = new Tensor[list.count()];
-    List<Bucket> made = new ArrayList<>();
-    long bytes = 0;
-    for (List<Integer> indices : plan) {
-      Tensor first = list.get(indices.getFirst());
-      long numel = indices.stream().mapToLong(index -> list.get(index).numel()).sum();
-      Tensor tensor = allocator.allocate(arena, first.device(), first.dtype(), numel);
-      if (!tensor.isContiguous()
-          || tensor.dimensions() != 1
-          || tensor.numel() != numel
-          || tensor.dtype() != first.dtype()
-          || !tensor.device().equals(first.device())) {
-        throw new IllegalArgumentException(
-            "the allocator returned %s for %d elements of %s on %s"
-                .formatted(tensor.describe(), numel, first.dtype().label(), first.device()));
+    buckets = new Bucket[plan.size()];
+    try {
+      for (int b = 0; b < buckets.length; b++) {
+        List<Integer> indices = plan.get(b);
+        Tensor tensor = allocate(indices, list, allocator);
+        buckets[b] = new Bucket(b, b == buckets.length - 1, indices, tensor, list);
+        for (int i = 0; i < indices.size(); i++) {
+          bucketOf[indices.get(i)] = b;
+          gradients[indices.get(i)] = buckets[b].gradients().get(i);
+        }
       }
-      allocator.zero(tensor);
-      Bucket bucket =
-          new Bucket(made.size(), made.size() == plan.size() - 1, indices, tensor, list);
-      for (int i = 0; i < indices.size(); i++) {
-        bucketOf[indices.get(i)] = bucket.index();
-        gradients[indices.get(i)] = bucket.gradients().get(i);
-      }
-      made.add(bucket);
-      bytes += tensor.byteSize();
+    } catch (RuntimeException | Error e) {
+      arena.close();
+      throw e;
     }
-    buckets = made.toArray(Bucket[]::new);
-    byteSize = bytes;
+  }
+
+  private Tensor allocate(List<Integer> indices, ParameterList list, BucketAllocator allocator) {
+    Tensor first = list.get(indices.getFirst());
+    long numel = indices.stream().mapToLong(index -> list.get(index).numel()).sum();
+    Tensor tensor = allocator.allocate(arena, first.device(), first.dtype(), numel);
+    if (!tensor.isContiguous()
+        || tensor.dimensions() != 1
+        || tensor.numel() != numel
+        || tensor.dtype() != first.dtype()
+        || !tensor.device().equals(first.device())) {
+      throw new IllegalArgumentException(
+          "the allocator returned %s for %d elements of %s on %s"
+              .formatted(tensor.describe(), numel, first.dtype().label(), first.device()));
+    }
+    allocator.zero(tensor);
+    return tensor;
   }
 
   List<List<Integer>> plan() {
@@ -77,10 +80,6 @@ final class BucketMemory implements AutoCloseable {
 
   Tensor gradient(int parameter) {
     return gradients[parameter];
-  }
-
-  long byteSize() {
-    return byteSize;
   }
 
   /** Frees the memory; views of it throw when they are read or written from now on. */

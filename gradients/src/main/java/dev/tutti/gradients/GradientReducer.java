@@ -174,8 +174,9 @@ public final class GradientReducer implements AutoCloseable {
     try {
       if (synchronizing) {
         awaitMeans();
+      } else {
+        marks.nextPass(false);
       }
-      marks.nextPass(synchronizing);
     } finally {
       awaiting.set(false);
     }

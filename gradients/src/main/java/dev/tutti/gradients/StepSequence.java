@@ -16,7 +16,8 @@ final class StepSequence {
    * before it, as every rank must make the same collectives in the same order.
    *
    * One thread at a time calls advance(), which goes as far as it can. "position" is the next thing to
-   * do and is written by that thread alone, but for reset(), which is called when the step is done.
+   * do and is written by that thread alone, but for reset(), which is called when the step is done
+   * and writes it last: from then on that thread may look at the marks of the next step.
    * Whoever fills the bucket at the position wakes that thread. The last mark of a bucket and the
    * read of the position there, and the write of the position and the read of the missing marks
    * here, are volatile, so that at least one side sees the other.
@@ -186,6 +187,7 @@ final class StepSequence {
   /** Makes ready for the next step; called when this one is done. */
   void reset() {
     marks.reset(memory);
+    marks.nextPass(true);
     awaited = false;
     ownSteps++;
     nextStep();

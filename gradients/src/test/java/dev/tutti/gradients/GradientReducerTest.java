@@ -383,6 +383,11 @@ class GradientReducerTest {
                   () ->
                       new GradientReducer(group, parameters(2), named.withGradients(parameters(3))))
               .hasMessageContaining("the gradient of parameter 0 'w' is float32[3] on cpu");
+          ReducerOptions tooSmall =
+              ReducerOptions.DEFAULT.withAllocator((_, _, type, _) -> Tensor.allocate(type, 1));
+          assertThatThrownBy(() -> new GradientReducer(group, parameters(2), tooSmall))
+              .hasMessage(
+                  "the allocator returned float32[1] on cpu for 2 elements of float32 on cpu");
           assertThatThrownBy(() -> ReducerOptions.DEFAULT.withBucketBytes(0, 1))
               .isInstanceOf(IllegalArgumentException.class);
           assertThatThrownBy(

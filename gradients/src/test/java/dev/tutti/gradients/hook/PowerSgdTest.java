@@ -245,6 +245,10 @@ class PowerSgdTest {
           double[] wanted = new double[ROWS * COLUMNS];
           int steps = 400;
           double[][][] all = gradients(2, 0);
+          double[][] mean = mean(all);
+          for (int i = 0; i < wanted.length; i++) {
+            wanted[i] = steps * mean[i / COLUMNS][i % COLUMNS];
+          }
           try (GradientReducer reducer =
               new GradientReducer(
                   group,
@@ -253,7 +257,6 @@ class PowerSgdTest {
             for (int step = 0; step < steps; step++) {
               for (int i = 0; i < sum.length; i++) {
                 reducer.gradient(0).setDouble(i, all[group.rank()][i / COLUMNS][i % COLUMNS]);
-                wanted[i] += mean(all)[i / COLUMNS][i % COLUMNS] * (step == 0 ? steps : 0);
               }
               reducer.ready(0);
               reducer.await();
