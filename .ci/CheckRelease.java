@@ -159,9 +159,20 @@ final class CheckRelease {
         good ? "ok" : "FAIL", what, value.isEmpty() ? "" : value + "  ", file);
   }
 
+  /** Returns the folders of the modules of the build, and of those that only a release has. */
   private static List<Path> modulesOf(Element project) {
+    List<Path> folders = new ArrayList<>(foldersIn(project));
+    for (Element profile : children(children(project, "profiles").getFirst(), "profile")) {
+      if (text(profile, "id").orElse("").equals("release")) {
+        folders.addAll(foldersIn(profile));
+      }
+    }
+    return folders;
+  }
+
+  private static List<Path> foldersIn(Element parent) {
     List<Path> folders = new ArrayList<>();
-    for (Element module : children(children(project, "modules").getFirst(), "module")) {
+    for (Element module : children(children(parent, "modules").getFirst(), "module")) {
       folders.add(Path.of(module.getTextContent().strip()));
     }
     return folders;

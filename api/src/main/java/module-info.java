@@ -4,12 +4,9 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti {
   requires static transitive org.jspecify;
-  requires static com.google.guice;
-  requires static jakarta.inject;
 
   exports dev.tutti;
   exports dev.tutti.dlpack;
-  exports dev.tutti.inject;
   exports dev.tutti.spi;
 
   uses dev.tutti.spi.ProcessGroupFactory;

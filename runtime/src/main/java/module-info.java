@@ -11,6 +11,8 @@ module dev.tutti.runtime {
 
   exports dev.tutti.runtime.failure to
       dev.tutti.cli;
+  exports dev.tutti.runtime.launch to
+      dev.tutti.cli;
   exports dev.tutti.runtime.settings to
       dev.tutti.cli;
 

@@ -41,12 +41,13 @@ public interface ProcessGroup extends AutoCloseable {
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(30);
 
   /**
-   * Joins the job that the environment describes ({@code RANK}, {@code WORLD_SIZE}, {@code
-   * MASTER_ADDR}, {@code MASTER_PORT}).
+   * Joins the job that the environment describes: {@code RANK}, {@code WORLD_SIZE}, {@code
+   * MASTER_ADDR} and {@code MASTER_PORT}, or what launchers such as {@code mpirun} and {@code srun}
+   * set in their place.
    *
    * @return the group of all ranks
-   * @throws RendezvousException if the environment is incomplete, the store cannot be reached, or
-   *     the ranks do not meet in time
+   * @throws RendezvousException if the environment is incomplete or contradicts itself, the store
+   *     cannot be reached, or the ranks do not meet in time
    * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up,
    *     or the runtime is not on the class path
    * @throws PeerFailedException if another rank says that it cannot

@@ -21,17 +21,18 @@ import org.junit.jupiter.api.Test;
 class LayoutTest {
   /** Names the modules that each one may use. */
   private static final Map<String, Set<String>> MAY_USE =
-      Map.of(
-          "api", Set.of(),
-          "cpu", Set.of("api"),
-          "store", Set.of("api", "cpu"),
-          "runtime", Set.of("api", "cpu", "store"),
-          "kernels", Set.of("api"),
-          "fake", Set.of("api", "cpu", "store"),
-          "gloo", Set.of("api", "cpu", "store"),
-          "cuda", Set.of("api", "cpu", "store", "kernels", "gloo"),
-          "aeron", Set.of("api", "cpu", "store"),
-          "cli", Set.of("api", "cpu", "store", "runtime", "aeron"));
+      Map.ofEntries(
+          Map.entry("api", Set.of()),
+          Map.entry("cpu", Set.of("api")),
+          Map.entry("store", Set.of("api", "cpu")),
+          Map.entry("runtime", Set.of("api", "cpu", "store")),
+          Map.entry("kernels", Set.of("api")),
+          Map.entry("fake", Set.of("api", "cpu", "store")),
+          Map.entry("gloo", Set.of("api", "cpu", "store")),
+          Map.entry("gradients", Set.of("api")),
+          Map.entry("cuda", Set.of("api", "cpu", "store", "kernels", "gloo")),
+          Map.entry("aeron", Set.of("api", "cpu", "store")),
+          Map.entry("cli", Set.of("api", "cpu", "store", "runtime", "aeron")));
 
   private static final int LARGEST_CIRCLE = 16;
 
@@ -78,6 +79,7 @@ class LayoutTest {
     GRAPH.read("kernels", Class.forName("dev.tutti.kernels.AllReduceLimits"));
     GRAPH.read("fake", Class.forName("dev.tutti.fake.FakeProvider"));
     GRAPH.read("gloo", Class.forName("dev.tutti.gloo.GlooProvider"));
+    GRAPH.read("gradients", Class.forName("dev.tutti.gradients.GradientReducer"));
     GRAPH.read("cuda", Class.forName("dev.tutti.cuda.Cuda"));
   }
 

@@ -31,9 +31,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes.
- */
+/** A Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes. */
 final class MixedWorld implements AutoCloseable {
   /** Says who hosts the store. */
   enum Host {

@@ -22,7 +22,8 @@ import picocli.CommandLine.Option;
     name = "doctor",
     sortOptions = false,
     description =
-        "Tells what is here: Java, machine, network, backends and stores, and all settings.",
+        "Tells what is here: Java, machine, network, backends and stores, the launcher, all"
+            + " settings.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {"", "The exit code is 1 if something essential does not work."})
@@ -64,6 +65,7 @@ public final class DoctorCommand implements Callable<Integer> {
     findings.add(CheckResult.ok("tutti", "version", Main.Version.text(), ""));
     findings.addAll(HostCheck.run());
     findings.addAll(providers.run());
+    findings.addAll(LaunchCheck.run(settings));
     findings.addAll(SettingsCheck.run(settings, providers, environment.variables()));
     if (json) {
       findings.forEach(finding -> terminal.out().println(toJson(finding)));

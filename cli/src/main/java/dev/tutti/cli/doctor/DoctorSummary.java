@@ -34,6 +34,7 @@ final class DoctorSummary {
           String text =
               switch (section) {
                 case "tutti", "java" -> value(well, "version");
+                case "launch" -> value(well, "launcher");
                 case "machine" ->
                     String.join(
                         ", ",

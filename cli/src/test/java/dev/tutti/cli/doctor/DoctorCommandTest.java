@@ -71,6 +71,7 @@ class DoctorCommandTest {
             "network",
             "backends",
             "stores",
+            "launch",
             "settings")
         .anyMatch(line -> line.contains(" version " + version))
         .anyMatch(line -> line.startsWith("ok cores " + Runtime.getRuntime().availableProcessors()))
@@ -241,6 +242,29 @@ class DoctorCommandTest {
     environment.put("WORLD_SIZE", "2");
     assertThat(doctor("--all")).isZero();
     assertThat(lines()).anyMatch(line -> line.startsWith("ok MASTER_ADDR ::1 from environment"));
+  }
+
+  @Test
+  void tellsWhichLauncherStartedIt() {
+    assertThat(doctor("--all")).isZero();
+    assertThat(lines())
+        .anyMatch(
+            line -> line.startsWith("ok launcher none variables are looked for of tutti run"));
+    out.reset();
+    environment.put("OMPI_COMM_WORLD_RANK", "1");
+    environment.put("OMPI_COMM_WORLD_SIZE", "4");
+    environment.put("OMPI_COMM_WORLD_LOCAL_SIZE", "4");
+    assertThat(doctor()).isZero();
+    assertThat(lines()).contains("ok launch Open MPI, rank 1 of 4");
+    environment.put("PMI_RANK", "2");
+    environment.put("PMI_SIZE", "4");
+    assertBroken(
+        "launcher", "Open MPI and PMI disagree on which rank this is: OMPI_COMM_WORLD_RANK=1,");
+    environment.put("TUTTI_INIT_METHOD", "tcp://127.0.0.1:29500");
+    out.reset();
+    assertThat(doctor("--all")).isZero();
+    assertThat(lines())
+        .anyMatch(line -> line.startsWith("ok launcher not asked ranks meet at tcp"));
   }
 
   @Test

@@ -48,11 +48,16 @@ public final class FailureLog {
   }
 
   private Optional<Blame> blame() {
-    for (int number = 1; number <= MOST_EVENTS; number++) {
+    int events = 0;
+    for (long number = 1; events < MOST_EVENTS; number++) {
       byte[] bytes = read("event/" + number);
       if (bytes.length == 0) {
         break;
       }
+      if (Question.isQuestion(bytes)) {
+        continue;
+      }
+      events++;
       FailureEvent event = FailureEvent.decode(bytes);
       if (event.group().equals(GROUP) || event.isOfAllGroups()) {
         AgreedFailure verdict = verdict(event);

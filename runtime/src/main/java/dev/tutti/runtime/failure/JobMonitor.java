@@ -7,6 +7,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
@@ -15,9 +16,12 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.StringJoiner;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class JobMonitor implements AutoCloseable {
   /*
-   * The log is the keys event/1, event/2, ... Each is written once, by compare-and-set from absent,
+   * The log is the keys event/1, event/2, ..., each a failure or a question. Each is written once, by compare-and-set from absent,
    * so it has no gaps and one order, and the first event of a group is the same one on every rank. A
    * writer that loses the race for a number reads the winner's event, delivers it like the reader
    * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
@@ -45,9 +49,6 @@ public final class JobMonitor implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
 
-  /** The key that is there once a failure was reported. */
-  public static final String FIRST_EVENT = EVENT + 1;
-
   private static final Duration SLICE = Duration.ofSeconds(20);
   private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(1);
   private static final int RETRIES = 5;
@@ -62,6 +63,8 @@ public final class JobMonitor implements AutoCloseable {
   private final Object delivery = new Object();
   private final Map<String, Member> groups = new HashMap<>();
   private final List<FailureEvent> lost = new ArrayList<>();
+  private final Map<String, Asked> asked = new HashMap<>();
+  private final Questions questions;
   private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
   private volatile boolean keepsWills;
@@ -80,6 +83,7 @@ public final class JobMonitor implements AutoCloseable {
     this.readStore = store.duplicate();
     this.writeStore = store.duplicate();
     this.prefix = prefix;
+    this.questions = new Questions(writeStore, prefix, rank);
     this.rank = rank;
     this.serverRank = serverRank;
     this.reader =
@@ -87,20 +91,40 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /** A group that this rank is in. */
-  private record Member(List<Integer> globalRanks, Consumer<FailureEvent> consumer) {}
+  private record Member(
+      List<Integer> globalRanks,
+      Consumer<FailureEvent> consumer,
+      Supplier<RankProgress> standing) {}
+
+  /** The last question in a group, with its number in the log. */
+  private record Asked(Question question, long number) {}
 
   public void start() {
     reader.start();
   }
 
   /**
-   * Delivers events of a group to a consumer, also one that came before.
+   * Delivers events of a group that is set up to a consumer, also one that came before.
    *
    * @param globalRanks for each rank of the group its rank among all
    */
   public void join(String group, List<Integer> globalRanks, Consumer<FailureEvent> consumer) {
+    join(group, globalRanks, consumer, () -> RankProgress.ofSetUp(group));
+  }
+
+  /**
+   * Delivers events of a group to a consumer, also one that came before.
+   *
+   * @param globalRanks for each rank of the group its rank among all
+   * @param standing tells where this rank stands, on a thread of this monitor
+   */
+  public void join(
+      String group,
+      List<Integer> globalRanks,
+      Consumer<FailureEvent> consumer,
+      Supplier<RankProgress> standing) {
     synchronized (delivery) {
-      groups.put(group, new Member(globalRanks, consumer));
+      groups.put(group, new Member(globalRanks, consumer, standing));
       for (FailureEvent gone : lost) {
         FailureEvent inGroup = gone.inGroup(group, globalRanks);
         if (inGroup != null) {
@@ -186,7 +210,42 @@ public final class JobMonitor implements AutoCloseable {
       }
       Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
       byte[] there = swap.value();
-      deliver(number, swap.stored() || there == null ? event : FailureEvent.decode(there));
+      if (swap.stored() || there == null) {
+        deliver(number, event);
+      } else {
+        deliver(number, there);
+      }
+    }
+  }
+
+  /**
+   * Asks the ranks of a group where they stand while an operation waits, or waits for what another
+   * rank finds out that asks the same; returns it in words.
+   *
+   * @throws StoreException if the store does not answer
+   */
+  String whatKeeps(Question question, GroupIdentity group) {
+    while (true) {
+      long number;
+      boolean isAsked = false;
+      synchronized (delivery) {
+        number = delivered + 1;
+        Asked earlier = asked.get(question.group());
+        if (earlier != null && question.isSame(earlier.question)) {
+          isAsked = true;
+          number = earlier.number;
+        }
+      }
+      if (isAsked) {
+        return questions.findingOf(number);
+      }
+      Store.Swap swap = writeStore.compareSet(key(number), null, question.encode());
+      byte[] there = swap.value();
+      if (swap.stored() || there == null) {
+        deliver(number, question);
+        return questions.find(number, question, group, this);
+      }
+      deliver(number, there);
     }
   }
 
@@ -216,6 +275,19 @@ public final class JobMonitor implements AutoCloseable {
             ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
             : null;
     return progress != null && progress.closed() ? progress : null;
+  }
+
+  /** Tells whether a failure was told of below a prefix of a store. */
+  public static boolean hasFailed(Store store, String prefix) {
+    for (long number = 1; ; number++) {
+      String key = prefix + EVENT + number;
+      if (!store.check(List.of(key))) {
+        return false;
+      }
+      if (!Question.isQuestion(store.get(key))) {
+        return true;
+      }
+    }
   }
 
   /** Tells whether this rank takes part. */
@@ -260,7 +332,7 @@ public final class JobMonitor implements AutoCloseable {
       }
       try {
         readStore.await(List.of(key(number)), SLICE);
-        deliver(number, FailureEvent.decode(readStore.get(key(number), Duration.ofSeconds(5))));
+        deliver(number, readStore.get(key(number), Duration.ofSeconds(5)));
       } catch (StoreTimeoutException e) {
         LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);
       } catch (StoreClosedException e) {
@@ -345,6 +417,58 @@ public final class JobMonitor implements AutoCloseable {
                           "it served the store: " + why));
                 }
               });
+    }
+  }
+
+  private void deliver(long number, byte[] entry) {
+    if (Question.isQuestion(entry)) {
+      deliver(number, Question.decode(entry));
+    } else {
+      deliver(number, FailureEvent.decode(entry));
+    }
+  }
+
+  private void deliver(long number, Question question) {
+    synchronized (delivery) {
+      if (number == delivered + 1) {
+        delivered = number;
+        asked.put(question.group(), new Asked(question, number));
+        if (groups.containsKey(question.group())) {
+          Thread.ofPlatform()
+              .daemon()
+              .name("tutti-tell-" + question.group() + "-" + rank)
+              .start(() -> answer(number, question.group()));
+        }
+      }
+    }
+  }
+
+  private void answer(long number, String group) {
+    Map<String, Member> all;
+    synchronized (delivery) {
+      all = Map.copyOf(groups);
+    }
+    Member member = all.get(group);
+    if (member == null) {
+      return;
+    }
+    RankProgress standing = member.standing().get();
+    StringJoiner elsewhere = new StringJoiner(", ");
+    all.forEach(
+        (name, other) -> {
+          RankProgress there = name.equals(group) ? null : other.standing().get();
+          if (there != null && !there.pending().isEmpty()) {
+            String what = there.nextWait(Set.of()).describe();
+            elsewhere.add("in group " + name + " it waits in " + what);
+          }
+        });
+    if (!standing.elsewhere().isEmpty()) {
+      elsewhere.add(standing.elsewhere());
+    }
+    try {
+      questions.answer(number, standing.with(elsewhere.toString()));
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot answer where it stands: {1}", rank, e);
     }
   }
 

@@ -8,9 +8,10 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Finds out, after a time-out, who kept the operation from ending. */
+/** Finds out, after a time-out or while it waits, who keeps an operation from ending. */
 final class TimeoutDiagnosis {
   /*
    * Every rank that is alive publishes its progress when it hears of the failure. Only what that
@@ -28,14 +29,17 @@ final class TimeoutDiagnosis {
   private final GroupIdentity group;
   private final JobMonitor monitor;
   private final FailureEvent event;
-  private final long deadlineNanos;
+  private final IntFunction<@Nullable RankProgress> answers;
 
   private TimeoutDiagnosis(
-      GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
+      GroupIdentity group,
+      JobMonitor monitor,
+      FailureEvent event,
+      IntFunction<@Nullable RankProgress> answers) {
     this.group = group;
     this.monitor = monitor;
     this.event = event;
-    this.deadlineNanos = deadlineNanos;
+    this.answers = answers;
   }
 
   /**
@@ -45,25 +49,58 @@ final class TimeoutDiagnosis {
    */
   static Diagnosis gather(
       GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
-    TimeoutDiagnosis diagnosis = new TimeoutDiagnosis(group, monitor, event, deadlineNanos);
+    return new TimeoutDiagnosis(
+            group,
+            monitor,
+            event,
+            r -> monitor.progressOf(group.name(), group.globalRanks().get(r), deadlineNanos))
+        .gather();
+  }
+
+  /**
+   * Finds out what keeps an operation that waits for long.
+   *
+   * @param answers of the ranks of the group; null of one that does not answer
+   */
+  static Diagnosis ofSlow(
+      GroupIdentity group,
+      JobMonitor monitor,
+      Question question,
+      IntFunction<@Nullable RankProgress> answers) {
+    FailureEvent event =
+        new FailureEvent(
+            question.group(),
+            FailureEvent.Kind.TIMEOUT,
+            question.reporter(),
+            -1,
+            question.op(),
+            question.sequence(),
+            question.peer(),
+            question.tag(),
+            question.elapsed(),
+            "");
+    return new TimeoutDiagnosis(group, monitor, event, answers).gather();
+  }
+
+  private Diagnosis gather() {
     if (event.sequence() == 0) {
-      return event.isOfMeeting() ? diagnosis.ofMeeting() : Diagnosis.NONE;
+      return event.isOfMeeting() ? ofMeeting() : Diagnosis.NONE;
     }
     if (event.kind() == FailureEvent.Kind.MISMATCH) {
-      return event.op().isPointToPoint() ? Diagnosis.NONE : diagnosis.ofMismatch();
+      return event.op().isPointToPoint() ? Diagnosis.NONE : ofMismatch();
     }
     if (!event.op().isPointToPoint()) {
-      return diagnosis.ofCollective(event.sequence());
+      return ofCollective(event.sequence());
     }
     if (event.peer() < 0) {
-      return diagnosis.ofAnySource();
+      return ofAnySource();
     }
     Pending op = new Pending(event.op(), event.sequence(), event.peer(), event.tag());
-    return diagnosis.ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
+    return ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
   }
 
   private @Nullable RankProgress progressOf(int rank) {
-    return monitor.progressOf(group.name(), group.globalRanks().get(rank), deadlineNanos);
+    return answers.apply(rank);
   }
 
   private boolean hasJoined(int rank) {
@@ -121,7 +158,8 @@ final class TimeoutDiagnosis {
                         + r
                         + (progress.closed() ? " closed the group" : " has not come")
                         + last
-                        + progress.afterRefusal()));
+                        + progress.afterRefusal()
+                        + progress.instead()));
       }
     }
     Diagnosis all = Disagreement.of(answers, group.size()).and(found);
@@ -188,7 +226,7 @@ final class TimeoutDiagnosis {
     }
     String late = name + (receives ? " did not send in time" : " did not receive in time");
     if (theirs.pending().isEmpty()) {
-      return new Diagnosis(peer, late);
+      return new Diagnosis(peer, late + theirs.instead());
     }
     Pending next = theirs.nextWait(seen);
     late += ", it waits in " + next.describe();

@@ -15,6 +15,7 @@ import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.failure.SlowReports;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.FlightRecorder;
@@ -25,6 +26,7 @@ import dev.tutti.runtime.operation.OperationOwner;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.PathCounts;
 import dev.tutti.runtime.operation.PendingOperations;
+import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
@@ -56,6 +58,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final Failures failures;
   final PendingOperations pending;
   final OperationRunner runner;
+  private final SlowReports slow;
+  private final MakerThread maker = new MakerThread();
 
   /** Counts the collectives by path. */
   final PathCounts paths = new PathCounts();
@@ -94,13 +98,18 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     this.recorder = new FlightRecorder(identity.settings().get(RuntimeSettings.FLIGHT_RECORD));
     this.listeners = new Listeners(identity.name(), identity.rank());
     this.failures = new Failures(identity, monitor, this);
-    this.pending = new PendingOperations(this, BoundBackend.distinct(backends.values()));
+    this.pending =
+        new PendingOperations(
+            this,
+            BoundBackend.distinct(backends.values()),
+            Deadlines.nanos(identity.settings().get(RuntimeSettings.SLOW)));
+    this.slow = new SlowReports(identity, monitor);
     this.runner = new OperationRunner(this);
   }
 
   void start() {
     Watchdog.watch(this);
-    monitor.join(identity.name(), identity.globalRanks(), failures::onEvent);
+    monitor.join(identity.name(), identity.globalRanks(), failures::onEvent, this::standing);
   }
 
   // What operations and failures ask for
@@ -128,6 +137,22 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       @Nullable TuttiException cause,
       @Nullable OpEvent toTell) {
     runner.ended(op, state, cause, toTell);
+  }
+
+  @Override
+  public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {
+    if (life == Life.OPEN && !failures.isFailing() && !Watchdog.stoodStill()) {
+      slow.report(
+          SlowReports.pending(op, sequence),
+          Duration.ofNanos(elapsedNanos),
+          others,
+          () -> op.sequenceNumber() == sequence && !op.isDone() && !failures.isFailing());
+    }
+  }
+
+  /** Says where this rank stands, to ranks that wait for it. */
+  private RankProgress standing() {
+    return runner.progress(isClosed()).with(maker.place());
   }
 
   @Override

@@ -41,13 +41,7 @@ final class GroupInit {
    * @throws IllegalArgumentException if a setting of the runtime cannot be read
    */
   static ProcessGroup init(GroupOptions options) {
-    Settings settings = options.settings();
-    try {
-      RuntimeSettings.check(settings);
-    } catch (IllegalArgumentException e) {
-      NoRestart.tell(settings);
-      throw e;
-    }
+    Settings settings = settingsOf(options);
     Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
@@ -78,6 +72,16 @@ final class GroupInit {
       }
       job.close(true, failedRank(e));
       throw failures.of(e, missing);
+    }
+  }
+
+  private static Settings settingsOf(GroupOptions options) {
+    try {
+      RuntimeSettings.check(options.settings());
+      return Rendezvous.completed(options);
+    } catch (IllegalArgumentException | RendezvousException e) {
+      NoRestart.tell(options.settings());
+      throw e;
     }
   }
 

@@ -115,7 +115,7 @@ final class Job {
   /** Tells whether a rank left a job, or joined it and a failure of the job was reported. */
   private static boolean isOver(Store store, String life, int rank) {
     return store.check(List.of(life + "left/" + rank))
-        || store.check(List.of(life + "joined/" + rank, life + JobMonitor.FIRST_EVENT));
+        || (store.check(List.of(life + "joined/" + rank)) && JobMonitor.hasFailed(store, life));
   }
 
   private static String lifePrefix(Settings settings, int earlier) {

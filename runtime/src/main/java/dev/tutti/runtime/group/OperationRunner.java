@@ -617,6 +617,7 @@ final class OperationRunner {
         lane.sequence(),
         group.lastRefusal(),
         group.joining,
+        "",
         counts.sent(),
         counts.received(),
         pending.describe(),

@@ -35,6 +35,15 @@ public interface OperationOwner {
   void ended(
       GroupOperation op, WorkState state, @Nullable TuttiException cause, @Nullable OpEvent toTell);
 
+  /**
+   * Hears that an operation waits for long; must not block.
+   *
+   * @param sequence its number, which one that is used again may have no more
+   * @param elapsedNanos how long it has waited
+   * @param others how many more messages do so
+   */
+  void slow(GroupOperation op, long sequence, long elapsedNanos, int others);
+
   /** Counts the path that a collective took; its thread has the turn of the group's collectives. */
   void countPath(String path);
 

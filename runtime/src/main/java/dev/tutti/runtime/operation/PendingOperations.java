@@ -37,6 +37,7 @@ public final class PendingOperations {
   private final OperationOwner owner;
   private final Collection<Backend> backends;
   private final Set<GroupOperation> operations = ConcurrentHashMap.newKeySet();
+  private final SlowOperations slow;
   private long seenNumber;
   private long seenNanos;
 
@@ -46,9 +47,15 @@ public final class PendingOperations {
   /** Holds the stream-ordered collectives whose callers got no work. */
   public final StreamOperations onStream;
 
-  public PendingOperations(OperationOwner owner, Collection<Backend> backends) {
+  /**
+   * Creates what holds none so far.
+   *
+   * @param slowNanos how long an operation waits before its owner hears of that; 0 for ever
+   */
+  public PendingOperations(OperationOwner owner, Collection<Backend> backends, long slowNanos) {
     this.owner = owner;
     this.backends = backends;
+    this.slow = new SlowOperations(slowNanos, owner::slow);
     this.inline = new GroupOperation(owner, false);
     this.onStream = new StreamOperations(owner);
   }
@@ -167,7 +174,12 @@ public final class PendingOperations {
       next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
     }
     next = checkInline(nowNanos, next);
-    return next;
+    long slowAt = slow.check(waitingInline(), List.of(operations, onStream.pending()), nowNanos);
+    return slowAt - next < 0 ? slowAt : next;
+  }
+
+  private synchronized SlowOperations.@Nullable Waiting waitingInline() {
+    return seenNumber == 0 ? null : new SlowOperations.Waiting(inline, seenNumber, seenNanos);
   }
 
   private synchronized long checkInline(long nowNanos, long next) {

@@ -16,6 +16,7 @@ import java.util.TreeMap;
  * @param issued number of its last collective, from 1
  * @param refusal why its last call was refused, or empty
  * @param joining in what it waits for others to make a group with it, or empty
+ * @param elsewhere what it does outside of the group, or empty
  * @param sent number of messages that it began to send, by rank
  * @param received number of messages that it got, by rank
  * @param pending messages and collectives that have not ended
@@ -26,6 +27,7 @@ public record RankProgress(
     long issued,
     String refusal,
     String joining,
+    String elsewhere,
     Map<Integer, Long> sent,
     Map<Integer, Long> received,
     List<Pending> pending,
@@ -33,6 +35,7 @@ public record RankProgress(
   private static final String DEFAULT_OP = ReduceOp.Kind.SUM.name();
   private static final String REFUSED = "refused ";
   private static final String JOINING = "joining ";
+  private static final String ELSEWHERE = "elsewhere ";
   private static final int MOST_CHARS = 1000;
 
   /**
@@ -82,7 +85,7 @@ public record RankProgress(
   /** Says that a rank waits for the others of a group that is being set up. */
   public static RankProgress ofSetUp(String group) {
     return new RankProgress(
-        false, 0, "", "the set-up of group " + group, Map.of(), Map.of(), List.of(), List.of());
+        false, 0, "", "the set-up of group " + group, "", Map.of(), Map.of(), List.of(), List.of());
   }
 
   /** Tells whether a message waits for its other side. */
@@ -110,6 +113,22 @@ public record RankProgress(
     return op.peer < 0 || asked.contains(op.peer) ? 2 : 0;
   }
 
+  /** Says the same, with what it does outside of the group. */
+  public RankProgress with(String newElsewhere) {
+    return new RankProgress(
+        closed, issued, refusal, joining, newElsewhere, sent, received, pending, recent);
+  }
+
+  /**
+   * Says what it does instead of what others wait for, to follow where it stands; empty where that
+   * is not known.
+   */
+  public String instead() {
+    String inGroup = pending.isEmpty() ? "" : "it waits in " + nextWait(Set.of()).describe();
+    String both = inGroup + (inGroup.isEmpty() || elsewhere.isEmpty() ? "" : ", ") + elsewhere;
+    return both.isEmpty() ? "" : "; " + both;
+  }
+
   /** Says why it came no further, to follow where it stands; empty if its last call was taken. */
   public String afterRefusal() {
     return refusal.isEmpty() ? "" : "; its last call was refused: " + refusal;
@@ -124,6 +143,9 @@ public record RankProgress(
     }
     if (!joining.isEmpty()) {
       text.append('\n').append(JOINING).append(joining);
+    }
+    if (!elsewhere.isEmpty()) {
+      text.append('\n').append(ELSEWHERE).append(elsewhere.replace('\n', ' '));
     }
     encode("\nsent ", sent, text);
     encode("\ngot ", received, text);
@@ -154,12 +176,14 @@ public record RankProgress(
     List<Issued> recent = new ArrayList<>();
     String refusal = "";
     String joining = "";
+    String elsewhere = "";
     for (int i = 1; i < lines.length; i++) {
       String[] words = lines[i].split(" ", -1);
       switch (words[0]) {
         case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "refused" -> refusal = lines[i].substring(REFUSED.length());
         case "joining" -> joining = lines[i].substring(JOINING.length());
+        case "elsewhere" -> elsewhere = lines[i].substring(ELSEWHERE.length());
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "did" ->
             recent.add(
@@ -184,6 +208,7 @@ public record RankProgress(
         Long.parseLong(first[1]),
         refusal,
         joining,
+        elsewhere,
         sent,
         received,
         pending,

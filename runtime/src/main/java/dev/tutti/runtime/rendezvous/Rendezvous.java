@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.TuttiException;
+import dev.tutti.runtime.launch.LaunchEnvironments;
 import dev.tutti.runtime.settings.NoRestart;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -87,8 +88,8 @@ public final class Rendezvous {
     if (given.isPresent()) {
       return meetAt(given.get());
     }
-    String place = options.initMethod().orElseGet(() -> settings.get(RuntimeSettings.INIT_METHOD));
-    if (place.equals("env://") || place.startsWith("env://?")) {
+    String place = place(options, settings);
+    if (isEnvironment(place)) {
       return meetByEnvironment(place);
     }
     URI url = parse(place);
@@ -97,6 +98,37 @@ public final class Rendezvous {
     int size =
         number(boxed(options.size()).orElse(null), query.get("world_size"), place, "world_size");
     return open(url, rank, size, rank == 0, RANK_0);
+  }
+
+  /**
+   * Returns the settings of a rank with what its launcher says, if ranks meet by {@code env://} and
+   * the program does not say it all.
+   *
+   * @throws RendezvousException if what launchers say is a part alone, or contradicts itself
+   */
+  public static Settings completed(GroupOptions options) {
+    Settings settings = options.settings();
+    String place = place(options, settings);
+    if (options.store().isPresent() || !isEnvironment(place)) {
+      return settings;
+    }
+    Map<String, String> query = query(parse(place));
+    boolean isRankGiven = options.rank().isPresent() || query.containsKey("rank");
+    boolean isSizeGiven = options.size().isPresent() || query.containsKey("world_size");
+    boolean isPlaceGiven =
+        settings.text(RuntimeSettings.MASTER_ADDR.name()).isPresent()
+            && settings.text(RuntimeSettings.MASTER_PORT.name()).isPresent();
+    return isRankGiven && isSizeGiven && isPlaceGiven
+        ? settings
+        : LaunchEnvironments.complete(settings);
+  }
+
+  private static String place(GroupOptions options, Settings settings) {
+    return options.initMethod().orElseGet(() -> settings.get(RuntimeSettings.INIT_METHOD));
+  }
+
+  private static boolean isEnvironment(String place) {
+    return place.equals("env://") || place.startsWith("env://?");
   }
 
   private Meeting meetAt(Store store) {
@@ -164,15 +196,18 @@ public final class Rendezvous {
     if (instead.isPresent()) {
       return "";
     }
-    return settings
-        .text(name)
-        .orElseThrow(
-            () ->
-                new RendezvousException(
-                    "env:// needs the environment variable "
-                        + name
-                        + ", which is not set. A launcher such as 'tutti run' sets RANK,"
-                        + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+    return settings.text(name).orElseThrow(() -> missing(name));
+  }
+
+  private RendezvousException missing(String name) {
+    String seen = LaunchEnvironments.seen(settings);
+    return new RendezvousException(
+        "env:// needs the environment variable "
+            + name
+            + ", which is not set. A launcher such as 'tutti run' sets RANK, WORLD_SIZE,"
+            + " MASTER_ADDR and MASTER_PORT; also read are the variables of mpirun, srun and"
+            + " Kubernetes"
+            + (seen.isEmpty() ? "" : ". Seen were " + seen));
   }
 
   private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {

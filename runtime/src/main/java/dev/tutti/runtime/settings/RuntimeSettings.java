@@ -43,6 +43,13 @@ public final class RuntimeSettings {
           Duration.ofSeconds(5),
           "longest wait of close for what is pending");
 
+  /** Bounds the time that an operation waits without a word. */
+  public static final Setting<Duration> SLOW =
+      Setting.duration(
+          "TUTTI_SLOW",
+          Duration.ofSeconds(30),
+          "how long an operation waits before the log says for whom, 0 never");
+
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
@@ -64,6 +71,13 @@ public final class RuntimeSettings {
   /** The port of the store. */
   public static final Setting<String> MASTER_PORT =
       Setting.text("MASTER_PORT", "", "port of the store");
+
+  /** Names the headless service of the pods of a Kubernetes job. */
+  public static final Setting<String> HEADLESS_SERVICE =
+      Setting.text(
+          "TUTTI_HEADLESS_SERVICE",
+          "",
+          "headless service of a Kubernetes job, which gives the pod of rank 0 a name");
 
   /** Says that a launcher serves the store. */
   public static final Setting<Boolean> AGENT_STORE =
@@ -114,11 +128,13 @@ public final class RuntimeSettings {
         STORE,
         TIMEOUT,
         CLOSE_TIMEOUT,
+        SLOW,
         FLIGHT_RECORD,
         RANK,
         WORLD_SIZE,
         MASTER_ADDR,
         MASTER_PORT,
+        HEADLESS_SERVICE,
         AGENT_STORE,
         RESTART_COUNT,
         INIT_BARRIER,

@@ -80,7 +80,8 @@ class BlameTest {
     for (int rank = 0; rank < numels.length; rank++) {
       Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1);
       ranks.put(
-          rank, new RankProgress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued)));
+          rank,
+          new RankProgress(false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued)));
     }
     return Disagreement.of(ranks, numels.length);
   }
@@ -106,7 +107,7 @@ class BlameTest {
     for (int rank = 0; rank < 3; rank++) {
       Issued issued = new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
       RankProgress progress =
-          new RankProgress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued));
+          new RankProgress(false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued));
       ranks.put(rank, RankProgress.decode(progress.encode()));
     }
     assertThat(Disagreement.of(ranks, 3))

@@ -77,6 +77,9 @@ final class RacedOperation extends OperationState {
     public void ended(GroupOperation op, WorkState state, TuttiException cause, OpEvent toTell) {}
 
     @Override
+    public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {}
+
+    @Override
     public void countPath(String path) {}
 
     @Override

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
- * The lines of a world with the checksums that they must leave, by rank. In a file, a line has
- * its text and its checksums, apart by tabs.
+ * The lines of a world with the checksums that they must leave, by rank. In a file, a line has its
+ * text and its checksums, apart by tabs.
  *
  * @param entries the lines in the order in which all ranks run them
  */

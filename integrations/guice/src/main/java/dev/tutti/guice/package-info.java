@@ -1,5 +1,5 @@
 /** Binds a process group for programs that use Guice. */
 @NullMarked
-package dev.tutti.inject;
+package dev.tutti.guice;
 
 import org.jspecify.annotations.NullMarked;

@@ -1,4 +1,4 @@
-package dev.tutti.inject;
+package dev.tutti.guice;
 
 import com.google.inject.AbstractModule;
 import com.google.inject.Provider;

@@ -1,0 +1,78 @@
+package dev.tutti.gradients;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.List;
+
+/** One bucket and its memory. */
+final class Bucket implements GradientBucket {
+  private final int index;
+  private final boolean last;
+  private final List<Integer> parameters;
+  private final Tensor tensor;
+  private final List<Tensor> gradients;
+  private ReduceOp mean = ReduceOp.AVG;
+  private long step;
+
+  Bucket(int index, boolean last, List<Integer> parameters, Tensor tensor, ParameterList list) {
+    this.index = index;
+    this.last = last;
+    this.parameters = parameters;
+    this.tensor = tensor;
+    List<Tensor> views = new ArrayList<>();
+    long start = 0;
+    for (int parameter : parameters) {
+      Tensor like = list.get(parameter);
+      views.add(tensor.narrow(0, start, like.numel()).view(like.shape()));
+      start += like.numel();
+    }
+    this.gradients = List.copyOf(views);
+  }
+
+  /** Says what the next reduction is; called by the thread that does it. */
+  void begin(long newStep, ReduceOp newMean) {
+    step = newStep;
+    mean = newMean;
+  }
+
+  @Override
+  public int index() {
+    return index;
+  }
+
+  @Override
+  public boolean isLast() {
+    return last;
+  }
+
+  @Override
+  public Tensor tensor() {
+    return tensor;
+  }
+
+  @Override
+  public List<Tensor> gradients() {
+    return gradients;
+  }
+
+  @Override
+  public List<Integer> parameters() {
+    return parameters;
+  }
+
+  @Override
+  public ReduceOp mean() {
+    return mean;
+  }
+
+  @Override
+  public long step() {
+    return step;
+  }
+
+  @Override
+  public String toString() {
+    return "bucket " + index + " of " + parameters.size() + " gradients, " + tensor.describe();
+  }
+}

@@ -1,0 +1,64 @@
+package dev.tutti.gradients;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Says which parameters share a bucket (c10d: {@code compute_bucket_assignment_by_size}). */
+final class BucketPlan {
+  /*
+   * Parameters are taken in the order in which their gradients are expected. Those of one type and
+   * device fill buckets of their own; one that has at least the limit of bytes is closed. The limit
+   * is small once for each type and device, so that communication begins early. Buckets are in the
+   * order in which the last of their gradients is expected, as they are reduced in that order.
+   */
+  private record Kind(DType dtype, Device device) {}
+
+  private BucketPlan() {}
+
+  /**
+   * Divides parameters into buckets.
+   *
+   * @param parameters all
+   * @param order their indices as gradients are expected
+   * @param first bytes at which the first bucket of a type and device is full
+   * @param others bytes at which each other one is
+   * @return indices of parameters for each bucket, in the order of reduction
+   */
+  static List<List<Integer>> of(
+      List<Tensor> parameters, List<Integer> order, long first, long others) {
+    Map<Kind, Filling> open = new HashMap<>();
+    List<Filling> all = new ArrayList<>();
+    for (int position = 0; position < order.size(); position++) {
+      int index = order.get(position);
+      Tensor parameter = parameters.get(index);
+      Kind kind = new Kind(parameter.dtype(), parameter.device());
+      Filling filling = open.get(kind);
+      if (filling == null || filling.bytes >= filling.limit) {
+        filling = new Filling(filling == null ? first : others);
+        open.put(kind, filling);
+        all.add(filling);
+      }
+      filling.indices.add(index);
+      filling.bytes += parameter.byteSize();
+      filling.lastPosition = position;
+    }
+    all.sort((a, b) -> Integer.compare(a.lastPosition, b.lastPosition));
+    return all.stream().map(filling -> List.copyOf(filling.indices)).toList();
+  }
+
+  private static final class Filling {
+    final long limit;
+    final List<Integer> indices = new ArrayList<>();
+    long bytes;
+    int lastPosition;
+
+    Filling(long limit) {
+      this.limit = limit;
+    }
+  }
+}

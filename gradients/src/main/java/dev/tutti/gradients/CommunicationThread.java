@@ -1,0 +1,86 @@
+package dev.tutti.gradients;
+
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the collectives of steps on a thread of its own, beside backward. */
+final class CommunicationThread implements StepRunner {
+  /*
+   * Both threads sleep by park, which allocates nothing. Each looks, after it said that it will
+   * sleep or before it sleeps, for what the other one writes before it unparks; an unpark that comes
+   * first makes the next park return at once.
+   */
+  private static final Duration END = Duration.ofSeconds(10);
+
+  private final StepSequence sequence;
+  private final StepFailure failure;
+  private final Thread thread;
+  private volatile @Nullable Thread waiter;
+  private volatile boolean closing;
+
+  CommunicationThread(String name, StepSequence sequence, StepFailure failure) {
+    this.sequence = sequence;
+    this.failure = failure;
+    this.thread = Thread.ofPlatform().daemon().name(name).unstarted(this::run);
+    thread.start();
+  }
+
+  private void run() {
+    try {
+      while (!closing && !failure.isThere()) {
+        sequence.advance();
+        if (sequence.isDone()) {
+          LockSupport.unpark(waiter);
+        }
+        LockSupport.park(this);
+      }
+    } catch (GradientException e) {
+      // It is the reducer's failure, which each of its methods throws.
+    } finally {
+      LockSupport.unpark(waiter);
+    }
+  }
+
+  @Override
+  public void wake() {
+    LockSupport.unpark(thread);
+  }
+
+  @Override
+  public void awaitDone() {
+    boolean interrupted = false;
+    waiter = Thread.currentThread();
+    while (!sequence.isDone() && !failure.isThere() && thread.isAlive()) {
+      LockSupport.park(this);
+      interrupted |= Thread.interrupted();
+    }
+    waiter = null;
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  @Override
+  public boolean end() {
+    closing = true;
+    LockSupport.unpark(thread);
+    if (thread.equals(Thread.currentThread())) {
+      return false;
+    }
+    boolean interrupted = false;
+    long deadline = System.nanoTime() + END.toNanos();
+    while (thread.isAlive() && System.nanoTime() - deadline < 0) {
+      try {
+        thread.join(END);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    LockSupport.unpark(waiter);
+    return !thread.isAlive();
+  }
+}

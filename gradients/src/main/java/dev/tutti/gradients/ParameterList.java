@@ -1,0 +1,110 @@
+package dev.tutti.gradients;
+
+import dev.tutti.Device;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** The parameters of a reducer, with their names. */
+final class ParameterList {
+  private static final int NAMED = 8;
+
+  private final List<Tensor> tensors;
+  private final @Nullable List<String> names;
+
+  ParameterList(List<Tensor> tensors, @Nullable List<String> names) {
+    this.tensors = List.copyOf(tensors);
+    this.names = names;
+    if (tensors.isEmpty()) {
+      throw new IllegalArgumentException("there must be at least one parameter");
+    }
+    if (names != null && names.size() != tensors.size()) {
+      throw new IllegalArgumentException(
+          names.size() + " names do not fit " + tensors.size() + " parameters");
+    }
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor tensor = tensors.get(i);
+      if (tensor.isSparse() || !ReduceOp.AVG.isDefinedOn(tensor.dtype())) {
+        throw new IllegalArgumentException(
+            describe(i) + " is " + tensor.describe() + ", of which there is no mean");
+      }
+    }
+  }
+
+  int count() {
+    return tensors.size();
+  }
+
+  Tensor get(int index) {
+    return tensors.get(index);
+  }
+
+  List<Tensor> all() {
+    return tensors;
+  }
+
+  /** Checks that there is a gradient of the type, shape and device of each parameter. */
+  void requireAlike(List<Tensor> gradients) {
+    if (gradients.size() != tensors.size()) {
+      throw new IllegalArgumentException(
+          gradients.size() + " gradients do not fit " + tensors.size() + " parameters");
+    }
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor gradient = gradients.get(i);
+      Tensor parameter = tensors.get(i);
+      if (gradient.isSparse()
+          || gradient.dtype() != parameter.dtype()
+          || !gradient.sameShape(parameter)
+          || !gradient.device().equals(parameter.device())) {
+        throw new IllegalArgumentException(
+            "the gradient of "
+                + describe(i)
+                + " is "
+                + gradient.describe()
+                + ", but the parameter "
+                + parameter.describe());
+      }
+    }
+  }
+
+  /** Returns what another rank's parameter must have alike, in words: name, type, shape, device. */
+  String signature(int index) {
+    Tensor tensor = tensors.get(index);
+    Device device = tensor.device();
+    return (names == null ? "" : "'" + names.get(index) + "' ")
+        + tensor.dtype().label()
+        + Arrays.toString(tensor.shape())
+        + (device.isCpu() ? "" : " on " + device.type());
+  }
+
+  String describe(int index) {
+    return "parameter " + index + (names == null ? "" : " '" + names.get(index) + "'");
+  }
+
+  /** Names parameters, the first eight of many. */
+  String describe(List<Integer> indices) {
+    if (indices.size() == 1) {
+      return describe(indices.getFirst());
+    }
+    List<Integer> shown = indices.subList(0, Math.min(NAMED, indices.size()));
+    String list =
+        shown.stream()
+            .map(i -> names == null ? i.toString() : i + " '" + names.get(i) + "'")
+            .collect(Collectors.joining(", "));
+    int rest = indices.size() - shown.size();
+    return "parameters " + list + (rest == 0 ? "" : " and " + rest + " more");
+  }
+
+  /** Returns the indices from last to first, the order in which backward is expected to go. */
+  List<Integer> lastFirst() {
+    List<Integer> order = new ArrayList<>();
+    for (int i = tensors.size() - 1; i >= 0; i--) {
+      order.add(i);
+    }
+    return order;
+  }
+}

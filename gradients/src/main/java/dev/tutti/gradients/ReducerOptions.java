@@ -1,0 +1,233 @@
+package dev.tutti.gradients;
+
+import dev.tutti.Tensor;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The options of a {@link GradientReducer}. Immutable; each {@code with} method returns a changed
+ * copy. All ranks give the same ones, but for tensors and the allocator.
+ */
+public final class ReducerOptions {
+  /** Says what gradients are divided by while some ranks have no inputs left. */
+  public enum Divisor {
+    /** The number of ranks of the group, as in every other step. */
+    GROUP_SIZE,
+    /** The number of ranks that still have inputs. */
+    ACTIVE_RANKS
+  }
+
+  /** The size at which a bucket is full, as in c10d: 25 MiB. */
+  public static final long DEFAULT_BUCKET_BYTES = 25L << 20;
+
+  /** The size at which the first bucket is full, as in c10d: 1 MiB. */
+  public static final long DEFAULT_FIRST_BUCKET_BYTES = 1L << 20;
+
+  /** c10d's defaults: every parameter gets a gradient in every step, in memory of the buckets. */
+  public static final ReducerOptions DEFAULT = new ReducerOptions(new Fields());
+
+  private final Fields fields;
+
+  private ReducerOptions(Fields fields) {
+    this.fields = fields;
+  }
+
+  /**
+   * Changes the size of buckets. One is full when it has at least as many bytes.
+   *
+   * @param first of the bucket that is reduced first, in bytes, from 1
+   * @param others of each other bucket, in bytes, from 1
+   */
+  public ReducerOptions withBucketBytes(long first, long others) {
+    if (first < 1 || others < 1) {
+      throw new IllegalArgumentException(
+          "buckets need at least one byte, not " + first + " and " + others);
+    }
+    Fields copy = fields.copy();
+    copy.firstBucketBytes = first;
+    copy.bucketBytes = others;
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Names the parameters, for exceptions and for the comparison of ranks.
+   *
+   * @param names one for each parameter
+   */
+  public ReducerOptions withNames(List<String> names) {
+    Fields copy = fields.copy();
+    copy.names = List.copyOf(names);
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Names what else belongs to the model, such as running means, and is copied from rank 0 at the
+   * start.
+   *
+   * @param buffers of any type and shape, the same on all ranks
+   */
+  public ReducerOptions withBuffers(List<Tensor> buffers) {
+    Fields copy = fields.copy();
+    copy.buffers = List.copyOf(buffers);
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Has gradients copied into the buckets and the means copied back, where an engine keeps them in
+   * memory of its own. Without this the reducer hands out the memory and nothing is copied.
+   *
+   * @param gradients one for each parameter, of its type, shape and device, at any strides
+   */
+  public ReducerOptions withGradients(List<Tensor> gradients) {
+    Fields copy = fields.copy();
+    copy.gradients = List.copyOf(gradients);
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Allows steps in which parameters get no gradient on some rank or on all (c10d: {@code
+   * find_unused_parameters}). The ranks then also exchange which were used, once each step.
+   */
+  public ReducerOptions withUnusedParameters() {
+    Fields copy = fields.copy();
+    copy.unusedParameters = true;
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Allows ranks to have different numbers of steps (c10d: {@code Join}): one that is through calls
+   * {@link GradientReducer#join}. The ranks then also count each other, once each step.
+   *
+   * @param divisor what gradients are divided by while some ranks are through
+   */
+  public ReducerOptions withUnevenInputs(Divisor divisor) {
+    Fields copy = fields.copy();
+    copy.divisor = Objects.requireNonNull(divisor, "divisor");
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Keeps the first buckets, and with them {@link GradientReducer#gradient}, for good. Without this
+   * they are formed anew after the first step, in the order in which gradients came on rank 0.
+   */
+  public ReducerOptions withoutRebuild() {
+    Fields copy = fields.copy();
+    copy.rebuild = false;
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Reduces buckets in another way than by {@link GradientHook#ALL_REDUCE}.
+   *
+   * @param hook one of this reducer's own on each rank
+   */
+  public ReducerOptions withHook(GradientHook hook) {
+    Fields copy = fields.copy();
+    copy.hook = Objects.requireNonNull(hook, "hook");
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Allocates buckets in another way than by {@link BucketAllocator#HOST}.
+   *
+   * @param allocator for the devices of the parameters
+   */
+  public ReducerOptions withAllocator(BucketAllocator allocator) {
+    Fields copy = fields.copy();
+    copy.allocator = Objects.requireNonNull(allocator, "allocator");
+    return new ReducerOptions(copy);
+  }
+
+  /**
+   * Tells whether every parameter gets a gradient in every step, in memory of the buckets, which
+   * are reduced by the default hook: what a hook of another kind may count on.
+   */
+  public boolean isPlain() {
+    return fields.gradients == null
+        && !fields.unusedParameters
+        && fields.divisor == null
+        && fields.hook.equals(GradientHook.ALL_REDUCE);
+  }
+
+  long firstBucketBytes() {
+    return fields.firstBucketBytes;
+  }
+
+  long bucketBytes() {
+    return fields.bucketBytes;
+  }
+
+  @Nullable List<String> names() {
+    return fields.names;
+  }
+
+  List<Tensor> buffers() {
+    return fields.buffers;
+  }
+
+  @Nullable List<Tensor> gradients() {
+    return fields.gradients;
+  }
+
+  boolean unusedParameters() {
+    return fields.unusedParameters;
+  }
+
+  @Nullable Divisor divisor() {
+    return fields.divisor;
+  }
+
+  /**
+   * Tells whether buckets follow the first step's order; that of a part of the parameters is none.
+   */
+  boolean rebuild() {
+    return fields.rebuild && !fields.unusedParameters;
+  }
+
+  GradientHook hook() {
+    return fields.hook;
+  }
+
+  BucketAllocator allocator() {
+    return fields.allocator;
+  }
+
+  /** Describes what all ranks must have alike. */
+  @Override
+  public String toString() {
+    return "bucketBytes="
+        + fields.firstBucketBytes
+        + ","
+        + fields.bucketBytes
+        + " unusedParameters="
+        + fields.unusedParameters
+        + " unevenInputs="
+        + (fields.divisor == null ? "none" : fields.divisor)
+        + " rebuild="
+        + rebuild()
+        + " buffers="
+        + fields.buffers.size();
+  }
+
+  private static final class Fields implements Cloneable {
+    long firstBucketBytes = DEFAULT_FIRST_BUCKET_BYTES;
+    long bucketBytes = DEFAULT_BUCKET_BYTES;
+    @Nullable List<String> names;
+    List<Tensor> buffers = List.of();
+    @Nullable List<Tensor> gradients;
+    boolean unusedParameters;
+    @Nullable Divisor divisor;
+    boolean rebuild = true;
+    GradientHook hook = GradientHook.ALL_REDUCE;
+    BucketAllocator allocator = BucketAllocator.HOST;
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+}

@@ -1,0 +1,55 @@
+package dev.tutti.gradients;
+
+import dev.tutti.ProcessGroup;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** Keeps the first failure of a reducer, and tells the other ranks. */
+final class StepFailure {
+  private final ProcessGroup group;
+  private final AtomicReference<@Nullable GradientException> first = new AtomicReference<>();
+
+  StepFailure(ProcessGroup group) {
+    this.group = group;
+  }
+
+  boolean isThere() {
+    return first.get() != null;
+  }
+
+  /**
+   * Fails the reducer and aborts the group, since the other ranks wait for this one's gradients.
+   *
+   * @param what happened, naming the parameter
+   * @param parameter its index, or -1 for several
+   * @param cause the failure below
+   * @return what to throw: the first failure, if this is not it
+   */
+  GradientException fail(String what, int parameter, @Nullable Throwable cause) {
+    GradientException failure =
+        new GradientException("rank " + group.rank() + ": " + what, parameter, cause);
+    if (!first.compareAndSet(null, failure)) {
+      return again();
+    }
+    if (group.failure().isEmpty() && !group.isClosed()) {
+      group.abort(what);
+    }
+    return failure;
+  }
+
+  /** Throws the failure, if there was one, with the stack of this call. */
+  void check() {
+    if (first.get() != null) {
+      throw again();
+    }
+  }
+
+  private GradientException again() {
+    GradientException failure = first.get();
+    if (failure == null) {
+      throw new IllegalStateException("there was no failure");
+    }
+    return new GradientException(
+        String.valueOf(failure.getMessage()), failure.parameter().orElse(-1), failure);
+  }
+}

@@ -1,0 +1,313 @@
+package dev.tutti.gradients;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The collectives of a step, in the one order in which all ranks make them. */
+final class StepSequence {
+  /*
+   * A step is: the count of ranks that have inputs, if the options ask for it; the buckets by index,
+   * each as soon as it lacks no gradient; then, once a thread awaits the step, the exchange of used
+   * parameters, and after the first step the new buckets. So a bucket that is full waits for those
+   * before it, as every rank must make the same collectives in the same order.
+   *
+   * One thread at a time calls advance(), which goes as far as it can. "position" is the next thing to
+   * do and is written by that thread alone, but for reset(), which is called when the step is done.
+   * Whoever fills the bucket at the position wakes that thread. The last mark of a bucket and the
+   * read of the position there, and the write of the position and the read of the missing marks
+   * here, are volatile, so that at least one side sees the other.
+   */
+  private static final int START = -1;
+  private static final int DONE = Integer.MAX_VALUE;
+
+  private final ProcessGroup group;
+  private final ParameterList parameters;
+  private final ReducerOptions options;
+  private final Marks marks;
+  private final StepClock clock;
+  private final StepFailure failure;
+  private final UnevenInputs uneven;
+  private final UsedParameters used;
+  private final @Nullable List<Tensor> copied;
+
+  private volatile BucketMemory memory;
+  private volatile int position;
+  private volatile boolean awaited;
+  private volatile long step = 1;
+  private boolean rebuilt;
+  private ReduceOp mean = ReduceOp.AVG;
+  private long ownSteps;
+
+  StepSequence(
+      ProcessGroup group,
+      ParameterList parameters,
+      ReducerOptions options,
+      Marks marks,
+      StepClock clock,
+      StepFailure failure) {
+    this.group = group;
+    this.parameters = parameters;
+    this.options = options;
+    this.marks = marks;
+    this.clock = clock;
+    this.failure = failure;
+    this.uneven = new UnevenInputs(group, options.divisor());
+    this.used = new UsedParameters(group, options.unusedParameters(), parameters.count());
+    this.copied = options.gradients();
+    this.rebuilt = !options.rebuild();
+    this.memory = allocate(parameters.lastFirst());
+    this.position = first();
+    marks.reset(memory);
+  }
+
+  private BucketMemory allocate(List<Integer> order) {
+    return new BucketMemory(plan(order), parameters, options.allocator());
+  }
+
+  private List<List<Integer>> plan(List<Integer> order) {
+    return BucketPlan.of(
+        parameters.all(), order, options.firstBucketBytes(), options.bucketBytes());
+  }
+
+  private int first() {
+    return uneven.isAllowed() ? START : 0;
+  }
+
+  BucketMemory memory() {
+    return memory;
+  }
+
+  /** Returns the number of the step that is going on or comes next, from 1. */
+  long step() {
+    return step;
+  }
+
+  boolean isDone() {
+    return position == DONE;
+  }
+
+  boolean isUsed(int parameter) {
+    return used.isUsed(parameter);
+  }
+
+  boolean allowsUnused() {
+    return used.isExchanged();
+  }
+
+  boolean allowsUnevenInputs() {
+    return uneven.isAllowed();
+  }
+
+  /** Tells whether the first mark of a step is waited for. */
+  boolean awaitsStart() {
+    return position == START;
+  }
+
+  /** Brings a gradient into its bucket; true if whoever advances waits for that bucket. */
+  boolean add(int parameter) {
+    BucketMemory now = memory;
+    if (copied != null) {
+      options.allocator().copy(now.gradient(parameter), copied.get(parameter));
+    }
+    return fill(now, parameter);
+  }
+
+  private boolean fill(BucketMemory now, int parameter) {
+    int bucket = now.bucketOf(parameter);
+    return marks.add(bucket) == 0 && position == bucket;
+  }
+
+  /** Brings in the gradients that this pass lacks: zeros, or what passes before it added up. */
+  void addUnused() {
+    BucketMemory now = memory;
+    for (int i = 0; i < parameters.count(); i++) {
+      if (marks.isMarked(i)) {
+        continue;
+      }
+      if (!marks.isMarkedSinceReduction(i)) {
+        options.allocator().zero(now.gradient(i));
+      } else if (copied != null) {
+        options.allocator().copy(now.gradient(i), copied.get(i));
+      }
+      fill(now, i);
+    }
+  }
+
+  /** Lets the step end when its buckets are reduced. */
+  void awaitEnd() {
+    awaited = true;
+  }
+
+  /** Does all that can be done by now. */
+  void advance() {
+    try {
+      while (!failure.isThere() && advanceOne()) {}
+    } catch (GradientException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw failed(e);
+    }
+  }
+
+  /** Does the next thing; false if it cannot be done yet, or there is none. */
+  private boolean advanceOne() {
+    int now = position;
+    BucketMemory buckets = memory;
+    if (now == START) {
+      if (!marks.isBegun()) {
+        return false;
+      }
+      begin(true);
+      position = 0;
+    } else if (now < buckets.count()) {
+      if (marks.missing(now) > 0) {
+        return false;
+      }
+      reduce(buckets.bucket(now), true);
+      position = now + 1;
+    } else if (now != DONE && awaited) {
+      end(true);
+      position = DONE;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  private GradientException failed(Throwable e) {
+    return failure.fail(
+        "step %d failed beside the reduction of its buckets: %s".formatted(step, e), -1, e);
+  }
+
+  /** Makes ready for the next step; called when this one is done. */
+  void reset() {
+    marks.reset(memory);
+    awaited = false;
+    ownSteps++;
+    nextStep();
+    position = first();
+  }
+
+  private void nextStep() {
+    long next = step + 1;
+    step = next;
+  }
+
+  private int begin(boolean hasInputs) {
+    int active = uneven.count(hasInputs);
+    mean = active == 0 ? ReduceOp.AVG : uneven.mean(active);
+    return active;
+  }
+
+  private void reduce(Bucket bucket, boolean hasInputs) {
+    bucket.begin(step, mean);
+    long before = System.nanoTime();
+    try {
+      options.hook().reduce(bucket, group);
+    } catch (RuntimeException | Error e) {
+      int only = bucket.parameters().size() == 1 ? bucket.parameters().getFirst() : -1;
+      throw failure.fail(
+          "step %d: the gradients of %s were not reduced: %s"
+              .formatted(step, parameters.describe(bucket.parameters()), e),
+          only,
+          e);
+    }
+    clock.add(System.nanoTime() - before, bucket.tensor().byteSize());
+    if (hasInputs && copied != null && !used.isExchanged()) {
+      copyOut(bucket);
+    }
+  }
+
+  private void copyOut(Bucket bucket) {
+    if (copied == null) {
+      return;
+    }
+    for (int i = 0; i < bucket.parameters().size(); i++) {
+      int parameter = bucket.parameters().get(i);
+      if (used.isUsed(parameter)) {
+        options.allocator().copy(copied.get(parameter), bucket.gradients().get(i));
+      }
+    }
+  }
+
+  private void end(boolean hasInputs) {
+    if (used.isExchanged()) {
+      for (int i = 0; i < parameters.count(); i++) {
+        used.set(i, hasInputs && marks.isMarkedSinceReduction(i));
+      }
+      used.exchange();
+      for (int i = 0; hasInputs && i < memory.count(); i++) {
+        copyOut(memory.bucket(i));
+      }
+    }
+    if (!rebuilt) {
+      rebuild(hasInputs ? marks.order() : parameters.lastFirst());
+      rebuilt = true;
+    }
+  }
+
+  /** Forms buckets in the order in which gradients came on rank 0. */
+  private void rebuild(List<Integer> ownOrder) {
+    int[] order = ownOrder.stream().mapToInt(Integer::intValue).toArray();
+    group.broadcast(Tensor.wrap(order), 0);
+    BucketMemory old = memory;
+    List<Integer> agreed = Arrays.stream(order).boxed().toList();
+    if (plan(agreed).equals(old.plan())) {
+      return;
+    }
+    BucketMemory formed = allocate(agreed);
+    for (int i = 0; i < parameters.count(); i++) {
+      options.allocator().copy(formed.gradient(i), old.gradient(i));
+    }
+    memory = formed;
+    old.close();
+  }
+
+  /**
+   * Takes part in the steps of the others, with zeros, until no rank has inputs; then all take over
+   * the parameters and buffers of a rank that had inputs for longest. Called between steps.
+   */
+  void shadow() {
+    try {
+      shadowAll();
+    } catch (GradientException e) {
+      throw e;
+    } catch (RuntimeException | Error e) {
+      throw failed(e);
+    }
+  }
+
+  private void shadowAll() {
+    while (begin(false) > 0) {
+      BucketMemory now = memory;
+      for (int i = 0; i < now.count(); i++) {
+        options.allocator().zero(now.bucket(i).tensor());
+        reduce(now.bucket(i), false);
+      }
+      end(false);
+      marks.reset(memory);
+      nextStep();
+    }
+    int last = uneven.lastRank(ownSteps);
+    ParameterAgreement.broadcast(group, parameters.all(), last);
+    ParameterAgreement.broadcast(group, options.buffers(), last);
+    mean = ReduceOp.AVG;
+    ownSteps = 0;
+  }
+
+  /** Sets all gradients to zero; called between steps. */
+  void zero() {
+    BucketMemory now = memory;
+    for (int i = 0; i < now.count(); i++) {
+      options.allocator().zero(now.bucket(i).tensor());
+    }
+  }
+
+  void close() {
+    memory.close();
+  }
+}

@@ -1,0 +1,89 @@
+package dev.tutti.gradients;
+
+import java.time.Duration;
+
+/**
+ * What a step of a {@link GradientReducer} took, or the mean of all its steps (c10d: {@code
+ * Logger}). Times are those of this rank.
+ */
+public final class StepStatistics {
+  private final long steps;
+  private final int buckets;
+  private final long bytes;
+  private final long stepNanos;
+  private final long backwardNanos;
+  private final long communicationNanos;
+  private final long exposedNanos;
+
+  /** Adds up steps. */
+  static final class Sample {
+    long steps;
+    int buckets;
+    long bytes;
+    long step;
+    long backward;
+    long communication;
+    long exposed;
+
+    void add(Sample other) {
+      steps = other.steps;
+      buckets = other.buckets;
+      bytes += other.bytes;
+      step += other.step;
+      backward += other.backward;
+      communication += other.communication;
+      exposed += other.exposed;
+    }
+  }
+
+  StepStatistics(Sample sample, long count) {
+    steps = sample.steps;
+    buckets = sample.buckets;
+    bytes = sample.bytes / count;
+    stepNanos = sample.step / count;
+    backwardNanos = sample.backward / count;
+    communicationNanos = sample.communication / count;
+    exposedNanos = sample.exposed / count;
+  }
+
+  /** Returns how many steps were reduced so far. */
+  public long steps() {
+    return steps;
+  }
+
+  /** Returns the number of buckets. */
+  public int buckets() {
+    return buckets;
+  }
+
+  /** Returns the bytes of the gradients that were reduced. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** Returns the time from the first gradient to the end of {@link GradientReducer#await}. */
+  public Duration step() {
+    return Duration.ofNanos(stepNanos);
+  }
+
+  /** Returns the time from the first gradient to the last one: backward. */
+  public Duration backward() {
+    return Duration.ofNanos(backwardNanos);
+  }
+
+  /** Returns the time in which buckets were reduced, hidden behind backward or not. */
+  public Duration communication() {
+    return Duration.ofNanos(communicationNanos);
+  }
+
+  /** Returns the time in {@link GradientReducer#await}: communication that was not hidden. */
+  public Duration exposed() {
+    return Duration.ofNanos(exposedNanos);
+  }
+
+  @Override
+  public String toString() {
+    return "StepStatistics[steps=%d, buckets=%d, bytes=%d, step=%s, backward=%s, communication=%s, exposed=%s]"
+        .formatted(steps, buckets, bytes, step(), backward(), communication(), exposed());
+  }
+}

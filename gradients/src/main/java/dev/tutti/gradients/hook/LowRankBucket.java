@@ -1,0 +1,126 @@
+package dev.tutti.gradients.hook;
+
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientBucket;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Approximates the gradients of one bucket, and keeps what the next step needs. */
+final class LowRankBucket {
+  /*
+   * A step adds to each matrix what the last approximation left out, keeps a copy, multiplies with Q,
+   * sums P over the ranks and makes its columns orthonormal, multiplies the transposed matrix with P,
+   * and takes the mean of Q over the ranks. The matrix becomes P Q', on all ranks alike, since what
+   * ranks compute of equal bits is equal. Gradients that are not approximated lie one after the
+   * other in a tensor of their own.
+   */
+  private final GradientBucket bucket;
+  private final PowerSgdOptions options;
+  private final LowRankMatrix[] matrices;
+  private final Tensor[] plain;
+  private final Tensor plains;
+  private final Tensor ps;
+  private final Tensor qs;
+  private boolean begun;
+
+  LowRankBucket(GradientBucket bucket, PowerSgdOptions options) {
+    this.bucket = bucket;
+    this.options = options;
+    List<LowRankMatrix> approximated = new ArrayList<>();
+    List<Tensor> others = new ArrayList<>();
+    long plainSize = 0;
+    long rowSize = 0;
+    long columnSize = 0;
+    for (int i = 0; i < bucket.gradients().size(); i++) {
+      Tensor gradient = bucket.gradients().get(i);
+      long rows = gradient.dimensions() < 2 ? 1 : gradient.size(0);
+      long columns = rows == 0 ? 0 : gradient.numel() / rows;
+      if (gradient.dimensions() < 2 || !options.compresses(rows, columns)) {
+        others.add(gradient);
+        plainSize += gradient.numel();
+        continue;
+      }
+      LowRankMatrix matrix =
+          new LowRankMatrix(gradient, bucket.parameters().get(i), rowSize, columnSize, options);
+      approximated.add(matrix);
+      rowSize += matrix.rowElements();
+      columnSize += matrix.columnElements();
+    }
+    matrices = approximated.toArray(LowRankMatrix[]::new);
+    plain = others.toArray(Tensor[]::new);
+    plains = Tensor.allocate(DType.FLOAT32, plainSize);
+    ps = Tensor.allocate(DType.FLOAT32, rowSize);
+    qs = Tensor.allocate(DType.FLOAT32, columnSize);
+  }
+
+  void reduce(ProcessGroup group) {
+    reducePlain(group);
+    if (matrices.length == 0) {
+      return;
+    }
+    for (LowRankMatrix matrix : matrices) {
+      if (begun && options.warmStart()) {
+        matrix.readQ(qs);
+      } else {
+        matrix.randomQ(begun ? bucket.step() : -1);
+      }
+      matrix.orthonormalQ(bucket.step());
+      matrix.addError();
+      matrix.multiplyQ();
+      matrix.writeP(ps);
+    }
+    begun = true;
+    group.allReduce(ps, ReduceOp.SUM);
+    for (LowRankMatrix matrix : matrices) {
+      matrix.readP(ps);
+      matrix.orthonormalP();
+      matrix.multiplyP();
+      matrix.writeQ(qs);
+    }
+    group.allReduce(qs, bucket.mean());
+    for (LowRankMatrix matrix : matrices) {
+      matrix.readQ(qs);
+      matrix.approximate();
+    }
+  }
+
+  private void reducePlain(ProcessGroup group) {
+    if (plains.numel() == 0) {
+      return;
+    }
+    copyPlain(true);
+    group.allReduce(plains, bucket.mean());
+    copyPlain(false);
+  }
+
+  private void copyPlain(boolean in) {
+    MemorySegment all = plains.segment();
+    long start = 0;
+    for (Tensor gradient : plain) {
+      MemorySegment one = gradient.segment();
+      long bytes = gradient.byteSize();
+      if (in) {
+        MemorySegment.copy(one, 0, all, start, bytes);
+      } else {
+        MemorySegment.copy(all, start, one, 0, bytes);
+      }
+      start += bytes;
+    }
+  }
+
+  /** Copies elements out of a tensor of float32. */
+  static void read(Tensor tensor, long start, float[] target, int count) {
+    MemorySegment.copy(tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, target, 0, count);
+  }
+
+  /** Copies elements into a tensor of float32. */
+  static void write(float[] source, int count, Tensor tensor, long start) {
+    MemorySegment.copy(source, 0, tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, count);
+  }
+}

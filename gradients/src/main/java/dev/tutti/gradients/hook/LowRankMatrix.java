@@ -1,0 +1,144 @@
+package dev.tutti.gradients.hook;
+
+import dev.tutti.Tensor;
+import java.util.Arrays;
+
+/** One gradient as a matrix M of n by m, and its factors P and Q. */
+final class LowRankMatrix {
+  /*
+   * The factors lie transposed, so that each of their columns is contiguous: P as r by n, Q as r by m.
+   * M is read a row at a time into an array, as the loops over arrays are what HotSpot vectorises.
+   */
+  private final Tensor gradient;
+  private final int parameter;
+  private final int rows;
+  private final int columns;
+  private final int rank;
+  private final long startOfP;
+  private final long startOfQ;
+  private final PowerSgdOptions options;
+  private final float[] row;
+  private final float[] kept;
+  private final float[] p;
+  private final float[] q;
+  private final float[] error;
+
+  LowRankMatrix(
+      Tensor gradient, int parameter, long startOfP, long startOfQ, PowerSgdOptions options) {
+    this.gradient = gradient;
+    this.parameter = parameter;
+    this.startOfP = startOfP;
+    this.startOfQ = startOfQ;
+    this.options = options;
+    rows = Math.toIntExact(gradient.size(0));
+    columns = Math.toIntExact(gradient.numel() / rows);
+    rank = Math.min(options.rank(), Math.min(rows, columns));
+    row = new float[columns];
+    p = new float[Math.multiplyExact(rank, rows)];
+    q = new float[Math.multiplyExact(rank, columns)];
+    kept = new float[options.errorFeedback() ? columns : 0];
+    error = new float[options.errorFeedback() ? Math.multiplyExact(rows, columns) : 0];
+  }
+
+  int rowElements() {
+    return p.length;
+  }
+
+  int columnElements() {
+    return q.length;
+  }
+
+  void readP(Tensor ps) {
+    LowRankBucket.read(ps, startOfP, p, p.length);
+  }
+
+  void writeP(Tensor ps) {
+    LowRankBucket.write(p, p.length, ps, startOfP);
+  }
+
+  void readQ(Tensor qs) {
+    LowRankBucket.read(qs, startOfQ, q, q.length);
+  }
+
+  void writeQ(Tensor qs) {
+    LowRankBucket.write(q, q.length, qs, startOfQ);
+  }
+
+  /** Fills Q with what follows from its place and the step alone. */
+  void randomQ(long step) {
+    for (int k = 0; k < rank; k++) {
+      randomColumn(step, k);
+    }
+  }
+
+  private void randomColumn(long step, int k) {
+    for (int j = 0; j < columns; j++) {
+      q[k * columns + j] = (float) options.factor(step, parameter, j, k);
+    }
+  }
+
+  /**
+   * Makes the columns of Q orthonormal. A column that is zero, as a gradient of zeros leaves it,
+   * would stay zero in all steps to come, so it begins at random again.
+   */
+  void orthonormalQ(long step) {
+    for (int k = 0; k < rank; k++) {
+      if (MatrixLoops.isZero(q, k * columns, columns)) {
+        randomColumn(step, k);
+      }
+    }
+    MatrixLoops.orthonormalise(q, rank, columns, options.epsilon());
+  }
+
+  void orthonormalP() {
+    MatrixLoops.orthonormalise(p, rank, rows, options.epsilon());
+  }
+
+  /** Adds to M what the last approximation left out, and keeps the sum. */
+  void addError() {
+    if (error.length == 0) {
+      return;
+    }
+    for (int i = 0; i < rows; i++) {
+      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      MatrixLoops.addTo(error, i * columns, row, columns);
+      LowRankBucket.write(row, columns, gradient, (long) i * columns);
+    }
+  }
+
+  /** Computes P = M Q. */
+  void multiplyQ() {
+    for (int i = 0; i < rows; i++) {
+      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      for (int k = 0; k < rank; k++) {
+        p[k * rows + i] = MatrixLoops.dot(row, q, k * columns, columns);
+      }
+    }
+  }
+
+  /** Computes Q = M' P. */
+  void multiplyP() {
+    Arrays.fill(q, 0);
+    for (int i = 0; i < rows; i++) {
+      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      for (int k = 0; k < rank; k++) {
+        MatrixLoops.addScaled(q, k * columns, row, 0, p[k * rows + i], columns);
+      }
+    }
+  }
+
+  /** Computes M = P Q', and the error as what M was before less what it is now. */
+  void approximate() {
+    for (int i = 0; i < rows; i++) {
+      Arrays.fill(row, 0);
+      for (int k = 0; k < rank; k++) {
+        MatrixLoops.addScaled(row, 0, q, k * columns, p[k * rows + i], columns);
+      }
+      if (error.length > 0) {
+        LowRankBucket.read(gradient, (long) i * columns, kept, columns);
+        MatrixLoops.subtract(kept, row, error, i * columns, columns);
+      }
+      LowRankBucket.write(row, columns, gradient, (long) i * columns);
+    }
+  }
+}

@@ -1,0 +1,111 @@
+package dev.tutti.gradients.optimizer;
+
+import dev.tutti.CallOptions;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.gradients.GradientBucket;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** What a rank has of one bucket: its part, and the rest that all ranks have. */
+final class BucketShard {
+  private final GradientBucket bucket;
+  private final int rank;
+  private final long part;
+  private final long rest;
+  private final long restStart;
+  private final List<Tensor> partState = new ArrayList<>();
+  private final List<Tensor> restState = new ArrayList<>();
+  private Tensor stage;
+
+  BucketShard(GradientBucket bucket, int rank, int size) {
+    this.bucket = bucket;
+    this.rank = rank;
+    this.stage = bucket.tensor();
+    part = bucket.tensor().numel() / size;
+    restStart = part * size;
+    rest = bucket.tensor().numel() - restStart;
+  }
+
+  DType dtype() {
+    return bucket.tensor().dtype();
+  }
+
+  /** Allocates the state of the own elements. */
+  void allocate(ShardUpdate update) {
+    partState.addAll(update.allocate(bucket.tensor().narrow(0, 0, part)));
+    restState.addAll(update.allocate(bucket.tensor().narrow(0, 0, rest)));
+  }
+
+  /** Uses memory in which the parameters of the bucket fit. */
+  void stageIn(Tensor memory) {
+    stage = memory.narrow(0, 0, bucket.tensor().numel());
+  }
+
+  List<Tensor> state() {
+    List<Tensor> all = new ArrayList<>(partState);
+    all.addAll(restState);
+    return all;
+  }
+
+  /** Copies the own parameters to the stage and updates them there. */
+  void update(ShardUpdate update, long step, List<Tensor> parameters) {
+    updateRange(update, step, parameters, rank * part, part, partState);
+    updateRange(update, step, parameters, restStart, rest, restState);
+  }
+
+  private void updateRange(
+      ShardUpdate update,
+      long step,
+      List<Tensor> parameters,
+      long start,
+      long count,
+      List<Tensor> state) {
+    if (count > 0) {
+      copy(parameters, start, count, true);
+      update.update(
+          step, stage.narrow(0, start, count), bucket.tensor().narrow(0, start, count), state);
+    }
+  }
+
+  /** Begins to gather the parts of all ranks; null where there are none. */
+  @Nullable Work gather(ProcessGroup group) {
+    if (part == 0) {
+      return null;
+    }
+    Tensor all = stage.narrow(0, 0, restStart);
+    return group.allGatherInto(all, all.narrow(0, rank * part, part), CallOptions.ASYNC);
+  }
+
+  /** Copies all parameters of the bucket from the stage. */
+  void copyOut(List<Tensor> parameters) {
+    copy(parameters, 0, bucket.tensor().numel(), false);
+  }
+
+  /** Copies a range of the bucket between the stage and the parameters that lie there. */
+  private void copy(List<Tensor> parameters, long start, long count, boolean toStage) {
+    long unit = dtype().byteSize();
+    long position = 0;
+    for (int parameter : bucket.parameters()) {
+      Tensor tensor = parameters.get(parameter);
+      long from = Math.max(start, position);
+      long to = Math.min(start + count, position + tensor.numel());
+      if (from < to) {
+        MemorySegment own = tensor.segment();
+        MemorySegment staged = stage.segment();
+        long ownOffset = (from - position) * unit;
+        long bytes = (to - from) * unit;
+        if (toStage) {
+          MemorySegment.copy(own, ownOffset, staged, from * unit, bytes);
+        } else {
+          MemorySegment.copy(staged, from * unit, own, ownOffset, bytes);
+        }
+      }
+      position += tensor.numel();
+    }
+  }
+}

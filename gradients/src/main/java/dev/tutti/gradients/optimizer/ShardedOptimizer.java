@@ -1,0 +1,169 @@
+package dev.tutti.gradients.optimizer;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.gradients.GradientBucket;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Divides the state of an optimizer among the ranks (ZeRO stage 1; c10d: {@code
+ * ZeroRedundancyOptimizer}). A rank has, of each bucket of gradients, an equal part: it gets the
+ * mean of the gradients of that part alone, updates the parameters of that part, and hands them to
+ * all.
+ *
+ * <pre>{@code
+ * for (int i = parameters.size() - 1; i >= 0; i--) {
+ *   optimizer.reducer().gradient(i).fill(...);
+ *   optimizer.reducer().ready(i);
+ * }
+ * optimizer.step();
+ * }</pre>
+ *
+ * <p>What a step does to a parameter is, bit for bit, what the same {@link ShardUpdate} does to
+ * whole parameters with gradients that were added in the same order. In threads and in shared
+ * memory an all-reduce adds in that order, too; over sockets, from three ranks on, in another one.
+ *
+ * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward goes
+ * on. A rank holds the state of a part of the parameters and two buckets of memory beside the
+ * gradients. One thread at a time calls the methods, those of the reducer as that says.
+ */
+public final class ShardedOptimizer implements AutoCloseable {
+  /*
+   * A bucket of numel elements has one part of numel / ranks for each rank, in order of rank, and a
+   * rest of fewer elements than ranks, which every rank updates alike. So there is no padding, and
+   * nothing is sent twice. Parameters stay where they are. For each bucket those of the own part are
+   * copied to a stage, updated, gathered there and copied back; there are two stages, so that one
+   * bucket is gathered while the next one is updated.
+   */
+  private final ProcessGroup group;
+  private final ShardUpdate update;
+  private final List<Tensor> parameters;
+  private final GradientReducer reducer;
+  private final List<BucketShard> shards = new ArrayList<>();
+  private long step;
+
+  /**
+   * Creates an optimizer and its reducer, as {@link GradientReducer} is made, with all that this
+   * throws. All ranks of the group call it.
+   *
+   * @param group of all ranks that train the model
+   * @param parameters of the model: contiguous, on the host, of types that the update supports; the
+   *     optimizer changes them in place
+   * @param options for the reducer: without gradients elsewhere, unused parameters, uneven inputs
+   *     or a hook, as they do not go with this
+   * @param update what a step does with an element
+   * @throws IllegalArgumentException if parameters or options do not fit
+   */
+  public ShardedOptimizer(
+      ProcessGroup group, List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
+    this.group = group;
+    this.update = update;
+    this.parameters = List.copyOf(parameters);
+    requireFitting(this.parameters, options, update);
+    reducer =
+        new GradientReducer(
+            group, parameters, options.withoutRebuild().withHook(ShardedOptimizer::reduceScatter));
+    List<BucketStage> stages = new ArrayList<>();
+    for (GradientBucket bucket : reducer.buckets()) {
+      BucketShard shard = new BucketShard(bucket, group.rank(), group.size());
+      shard.allocate(update);
+      shards.add(shard);
+      BucketStage.fit(stages, bucket);
+    }
+    BucketStage.assign(stages, shards);
+  }
+
+  private static void requireFitting(
+      List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
+    if (!options.isPlain()) {
+      throw new IllegalArgumentException(
+          "a sharded optimizer takes no gradients elsewhere, unused parameters, uneven inputs or"
+              + " hook, but the options are "
+              + options);
+    }
+    for (int i = 0; i < parameters.size(); i++) {
+      Tensor parameter = parameters.get(i);
+      if (!parameter.isContiguous()
+          || !parameter.device().isCpu()
+          || !update.supports(parameter.dtype())) {
+        throw new IllegalArgumentException(
+            "parameter %d must be contiguous, on the host and of a type that %s supports, not %s"
+                .formatted(i, update.getClass().getSimpleName(), parameter.describe()));
+      }
+    }
+  }
+
+  private static void reduceScatter(GradientBucket bucket, ProcessGroup group) {
+    long part = bucket.tensor().numel() / group.size();
+    long rest = bucket.tensor().numel() - part * group.size();
+    if (part > 0) {
+      Tensor parts = bucket.tensor().narrow(0, 0, part * group.size());
+      group.reduceScatterInto(parts.narrow(0, group.rank() * part, part), parts, bucket.mean());
+    }
+    if (rest > 0) {
+      group.allReduce(bucket.tensor().narrow(0, part * group.size(), rest), bucket.mean());
+    }
+  }
+
+  /**
+   * Returns the reducer, by which backward hands over its gradients. After a step only those of
+   * this rank's parts are means.
+   */
+  public GradientReducer reducer() {
+    return reducer;
+  }
+
+  /**
+   * Ends backward, as {@link GradientReducer#await} does, and updates the parameters on all ranks.
+   * Within {@link GradientReducer#noSync} call {@code reducer().await()} instead.
+   *
+   * @throws dev.tutti.gradients.GradientException if a gradient is missing, or the step failed here
+   *     or on another rank
+   * @throws dev.tutti.CollectiveException if parameters could not be gathered; they may then be
+   *     those of this step in part
+   */
+  public void step() {
+    reducer.await();
+    step++;
+    BucketShard gathered = null;
+    Work work = null;
+    for (BucketShard shard : shards) {
+      shard.update(update, step, parameters);
+      Work next = shard.gather(group);
+      finish(gathered, work);
+      gathered = shard;
+      work = next;
+    }
+    finish(gathered, work);
+  }
+
+  private void finish(@Nullable BucketShard shard, @Nullable Work work) {
+    if (work != null) {
+      work.await();
+    }
+    if (shard != null) {
+      shard.copyOut(parameters);
+    }
+  }
+
+  /** Returns the number of steps so far. */
+  public long steps() {
+    return step;
+  }
+
+  /** Returns the state of this rank's parts, bucket by bucket, as {@link ShardUpdate} made it. */
+  public List<Tensor> state() {
+    return shards.stream().flatMap(shard -> shard.state().stream()).toList();
+  }
+
+  /** Closes the reducer; parameters and state stay. The second and later calls do nothing. */
+  @Override
+  public void close() {
+    reducer.close();
+  }
+}

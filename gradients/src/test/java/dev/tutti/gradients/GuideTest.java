@@ -1,0 +1,81 @@
+package dev.tutti.gradients;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.ProcessGroup;
+import java.io.StringWriter;
+import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Compiles and runs the code of docs/gradients.md, on two ranks. */
+class GuideTest {
+  private static final Path GUIDE = Path.of("..", "docs", "gradients.md");
+  private static final Pattern CODE =
+      Pattern.compile("^```java$(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
+  private static final String IMPORTS =
+      """
+      import static dev.tutti.DType.*;
+      import dev.tutti.*;
+      import dev.tutti.gradients.*;
+      import dev.tutti.gradients.hook.*;
+      import dev.tutti.gradients.optimizer.*;
+      import java.util.*;
+      """;
+
+  @TempDir Path folder;
+
+  @TestFactory
+  Stream<DynamicTest> everyPieceOfCodeRuns() throws Exception {
+    List<String> pieces =
+        CODE.matcher(Files.readString(GUIDE)).results().map(found -> found.group(1)).toList();
+    assertThat(pieces).hasSizeGreaterThanOrEqualTo(4);
+    return Stream.iterate(0, i -> i < pieces.size(), i -> i + 1)
+        .map(i -> DynamicTest.dynamicTest("piece " + (i + 1), () -> run(pieces.get(i), i + 1)));
+  }
+
+  private void run(String code, int number) throws Exception {
+    String name = "Piece" + number;
+    Path file = folder.resolve(name + ".java");
+    Files.writeString(
+        file,
+        IMPORTS
+            + "public class "
+            + name
+            + " { public static void run(ProcessGroup group) throws Exception {"
+            + code
+            + "}}");
+    compile(file);
+    try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
+      Method method = loader.loadClass(name).getMethod("run", ProcessGroup.class);
+      Worlds.SHARED_MEMORY.run(2, group -> method.invoke(null, group));
+    }
+  }
+
+  private void compile(Path file) throws Exception {
+    JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+    StringWriter output = new StringWriter();
+    try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
+      List<String> options =
+          List.of(
+              "-proc:none", "-cp", System.getProperty("java.class.path"), "-d", folder.toString());
+      boolean compiled =
+          compiler
+              .getTask(output, files, null, options, null, files.getJavaFileObjects(file))
+              .call();
+      assertThat(compiled).as("compiles: %s", Matcher.quoteReplacement(output.toString())).isTrue();
+    }
+  }
+}

@@ -1,0 +1,50 @@
+package dev.tutti.gradients;
+
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * Compares the gradients of random models with a float64 reference. {@code -Dtutti.gradientSeed=N}
+ * begins at another seed.
+ */
+class RandomModelsTest {
+  private static final long SEED = Long.getLong("tutti.gradientSeed", 1);
+
+  private static void run(Worlds world, long seed, int largest) {
+    int ranks = 1 + new Random(seed).nextInt(4);
+    RandomModel model = new RandomModel(seed, ranks, largest);
+    System.out.println(world + " " + model);
+    world.run(ranks, model::run);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void someModels(Worlds world) {
+    for (int i = 0; i < 6; i++) {
+      run(world, SEED + i, 3000);
+    }
+  }
+
+  @Tag("full")
+  @ParameterizedTest
+  @EnumSource
+  @Timeout(1200)
+  void hundredsOfModels(Worlds world) {
+    for (int i = 0; i < 200; i++) {
+      run(world, SEED + 100_000 + i, 3000);
+    }
+  }
+
+  @Tag("full")
+  @Test
+  @Timeout(1200)
+  void largeModels() {
+    for (int i = 0; i < 8; i++) {
+      run(i % 2 == 0 ? Worlds.SHARED_MEMORY : Worlds.SOCKETS, SEED + 200_000 + i, 1_000_000);
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package dev.tutti.gradients;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.DType;
+import dev.tutti.Registration;
+import dev.tutti.Store;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.hook.Compression;
+import dev.tutti.gradients.hook.PowerSgd;
+import dev.tutti.gradients.hook.PowerSgdOptions;
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Counts the bytes that a step allocates, on the program's thread and on the reducer's. */
+@Isolated("counts what is allocated once the compiler is done, and waits for it")
+class ReducerAllocationTest {
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+  private static final int STEPS = 300;
+  private static final long NANOS = 30_000_000_000L;
+
+  enum Kind {
+    VIEWS,
+    COPIES,
+    UNUSED,
+    UNEVEN,
+    ACCUMULATED,
+    FLOAT16,
+    BFLOAT16,
+    POWER_SGD
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "SHARED_MEMORY, VIEWS",
+    "SOCKETS, VIEWS",
+    "SHARED_MEMORY, COPIES",
+    "SHARED_MEMORY, UNUSED",
+    "SHARED_MEMORY, UNEVEN",
+    "SHARED_MEMORY, ACCUMULATED",
+    "SHARED_MEMORY, FLOAT16",
+    "SHARED_MEMORY, BFLOAT16",
+    "SHARED_MEMORY, POWER_SGD"
+  })
+  @Timeout(300)
+  void aStepAllocatesNothing(Worlds world, Kind kind) {
+    List<Long> least =
+        world
+            .of(2)
+            .call(
+                group -> {
+                  List<Tensor> parameters =
+                      List.of(
+                          Tensor.allocate(DType.FLOAT32, 100, 300),
+                          Tensor.allocate(DType.FLOAT32, 300),
+                          Tensor.allocate(DType.FLOAT64, 50));
+                  try (GradientReducer reducer =
+                      new GradientReducer(group, parameters, options(kind, parameters))) {
+                    String name = "tutti-gradients-" + group.name() + "-" + group.rank();
+                    long id =
+                        Thread.getAllStackTraces().keySet().stream()
+                            .filter(thread -> thread.getName().equals(name))
+                            .findFirst()
+                            .orElseThrow()
+                            .threadId();
+                    return leastBytes(group.store(), group.rank(), reducer, kind, id);
+                  }
+                });
+    assertThat(least).hasSize(2).containsOnly(0L);
+  }
+
+  private static ReducerOptions options(Kind kind, List<Tensor> parameters) {
+    ReducerOptions small = ReducerOptions.DEFAULT.withBucketBytes(1000, 20_000);
+    return switch (kind) {
+      case COPIES ->
+          small.withGradients(
+              parameters.stream()
+                  .map(each -> Tensor.allocate(each.dtype(), each.shape()))
+                  .toList());
+      case UNUSED -> small.withUnusedParameters();
+      case UNEVEN -> small.withUnevenInputs(ReducerOptions.Divisor.ACTIVE_RANKS);
+      case FLOAT16 -> small.withHook(Compression.float16());
+      case BFLOAT16 -> small.withHook(Compression.bfloat16());
+      case POWER_SGD ->
+          small.withHook(new PowerSgd(PowerSgdOptions.DEFAULT.withRank(2).withPlainSteps(0)));
+      case VIEWS, ACCUMULATED -> small;
+    };
+  }
+
+  /** Returns what the best round allocated; ranks go on until each has had one without. */
+  private static long leastBytes(
+      Store store, int rank, GradientReducer reducer, Kind kind, long reducerThread) {
+    long least = Long.MAX_VALUE;
+    long end = System.nanoTime() + NANOS;
+    for (int round = 0; ; round++) {
+      long before = bytes(reducerThread);
+      for (int step = 0; step < STEPS; step++) {
+        step(reducer, kind);
+      }
+      least = Math.min(least, bytes(reducerThread) - before);
+      store.set("free/" + round + "/" + rank, least == 0 || System.nanoTime() > end ? "y" : "n");
+      boolean over = true;
+      for (int other = 0; other < 2; other++) {
+        over &= store.getString("free/" + round + "/" + other).equals("y");
+      }
+      if (over) {
+        return least;
+      }
+    }
+  }
+
+  private static long bytes(long reducerThread) {
+    return THREADS.getCurrentThreadAllocatedBytes()
+        + THREADS.getThreadAllocatedBytes(reducerThread);
+  }
+
+  private static void step(GradientReducer reducer, Kind kind) {
+    if (kind == Kind.ACCUMULATED) {
+      Registration noSync = reducer.noSync();
+      reducer.ready(1);
+      reducer.await();
+      noSync.close();
+    }
+    reducer.ready(2);
+    reducer.ready(1);
+    if (kind != Kind.UNUSED) {
+      reducer.ready(0);
+    }
+    reducer.await();
+  }
+}

@@ -1,0 +1,48 @@
+package dev.tutti.gradients;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.fake.RankBody;
+import dev.tutti.fake.ThreadedWorld;
+import java.time.Duration;
+
+/** The worlds that the tests run in. */
+public enum Worlds {
+  /** Threads with the backend that is one of them. */
+  THREADED("threaded", "16M"),
+  /** Threads that meet in shared memory, as processes of a host do. */
+  SHARED_MEMORY("gloo", "16M"),
+  /** Threads that meet over loopback sockets. */
+  SOCKETS("gloo", "0");
+
+  private final String backend;
+  private final String sharedBytes;
+
+  Worlds(String backend, String sharedBytes) {
+    this.backend = backend;
+    this.sharedBytes = sharedBytes;
+  }
+
+  /** Describes a world of some ranks. */
+  public ThreadedWorld of(int size) {
+    return ThreadedWorld.of(size)
+        .withBackend(backend)
+        .withTimeout(Duration.ofSeconds(60))
+        .withOptions(this::options);
+  }
+
+  private GroupOptions options(GroupOptions given) {
+    return backend.equals("gloo")
+        ? given.withSettings(
+            given
+                .settings()
+                .with("TUTTI_GLOO_SHARED_BYTES", sharedBytes)
+                .with("GLOO_SOCKET_IFNAME", "lo")
+                .with("TUTTI_GLOO_SPIN", "0.02ms"))
+        : given;
+  }
+
+  /** Runs a body on each rank. */
+  public void run(int size, RankBody body) {
+    of(size).run(body);
+  }
+}

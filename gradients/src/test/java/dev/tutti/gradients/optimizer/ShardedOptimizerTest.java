@@ -1,0 +1,246 @@
+package dev.tutti.gradients.optimizer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientBucket;
+import dev.tutti.gradients.GradientException;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.gradients.Worlds;
+import dev.tutti.gradients.hook.Compression;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tests that optimizers with divided state do what whole ones do. */
+class ShardedOptimizerTest {
+  private static final int STEPS = 6;
+
+  private static List<Tensor> parameters(long seed) {
+    Random random = new Random(seed);
+    List<Tensor> all = new ArrayList<>();
+    int count = 1 + random.nextInt(9);
+    for (int i = 0; i < count; i++) {
+      Tensor parameter =
+          Tensor.allocate(DType.FLOAT32, random.nextInt(4) + 1, random.nextInt(3000));
+      for (long k = 0; k < parameter.numel(); k++) {
+        parameter.setDouble(k, random.nextGaussian());
+      }
+      all.add(parameter);
+    }
+    return all;
+  }
+
+  private static ReducerOptions options(long seed) {
+    Random random = new Random(seed + 1);
+    return ReducerOptions.DEFAULT.withBucketBytes(
+        1 + random.nextInt(20_000), 1 + random.nextInt(60_000));
+  }
+
+  private static void backward(GradientReducer reducer, int count, long seed, int rank) {
+    for (int i = count - 1; i >= 0; i--) {
+      Random random = new Random(31 * seed + 7L * i + rank);
+      Tensor gradient = reducer.gradient(i);
+      for (long k = 0; k < gradient.numel(); k++) {
+        gradient.setDouble(k, random.nextGaussian());
+      }
+      reducer.ready(i);
+    }
+  }
+
+  /**
+   * Has the sum made in the order in which a reduce-scatter makes it. In threads and in shared
+   * memory that is the order of an all-reduce.
+   */
+  private static ReducerOptions whole(Worlds world, ReducerOptions options) {
+    ReducerOptions kept = options.withoutRebuild();
+    return world == Worlds.SOCKETS ? kept.withHook(ShardedOptimizerTest::inTwoHalves) : kept;
+  }
+
+  private static void inTwoHalves(GradientBucket bucket, ProcessGroup group) {
+    Tensor tensor = bucket.tensor();
+    long part = tensor.numel() / group.size();
+    Tensor parts = tensor.narrow(0, 0, part * group.size());
+    Tensor own = Tensor.allocate(DType.FLOAT32, part);
+    group.reduceScatterInto(own, parts.copy(), bucket.mean());
+    group.allGatherInto(parts, own);
+    Tensor rest = tensor.narrow(0, parts.numel(), tensor.numel() - parts.numel());
+    group.allReduce(rest, bucket.mean());
+  }
+
+  private static void compare(Worlds world, int ranks, long seed, Supplier<ShardUpdate> update) {
+    world.run(
+        ranks,
+        group -> {
+          List<Tensor> whole = parameters(seed);
+          List<Tensor> sharded = parameters(seed);
+          ShardUpdate plain = update.get();
+          List<List<Tensor>> states =
+              whole.stream().map(each -> plain.allocate(each.flatten())).toList();
+          try (GradientReducer reducer =
+                  new GradientReducer(group, whole, whole(world, options(seed)));
+              ShardedOptimizer optimizer =
+                  new ShardedOptimizer(group, sharded, options(seed), update.get())) {
+            for (int step = 1; step <= STEPS; step++) {
+              backward(reducer, whole.size(), 100 * seed + step, group.rank());
+              reducer.await();
+              for (int i = 0; i < whole.size(); i++) {
+                plain.update(
+                    step, whole.get(i).flatten(), reducer.gradient(i).flatten(), states.get(i));
+              }
+              backward(optimizer.reducer(), whole.size(), 100 * seed + step, group.rank());
+              optimizer.step();
+              for (int i = 0; i < whole.size(); i++) {
+                assertThat(sharded.get(i).view(DType.INT32).toIntArray())
+                    .as("bits of parameter %d after step %d, seed %d", i, step, seed)
+                    .isEqualTo(whole.get(i).view(DType.INT32).toIntArray());
+              }
+            }
+            assertThat(optimizer.steps()).isEqualTo(STEPS);
+            long all = whole.stream().mapToLong(Tensor::numel).sum();
+            long own = optimizer.state().stream().mapToLong(Tensor::numel).sum();
+            long copies = plain.allocate(whole.getFirst().flatten()).size();
+            int buckets = optimizer.reducer().buckets().size();
+            assertThat(own)
+                .isBetween(
+                    copies * (all / ranks - (long) ranks * buckets),
+                    copies * (all / ranks + (long) ranks * buckets));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void gradientDescentIsThatOfOneRankBitForBit(Worlds world) {
+    for (int ranks = 1; ranks <= 4; ranks++) {
+      compare(world, ranks, 10 + ranks, () -> new Sgd(0.1));
+      compare(world, ranks, 20 + ranks, () -> new Sgd(0.1, 0.9, 0, 0.01, true));
+      compare(world, ranks, 30 + ranks, () -> new Sgd(0.1, 0.9, 0.2, 0, false));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void adamIsThatOfOneRankBitForBit(Worlds world) {
+    for (int ranks = 2; ranks <= 4; ranks++) {
+      compare(world, ranks, 40 + ranks, () -> new AdamW(0.01));
+    }
+  }
+
+  @Test
+  void updatesAreThoseOfTheFormulas() {
+    int numel = 5000;
+    Random random = new Random(1);
+    double[] p = new double[numel];
+    double[] a = new double[numel];
+    double[] velocity = new double[numel];
+    double[] mean = new double[numel];
+    double[] square = new double[numel];
+    Tensor sgdParameters = Tensor.allocate(DType.FLOAT32, numel);
+    Tensor adamParameters = Tensor.allocate(DType.FLOAT32, numel);
+    for (int i = 0; i < numel; i++) {
+      p[i] = (float) random.nextGaussian();
+      a[i] = p[i];
+      sgdParameters.setDouble(i, p[i]);
+      adamParameters.setDouble(i, p[i]);
+    }
+    Sgd sgd = new Sgd(0.5, 0.8, 0.1, 0.05, false);
+    sgd.setLearningRate(0.03);
+    AdamW adam = new AdamW(0.02, 0.85, 0.95, 1e-7, 0.1);
+    List<Tensor> sgdState = sgd.allocate(sgdParameters);
+    List<Tensor> adamState = adam.allocate(adamParameters);
+    assertThat(sgdState).hasSize(1);
+    assertThat(adamState).hasSize(2);
+    for (int step = 1; step <= 10; step++) {
+      Tensor gradients = Tensor.allocate(DType.FLOAT32, numel);
+      for (int i = 0; i < numel; i++) {
+        double g = (float) random.nextGaussian();
+        gradients.setDouble(i, g);
+        double decayed = g + 0.05 * p[i];
+        velocity[i] = step == 1 ? decayed : 0.8 * velocity[i] + 0.9 * decayed;
+        p[i] -= 0.03 * velocity[i];
+        a[i] *= 1 - 0.02 * 0.1;
+        mean[i] = 0.85 * mean[i] + 0.15 * g;
+        square[i] = 0.95 * square[i] + 0.05 * g * g;
+        double corrected = mean[i] / (1 - Math.pow(0.85, step));
+        a[i] -= 0.02 * corrected / (Math.sqrt(square[i] / (1 - Math.pow(0.95, step))) + 1e-7);
+      }
+      sgd.update(step, sgdParameters, gradients, sgdState);
+      adam.update(step, adamParameters, gradients, adamState);
+    }
+    assertThat(sgdParameters.toDoubleArray()).containsExactly(p, within(2e-6));
+    assertThat(adamParameters.toDoubleArray()).containsExactly(a, within(5e-6));
+  }
+
+  @Test
+  void passesAddUp() {
+    Worlds.SHARED_MEMORY.run(
+        2,
+        group -> {
+          List<Tensor> parameters = List.of(Tensor.allocate(DType.FLOAT32, 7));
+          try (ShardedOptimizer optimizer =
+              new ShardedOptimizer(group, parameters, ReducerOptions.DEFAULT, new Sgd(1))) {
+            GradientReducer reducer = optimizer.reducer();
+            try (Registration _ = reducer.noSync()) {
+              reducer.gradient(0).fill(1 + group.rank());
+              reducer.ready(0);
+              reducer.await();
+            }
+            for (long i = 0; i < 7; i++) {
+              reducer.gradient(0).setDouble(i, 2 * reducer.gradient(0).getDouble(i));
+            }
+            reducer.ready(0);
+            optimizer.step();
+            assertThat(parameters.getFirst().toDoubleArray()).containsOnly(-3);
+          }
+        });
+  }
+
+  @Test
+  void whatDoesNotFitIsRefused() {
+    Worlds.THREADED.run(
+        1,
+        group -> {
+          List<Tensor> one = List.of(Tensor.of(1f, 2f));
+          ReducerOptions plain = ReducerOptions.DEFAULT;
+          for (ReducerOptions options :
+              List.of(
+                  plain.withUnusedParameters(),
+                  plain.withGradients(one),
+                  plain.withHook(Compression.float16()),
+                  plain.withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE))) {
+            assertThatThrownBy(() -> new ShardedOptimizer(group, one, options, new Sgd(1)))
+                .hasMessageContaining("takes no gradients elsewhere");
+          }
+          for (Tensor wrong :
+              List.of(Tensor.of(1.0), Tensor.allocate(DType.FLOAT32, 2, 3).transpose(0, 1))) {
+            assertThatThrownBy(
+                    () -> new ShardedOptimizer(group, List.of(wrong), plain, new AdamW(1)))
+                .hasMessageContaining("parameter 0 must be contiguous")
+                .hasMessageContaining("AdamW");
+          }
+          assertThatThrownBy(() -> new Sgd(-1)).hasMessageContaining("learning rate");
+          assertThatThrownBy(() -> new Sgd(Double.NaN)).hasMessageContaining("learning rate");
+          assertThatThrownBy(() -> new Sgd(1, 2, 0, 0, false)).hasMessageContaining("momentum");
+          assertThatThrownBy(() -> new Sgd(1, 0, 0, -1, false)).hasMessageContaining("decay");
+          assertThatThrownBy(() -> new Sgd(1, 0, 0, 0, true)).hasMessageContaining("Nesterov");
+          assertThatThrownBy(() -> new AdamW(1, 1, 0, 0, 0)).hasMessageContaining("betas");
+          assertThatThrownBy(() -> new AdamW(1, 0, 0, -1, 0)).hasMessageContaining("epsilon");
+          try (ShardedOptimizer optimizer = new ShardedOptimizer(group, one, plain, new Sgd(1))) {
+            assertThatThrownBy(optimizer::step)
+                .isInstanceOf(GradientException.class)
+                .hasMessageContaining("parameter 0 is missing");
+          }
+        });
+  }
+}

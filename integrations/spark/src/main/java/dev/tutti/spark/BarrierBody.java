@@ -1,0 +1,42 @@
+package dev.tutti.spark;
+
+import java.io.Serializable;
+import org.apache.spark.api.java.JavaRDD;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * A {@link WorldFunction} as the function of Scala that Spark runs.
+ *
+ * @param <T> type of the rows that come in
+ * @param <R> type of the rows that go out
+ */
+final class BarrierBody<T, R> extends AbstractFunction1<Iterator<T>, Iterator<R>>
+    implements Serializable {
+  private static final long serialVersionUID = 1;
+
+  private final WorldFunction<T, R> body;
+
+  private BarrierBody(WorldFunction<T, R> body) {
+    this.body = body;
+  }
+
+  static <T, R> JavaRDD<R> run(JavaRDD<T> rdd, WorldFunction<T, R> body) {
+    return rdd.rdd().barrier().mapPartitions(new BarrierBody<>(body), false, anyTag()).toJavaRDD();
+  }
+
+  @Override
+  public Iterator<R> apply(Iterator<T> rows) {
+    return CollectionConverters.asScala(
+        SparkWorld.runBody(body, CollectionConverters.asJava(rows)));
+  }
+
+  /** Returns the tag that Spark's own Java API uses for a type that Java has erased. */
+  @SuppressWarnings("unchecked")
+  private static <R> ClassTag<R> anyTag() {
+    return (ClassTag<R>) ClassTag$.MODULE$.AnyRef();
+  }
+}

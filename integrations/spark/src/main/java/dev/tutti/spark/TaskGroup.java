@@ -1,0 +1,119 @@
+package dev.tutti.spark;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+import org.apache.spark.util.TaskFailureListener;
+import org.apache.spark.util.TaskInterruptListener;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Ends a group with its task.
+ *
+ * <p>Spark kills the tasks of a failed barrier stage without interrupting them, and an interrupt
+ * would not end a collective either; so the listener of kills aborts the group, on the thread that
+ * kills, and whoever waits in a collective of it throws. Before there is a group it closes the
+ * store, through which the ranks wait for each other. A failure aborts the group with the
+ * exception, before the completion closes it, so the other ranks know the cause before they miss
+ * this one.
+ */
+final class TaskGroup implements TaskInterruptListener, TaskFailureListener, TaskCompletionListener {
+  private static final Logger LOG = System.getLogger(TaskGroup.class.getName());
+
+  private final BarrierStore store;
+  private final String task;
+  private @Nullable ProcessGroup group;
+  private @Nullable String killed;
+
+  private TaskGroup(TaskContext context, BarrierStore store) {
+    this.store = store;
+    this.task =
+        "task %d (partition %d of stage %d.%d)"
+            .formatted(
+                context.taskAttemptId(),
+                context.partitionId(),
+                context.stageId(),
+                context.stageAttemptNumber());
+  }
+
+  /**
+   * Joins a group that ends with a task.
+   *
+   * @param context of the task, on whose thread this is called
+   * @param store at which the group meets; closed with the task
+   * @param options say where that is
+   * @throws IllegalStateException if Spark killed the task meanwhile
+   */
+  static ProcessGroup join(TaskContext context, BarrierStore store, GroupOptions options) {
+    TaskGroup joining = new TaskGroup(context, store);
+    context.addTaskCompletionListener(joining);
+    context.addTaskFailureListener(joining);
+    context.addTaskInterruptListener(joining);
+    ProcessGroup joined;
+    try {
+      joined = ProcessGroup.init(options);
+    } catch (RuntimeException e) {
+      String reason = joining.killed();
+      throw reason == null ? e : new IllegalStateException(reason, e);
+    }
+    String reason = joining.joined(joined);
+    if (reason != null) {
+      joined.abort(reason);
+    }
+    return joined;
+  }
+
+  @Override
+  public void onTaskInterrupted(TaskContext context, String reason) {
+    ProcessGroup joined;
+    String text = task + " was killed: " + reason;
+    synchronized (this) {
+      killed = text;
+      joined = group;
+    }
+    if (joined == null) {
+      store.close();
+    } else {
+      joined.abort(text);
+    }
+  }
+
+  @Override
+  public void onTaskFailure(TaskContext context, Throwable error) {
+    ProcessGroup joined = group();
+    if (joined != null) {
+      joined.abort(task + " failed: " + error);
+    }
+  }
+
+  @Override
+  public void onTaskCompletion(TaskContext context) {
+    ProcessGroup joined = group();
+    try {
+      if (joined != null) {
+        joined.close();
+      }
+    } catch (RuntimeException e) {
+      // An exception from here would fail a task that has done its work.
+      LOG.log(Level.WARNING, task + ": its group did not close", e);
+    } finally {
+      store.close();
+    }
+  }
+
+  private synchronized @Nullable String joined(ProcessGroup joined) {
+    group = joined;
+    return killed;
+  }
+
+  private synchronized @Nullable ProcessGroup group() {
+    return group;
+  }
+
+  private synchronized @Nullable String killed() {
+    return killed;
+  }
+}

@@ -1,0 +1,167 @@
+package dev.tutti.spark;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.Tensor;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.apache.spark.BarrierTaskContext;
+import org.apache.spark.api.java.JavaFutureAction;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Ranks as threads of one executor, in this JVM. */
+class LocalWorldTest {
+  private static final Map<Integer, String> FAILURES = new ConcurrentHashMap<>();
+
+  @TempDir static Path shared;
+  private static JavaSparkContext spark;
+
+  @BeforeAll
+  static void start() {
+    spark =
+        TestCluster.start(
+            "local[4, 4]",
+            Map.of(
+                "spark.tutti.timeout",
+                "50s",
+                "spark.tutti.TUTTI_GLOO_SHARED_DIR",
+                shared.toString()));
+  }
+
+  @AfterAll
+  static void stop() {
+    spark.stop();
+  }
+
+  @AfterEach
+  void nothingIsLeft() throws Exception {
+    FAILURES.clear();
+    Waiting.until("no threads of groups", () -> Bodies.threadsOfGroups().isEmpty());
+    try (Stream<Path> files = Files.list(shared)) {
+      assertThat(files).isEmpty();
+    }
+  }
+
+  @Test
+  void collectivesAreExact() {
+    JavaRDD<String> lines =
+        SparkWorld.mapPartitions(Bodies.partitions(spark, 4), Bodies::collectives);
+    assertThat(lines.collect()).isEqualTo(Bodies.expectedOfFour());
+  }
+
+  @Test
+  void oneRankIsAGroup() {
+    JavaRDD<Double> sums =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 1),
+            (group, _) -> {
+              Tensor sum = Tensor.of(2.5);
+              group.allReduce(sum);
+              return List.of(sum.getDouble(0)).iterator();
+            });
+    assertThat(sums.collect()).containsExactly(2.5);
+  }
+
+  @Test
+  void settingsOfSparkGiveWayToThoseOfTheProgram() {
+    JavaRDD<Duration> timeouts =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 2),
+            (group, _) -> {
+              Duration ofSpark = group.timeout();
+              group.close();
+              GroupOptions options = GroupOptions.DEFAULT;
+              options = options.withSettings(options.settings().with("TUTTI_TIMEOUT", "40s"));
+              return List.of(ofSpark, SparkWorld.join(options).timeout()).iterator();
+            });
+    Duration ofSpark = Duration.ofSeconds(50);
+    Duration ofProgram = Duration.ofSeconds(40);
+    assertThat(timeouts.collect()).containsExactly(ofSpark, ofProgram, ofSpark, ofProgram);
+  }
+
+  @Test
+  void ranksHearWhyATaskFailedAndTheRetrySucceeds() {
+    JavaRDD<Integer> attempts =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 4),
+            (group, _) -> {
+              int attempt = BarrierTaskContext.get().stageAttemptNumber();
+              if (attempt == 0 && group.rank() == 2) {
+                throw new IllegalStateException("no such column");
+              }
+              try {
+                group.barrier();
+              } catch (RuntimeException e) {
+                FAILURES.put(group.rank(), e.getMessage());
+                throw e;
+              }
+              return List.of(attempt).iterator();
+            });
+    // Spark starts a barrier stage again only where a shuffle follows.
+    assertThat(attempts.repartition(1).collect()).containsExactly(1, 1, 1, 1);
+    assertThat(FAILURES).containsOnlyKeys(0, 1, 3);
+    assertThat(FAILURES.values())
+        .allSatisfy(
+            text -> assertThat(text).contains("no such column").contains("first failing rank 2"));
+  }
+
+  @Test
+  void cancelledJobEndsWhoWaits() throws Exception {
+    // Spark kills without an interrupt, and rank 1 never sends.
+    JavaRDD<Integer> waiting =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 2),
+            (group, _) -> {
+              FAILURES.put(-1 - group.rank(), "waits");
+              try {
+                group.recv(Tensor.of(0f), 1 - group.rank());
+              } catch (RuntimeException e) {
+                FAILURES.put(group.rank(), e.getMessage());
+                throw e;
+              }
+              return List.of(0).iterator();
+            });
+    JavaFutureAction<List<Integer>> job = waiting.collectAsync();
+    Waiting.until("both wait", () -> FAILURES.containsKey(-1) && FAILURES.containsKey(-2));
+    job.cancel(true);
+    Waiting.until("both ended", () -> FAILURES.containsKey(0) && FAILURES.containsKey(1));
+    assertThat(FAILURES.get(0)).contains("was killed");
+    assertThat(FAILURES.get(1)).contains("was killed");
+  }
+
+  @Test
+  void whatSparkDecidesCannotBeGiven() {
+    JavaRDD<String> messages =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 1),
+            (_, _) -> {
+              try {
+                SparkWorld.join(GroupOptions.DEFAULT.withRank(0));
+                return List.of("").iterator();
+              } catch (IllegalArgumentException e) {
+                return List.of(e.getMessage()).iterator();
+              }
+            });
+    assertThat(messages.collect().getFirst()).contains("come from Spark").contains("rank 0");
+  }
+
+  @Test
+  void outsideOfABarrierStageTheRemedyIsSaid() {
+    assertThatThrownBy(SparkWorld::join)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("rdd.barrier().mapPartitions");
+  }
+}

@@ -1,0 +1,67 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.RankProgress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Keeps answers to questions in the store, and what was found out from them. */
+final class Questions {
+  private static final long ANSWER_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final Duration FINDING = Duration.ofSeconds(3);
+
+  private final Store store;
+  private final String prefix;
+  private final int rank;
+  private long lastAnswered;
+
+  Questions(Store store, String prefix, int rank) {
+    this.store = store;
+    this.prefix = prefix + "answer/";
+    this.rank = rank;
+  }
+
+  /** Writes the answer of this rank, in place of its last one. */
+  synchronized void answer(long number, RankProgress standing) {
+    store.set(prefix + number + "/" + rank, standing.encode());
+    if (lastAnswered > 0) {
+      boolean _ = store.deleteKey(prefix + lastAnswered + "/" + rank);
+    }
+    lastAnswered = number;
+  }
+
+  /** Finds out from the answers what keeps an operation, and tells those who asked the same. */
+  String find(long number, Question question, GroupIdentity group, JobMonitor monitor) {
+    long deadline = System.nanoTime() + ANSWER_NANOS;
+    String found =
+        TimeoutDiagnosis.ofSlow(
+                group,
+                monitor,
+                question,
+                r -> answerOf(number, group.globalRanks().get(r), group, monitor, deadline))
+            .text();
+    store.set(prefix + number, found);
+    return found;
+  }
+
+  private @Nullable RankProgress answerOf(
+      long number, int globalRank, GroupIdentity group, JobMonitor monitor, long deadline) {
+    try {
+      byte[] text = store.get(prefix + number + "/" + globalRank, Deadlines.left(deadline));
+      return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
+    } catch (StoreException e) {
+      return monitor.closeOf(group.name(), globalRank);
+    }
+  }
+
+  /** Waits for what another rank finds out. */
+  String findingOf(long number) {
+    byte[] text = store.get(prefix + number, FINDING);
+    return new String(text, StandardCharsets.UTF_8);
+  }
+}

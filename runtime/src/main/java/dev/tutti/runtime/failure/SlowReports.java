@@ -1,0 +1,88 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.GroupOperation;
+import dev.tutti.runtime.operation.RankProgress.Pending;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+
+/** Says of an operation that waits for long whom it waits for, and what they do instead. */
+public final class SlowReports {
+  /*
+   * A rank of which an operation is slow asks through the log of failures, so all ranks hear at once
+   * and nobody polls; each answers where it stands. The ranks that wait in one collective ask at about
+   * the same time: the first one's question counts for all, that rank reads the answers, and the
+   * others take over what it found. Nothing fails by this, and the thread that waits takes no part.
+   */
+  private static final System.Logger LOG = System.getLogger(SlowReports.class.getName());
+  private static final Duration ASK = Duration.ofSeconds(5);
+
+  private final GroupIdentity identity;
+  private final JobMonitor monitor;
+
+  public SlowReports(GroupIdentity identity, JobMonitor monitor) {
+    this.identity = identity;
+    this.monitor = monitor;
+  }
+
+  /**
+   * Asks the other ranks on a thread of its own, and logs what they say.
+   *
+   * @param op what waits
+   * @param elapsed for how long
+   * @param others how many more messages do so
+   * @param isWaiting tells whether it still does
+   */
+  public void report(Pending op, Duration elapsed, int others, BooleanSupplier isWaiting) {
+    Thread.ofPlatform()
+        .daemon()
+        .name("tutti-slow-" + identity.name() + "-" + identity.rank())
+        .start(
+            () -> {
+              String found = identity.size() == 1 ? "" : "; " + find(op, elapsed);
+              if (isWaiting.getAsBoolean()) {
+                log(op, elapsed, others, found);
+              }
+            });
+  }
+
+  private String find(Pending op, Duration elapsed) {
+    Question question =
+        new Question(
+            identity.name(),
+            identity.rank(),
+            op.type(),
+            op.sequence(),
+            op.peer(),
+            op.tag(),
+            elapsed);
+    try {
+      return BoundedCalls.call(
+          "tutti-ask-" + identity.name() + "-" + identity.rank(),
+          ASK,
+          () -> monitor.whatKeeps(question, identity));
+    } catch (Exception e) {
+      return "the store does not answer, so nobody can be asked";
+    }
+  }
+
+  private void log(Pending op, Duration elapsed, int others, String found) {
+    LOG.log(
+        Level.WARNING,
+        "rank %d/%d, group %s: %s has waited for %d s%s%s"
+            .formatted(
+                identity.rank(),
+                identity.size(),
+                identity.name(),
+                op.describe(),
+                Math.round(elapsed.toMillis() / 1e3),
+                others == 0 ? "" : ", and so have " + others + " more messages",
+                found));
+  }
+
+  /** Names an operation of this group. */
+  public static Pending pending(GroupOperation op, long sequence) {
+    return new Pending(op.type(), sequence, op.peer(), op.tag());
+  }
+}

@@ -1,0 +1,35 @@
+package dev.tutti.runtime.group;
+
+import java.lang.ref.WeakReference;
+import java.util.List;
+
+/**
+ * Remembers the thread that made a group, which in most programs is the one that calls its
+ * operations, and says where it is.
+ */
+final class MakerThread {
+  private static final List<String> BELOW =
+      List.of("java.", "jdk.", "sun.", "dev.tutti.runtime.", "dev.tutti.cpu.");
+
+  private final WeakReference<Thread> thread = new WeakReference<>(Thread.currentThread());
+
+  /** Says in which line of the program the thread is; empty if it has ended. */
+  String place() {
+    Thread maker = thread.get();
+    if (maker == null) {
+      return "";
+    }
+    StackTraceElement[] frames = maker.getStackTrace();
+    if (frames.length == 0) {
+      return "";
+    }
+    StackTraceElement place = frames[0];
+    for (StackTraceElement frame : frames) {
+      if (BELOW.stream().noneMatch(frame.getClassName()::startsWith)) {
+        place = frame;
+        break;
+      }
+    }
+    return "its thread " + maker.getName() + " is at " + place;
+  }
+}

@@ -1,0 +1,156 @@
+package dev.tutti.runtime.launch;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/**
+ * Finds the launcher that started this process, in a fixed order, and turns what it says into the
+ * settings of {@code env://}.
+ *
+ * <p>The first launcher that says a rank counts. One may have started another: {@code srun} an
+ * {@code mpirun}, that a script which sets {@code RANK}. The inner one then has at least as many
+ * ranks as the outer one; where it has fewer, or as many in another order, one of them is left over
+ * from something else, and no guess is made.
+ */
+public final class LaunchEnvironments {
+  static final String REMEDY =
+      "Unset what does not count, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
+
+  private static final LaunchEnvironment TORCHRUN = new Torchrun();
+  private static final LaunchEnvironment OPEN_MPI = new OpenMpi();
+  private static final LaunchEnvironment PMI = new Pmi();
+  private static final LaunchEnvironment SLURM = new Slurm();
+  private static final List<LaunchEnvironment> ORDER =
+      List.of(TORCHRUN, new Pet(), OPEN_MPI, PMI, SLURM, new Kubernetes());
+
+  private LaunchEnvironments() {}
+
+  /** Returns the names of the launchers, in the order in which they are looked for. */
+  public static List<String> launchers() {
+    return ORDER.stream().map(LaunchEnvironment::launcher).toList();
+  }
+
+  /**
+   * Returns what the launcher of this process says, or empty if none says a rank.
+   *
+   * @param settings of this process
+   * @throws RendezvousException if a launcher says a part alone, or two say different ranks, with
+   *     the variables that say so
+   */
+  public static Optional<Launch> find(Settings settings) {
+    for (LaunchEnvironment environment : ORDER) {
+      Optional<Launch> found = environment.read(new Variables(settings, environment.launcher()));
+      if (found.isPresent()) {
+        refuseOthers(environment, found.get(), settings);
+        return found;
+      }
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * Returns the settings with what they lack of {@code RANK}, {@code WORLD_SIZE}, {@code
+   * MASTER_ADDR} and {@code MASTER_PORT}, as far as a launcher says it.
+   *
+   * @param settings of this process
+   * @throws RendezvousException as {@link #find} does
+   */
+  public static Settings complete(Settings settings) {
+    Optional<Launch> found = find(settings);
+    if (found.isEmpty()) {
+      return settings;
+    }
+    Launch launch = found.get();
+    Settings complete = with(settings, RuntimeSettings.RANK, launch.rank());
+    complete = with(complete, RuntimeSettings.WORLD_SIZE, launch.size());
+    complete = with(complete, RuntimeSettings.MASTER_ADDR, launch.host());
+    return with(complete, RuntimeSettings.MASTER_PORT, launch.port());
+  }
+
+  /** Returns all variables of launchers that are set, for messages; empty if there are none. */
+  public static String seen(Settings settings) {
+    Map<String, String> seen = new LinkedHashMap<>();
+    for (LaunchEnvironment environment : ORDER) {
+      Variables variables = new Variables(settings, environment.launcher());
+      readWhole(environment, variables);
+      seen.putAll(variables.seen());
+    }
+    return Launch.text(seen);
+  }
+
+  private static Optional<Launch> readWhole(LaunchEnvironment environment, Variables variables) {
+    try {
+      return environment.read(variables);
+    } catch (RendezvousException e) {
+      // A part alone, of a launcher that does not count here.
+      return Optional.empty();
+    }
+  }
+
+  private static Settings with(Settings settings, Setting<String> setting, String value) {
+    return value.isEmpty() || settings.text(setting.name()).isPresent()
+        ? settings
+        : settings.with(setting, value);
+  }
+
+  private static void refuseOthers(LaunchEnvironment by, Launch launch, Settings settings) {
+    String worldSize = settings.get(RuntimeSettings.WORLD_SIZE);
+    if (!by.equals(TORCHRUN) && !worldSize.isEmpty() && !worldSize.equals(launch.size())) {
+      throw new RendezvousException(
+          "WORLD_SIZE=%s and the %s ranks of %s disagree; seen were %s. %s"
+              .formatted(worldSize, launch.size(), launch.launcher(), launch.seenText(), REMEDY));
+    }
+    if (by.equals(TORCHRUN) && settings.text("TORCHELASTIC_RUN_ID").isPresent()) {
+      // Set by a launcher for its own children: nothing can be left over from another job.
+      return;
+    }
+    for (LaunchEnvironment other : mayNotContradict(by)) {
+      Optional<Launch> found = readWhole(other, new Variables(settings, other.launcher()));
+      if (found.isPresent() && contradict(launch, found.get())) {
+        throw new RendezvousException(
+            "%s and %s disagree on which rank this is: %s against %s. Unset what does not count"
+                .formatted(
+                    launch.launcher(),
+                    found.get().launcher(),
+                    launch.seenText(),
+                    found.get().seenText()));
+      }
+    }
+  }
+
+  /** Leaves out Slurm for those of MPI, which start their own servants, one on each host, by it. */
+  private static List<LaunchEnvironment> mayNotContradict(LaunchEnvironment chosen) {
+    List<LaunchEnvironment> later = ORDER.subList(ORDER.indexOf(chosen) + 1, ORDER.size());
+    boolean isMpi = chosen.equals(OPEN_MPI) || chosen.equals(PMI);
+    return later.stream()
+        .filter(
+            other -> other.equals(OPEN_MPI) || other.equals(PMI) || (other.equals(SLURM) && !isMpi))
+        .toList();
+  }
+
+  private static boolean contradict(Launch inner, Launch outer) {
+    OptionalInt size = number(inner.size());
+    OptionalInt rank = number(inner.rank());
+    if (size.isEmpty() || rank.isEmpty()) {
+      return false;
+    }
+    int outerSize = Integer.parseInt(outer.size());
+    return size.getAsInt() < outerSize
+        || (size.getAsInt() == outerSize && rank.getAsInt() != Integer.parseInt(outer.rank()));
+  }
+
+  private static OptionalInt number(String text) {
+    try {
+      return OptionalInt.of(Integer.parseInt(text));
+    } catch (NumberFormatException e) {
+      return OptionalInt.empty();
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package dev.tutti.runtime.launch;
+
+import java.util.Optional;
+
+/**
+ * Variables for a {@code torchrun} that was not started: {@code PET_NNODES}, {@code PET_NODE_RANK},
+ * {@code PET_MASTER_ADDR}, {@code PET_MASTER_PORT}, as Kubeflow sets them for a TrainJob. A node is
+ * one rank then; several on each need {@code tutti run}, which reads the same variables.
+ */
+final class Pet implements LaunchEnvironment {
+  private static final String PROCESSES = "PET_NPROC_PER_NODE";
+
+  @Override
+  public String launcher() {
+    return "PET_ variables";
+  }
+
+  @Override
+  public Optional<Launch> read(Variables variables) {
+    if (!variables.anySet("PET_NODE_RANK", "PET_NNODES")) {
+      return Optional.empty();
+    }
+    if (!variables.text(PROCESSES).orElse("1").equals("1")) {
+      throw variables.refusal(
+          PROCESSES + " asks for several ranks on each node, which 'tutti run' starts");
+    }
+    int rank = variables.required("PET_NODE_RANK");
+    int size = variables.required("PET_NNODES");
+    String host = variables.text("PET_MASTER_ADDR").orElse("");
+    String port = variables.text("PET_MASTER_PORT").orElse("");
+    return Optional.of(variables.launch(rank, size, host, port));
+  }
+}

@@ -1,0 +1,67 @@
+package dev.tutti.runtime.launch;
+
+import java.util.Optional;
+
+/**
+ * Tasks that Slurm's {@code srun} started: {@code SLURM_PROCID} and {@code SLURM_NTASKS}. The store
+ * is on the first host of the step, on a port that follows from job and step. A batch script has
+ * these variables too, as task 0 of all, but no step: it is no rank.
+ */
+final class Slurm implements LaunchEnvironment {
+  static final String LAUNCHER = "Slurm";
+  private static final String RANK = "SLURM_PROCID";
+
+  @Override
+  public String launcher() {
+    return LAUNCHER;
+  }
+
+  @Override
+  public Optional<Launch> read(Variables variables) {
+    if (variables.text(RANK).isEmpty() || isBatchScript(variables)) {
+      return Optional.empty();
+    }
+    int rank = variables.required(RANK);
+    String counted = firstSet(variables, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS");
+    int size = variables.required(counted);
+    variables.text("SLURM_LOCALID");
+    String host = firstHost(variables).orElse("");
+    String port = port(variables).orElse("");
+    return Optional.of(variables.launch(rank, size, host, port));
+  }
+
+  private static boolean isBatchScript(Variables variables) {
+    return step(variables).isEmpty() && variables.text("ENVIRONMENT").orElse("").equals("BATCH");
+  }
+
+  private static String firstSet(Variables variables, String... names) {
+    for (String name : names) {
+      if (variables.text(name).isPresent()) {
+        return name;
+      }
+    }
+    return names[1];
+  }
+
+  private static Optional<String> step(Variables variables) {
+    return variables.first("SLURM_STEP_ID", "SLURM_STEPID");
+  }
+
+  /** Returns the first host of the step, or of the job, if this is one of Slurm's. */
+  static Optional<String> firstHost(Variables variables) {
+    Optional<String> list =
+        variables.first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST");
+    try {
+      return list.map(SlurmHosts::first);
+    } catch (IllegalArgumentException e) {
+      throw variables.refusal(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /** Returns the port of the store, if this is a job of Slurm's. */
+  static Optional<String> port(Variables variables) {
+    Optional<String> job = variables.first("SLURM_JOB_ID", "SLURM_JOBID");
+    String step = step(variables).orElse("0");
+    return job.map(id -> JobPort.of(id + "." + step));
+  }
+}

@@ -1,0 +1,30 @@
+package dev.tutti.runtime.launch;
+
+import dev.tutti.runtime.settings.RuntimeSettings;
+import java.util.Optional;
+
+/**
+ * {@code tutti run}, {@code torchrun} or a person: {@code RANK}, {@code WORLD_SIZE}, {@code
+ * MASTER_ADDR}, {@code MASTER_PORT}. They are settings, so what is missing or wrong is said where
+ * they are used.
+ */
+final class Torchrun implements LaunchEnvironment {
+  static final String LAUNCHER = "tutti run or torchrun";
+
+  @Override
+  public String launcher() {
+    return LAUNCHER;
+  }
+
+  @Override
+  public Optional<Launch> read(Variables variables) {
+    Optional<String> rank = variables.text(RuntimeSettings.RANK.name());
+    if (rank.isEmpty()) {
+      return Optional.empty();
+    }
+    String size = variables.text(RuntimeSettings.WORLD_SIZE.name()).orElse("");
+    String host = variables.text(RuntimeSettings.MASTER_ADDR.name()).orElse("");
+    String port = variables.text(RuntimeSettings.MASTER_PORT.name()).orElse("");
+    return Optional.of(new Launch(LAUNCHER, rank.get(), size, host, port, variables.seen()));
+  }
+}

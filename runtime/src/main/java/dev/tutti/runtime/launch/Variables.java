@@ -1,0 +1,96 @@
+package dev.tutti.runtime.launch;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.regex.Pattern;
+
+/** The environment as one launcher's reader sees it; remembers each variable that was read. */
+final class Variables {
+  private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
+
+  private final Settings settings;
+  private final String launcher;
+  private final Map<String, String> seen = new LinkedHashMap<>();
+
+  Variables(Settings settings, String launcher) {
+    this.settings = settings;
+    this.launcher = launcher;
+  }
+
+  Optional<String> text(String name) {
+    Optional<String> text = settings.text(name);
+    text.ifPresent(value -> seen.put(name, value));
+    return text;
+  }
+
+  /** Tells whether any is set, and reads all. */
+  boolean anySet(String... names) {
+    boolean isSet = false;
+    for (String name : names) {
+      isSet |= text(name).isPresent();
+    }
+    return isSet;
+  }
+
+  /** Returns the first that is set, or empty. */
+  Optional<String> first(String... names) {
+    Optional<String> found = Optional.empty();
+    for (int i = 0; i < names.length && found.isEmpty(); i++) {
+      found = text(names[i]);
+    }
+    return found;
+  }
+
+  /**
+   * Returns a whole number from 0.
+   *
+   * @throws RendezvousException if it is set and no such number
+   */
+  OptionalInt number(String name) {
+    Optional<String> text = text(name);
+    if (text.isEmpty()) {
+      return OptionalInt.empty();
+    }
+    if (!NUMBER.matcher(text.get()).matches()) {
+      throw refusal(name + " must be a whole number from 0");
+    }
+    return OptionalInt.of(Integer.parseInt(text.get()));
+  }
+
+  /**
+   * Returns a whole number from 0 that the launcher always sets.
+   *
+   * @throws RendezvousException if it is not set, or no such number
+   */
+  int required(String name) {
+    return number(name).orElseThrow(() -> refusal(name + " is not set"));
+  }
+
+  /** Returns what to throw, with all that was read. */
+  RendezvousException refusal(String reason) {
+    return new RendezvousException(
+        "%s does not say which rank this is: %s; seen were %s. %s"
+            .formatted(launcher, reason, Launch.text(seen), LaunchEnvironments.REMEDY));
+  }
+
+  /**
+   * Returns what the launcher says, with all that was read.
+   *
+   * @throws RendezvousException if there is no such rank
+   */
+  Launch launch(int rank, int size, String host, String port) {
+    if (rank >= size) {
+      throw refusal("rank " + rank + " is not one of " + size);
+    }
+    return new Launch(launcher, Integer.toString(rank), Integer.toString(size), host, port, seen());
+  }
+
+  /** Returns what was read so far, in the order of reading. */
+  Map<String, String> seen() {
+    return new LinkedHashMap<>(seen);
+  }
+}

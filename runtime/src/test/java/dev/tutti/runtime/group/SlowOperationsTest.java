@@ -1,0 +1,254 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.CallOptions;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.runtime.failure.FailureLog;
+import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.failure.SlowReports;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests what is said of operations that wait for long. */
+@Timeout(300)
+class SlowOperationsTest {
+  private static final String SLOW = "100ms";
+
+  private final Logger logger = Logger.getLogger(SlowReports.class.getName());
+  private final Said said = new Said();
+  private final HashStore store = new HashStore();
+
+  private static final class Said extends Handler {
+    private final List<LogRecord> records = new CopyOnWriteArrayList<>();
+
+    @Override
+    public void publish(LogRecord record) {
+      records.add(record);
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
+
+    boolean has(String... parts) {
+      return records.stream()
+          .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
+    }
+
+    String all() {
+      return String.join("\n", records.stream().map(LogRecord::getMessage).toList());
+    }
+  }
+
+  interface Role {
+    void play(ProcessGroup group) throws Exception;
+  }
+
+  @BeforeEach
+  void listen() {
+    logger.addHandler(said);
+    logger.setUseParentHandlers(false);
+  }
+
+  @AfterEach
+  void deafen() {
+    logger.removeHandler(said);
+    logger.setUseParentHandlers(true);
+  }
+
+  private void play(ScriptedProvider provider, Role... roles) throws Exception {
+    LocalWorld.ranks(
+        roles.length,
+        store,
+        provider,
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(withSlow(options, SLOW))) {
+            roles[rank].play(group);
+            return rank;
+          }
+        });
+  }
+
+  private static GroupOptions withSlow(GroupOptions options, String slow) {
+    return options.withSettings(
+        Settings.ofEnvironment(Map.of("TUTTI_SLOW", slow, "TUTTI_CLOSE_TIMEOUT", "10s")));
+  }
+
+  /** Makes collectives of a number that end when all ranks have come. */
+  private static ScriptedProvider meeting(int size) {
+    CyclicBarrier barrier = new CyclicBarrier(size);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce = (op, tensor) -> barrier.await(60, TimeUnit.SECONDS);
+    return provider;
+  }
+
+  private void linger(String... parts) {
+    LocalWorld.until(String.join(", ", parts), () -> said.has(parts));
+  }
+
+  @Test
+  void allThatWaitNameTheRankThatHasNotComeAndWhereItIs() throws Exception {
+    Role waiting =
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          group.allReduce(Tensor.of(1f));
+        };
+    play(
+        meeting(3),
+        waiting,
+        waiting,
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          linger("rank 0/3, group 0: allReduce #2 has waited for", "rank 2 has not come");
+          linger("rank 1/3, group 0: allReduce #2 has waited for", "rank 2 has not come");
+          group.allReduce(Tensor.of(1f));
+        });
+    assertThat(said.records.getFirst().getMessage())
+        .matches(
+            "rank [01]/3, group 0: allReduce #2 has waited for \\d+ s; "
+                + "rank 2 has not come \\(its last collective was #1\\); "
+                + "its thread pool-\\d+-thread-\\d+ is at .*");
+    assertThat(said.all()).doesNotContain("rank 2/3");
+  }
+
+  @Test
+  void aQuestionIsNoFailure() throws Exception {
+    play(
+        meeting(2),
+        group -> group.allReduce(Tensor.of(1f)),
+        group -> {
+          linger("rank 0/2", "rank 1 has not come");
+          assertThat(JobMonitor.hasFailed(store, "tutti/0/")).isFalse();
+          assertThat(store.check(List.of("tutti/0/event/1"))).isTrue();
+          assertThat(FailureLog.blame(store, 0)).isEmpty();
+          group.allReduce(Tensor.of(1f));
+          assertThat(group.failure()).isEmpty();
+        });
+  }
+
+  @Test
+  void aFailureAfterAQuestionIsFound() throws Exception {
+    play(
+        meeting(2),
+        group -> {
+          group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+          LocalWorld.until("the failure", () -> group.failure().isPresent());
+        },
+        group -> {
+          linger("rank 0/2", "rank 1 has not come");
+          group.abort("enough");
+          LocalWorld.until("the failure", () -> group.failure().isPresent());
+        });
+    assertThat(JobMonitor.hasFailed(store, "tutti/0/")).isTrue();
+    assertThat(FailureLog.blame(store, 0).orElseThrow().rank()).isEqualTo(1);
+  }
+
+  @Test
+  void aReceiveNamesThePeerAndWhatThatWaitsIn() throws Exception {
+    ScriptedProvider deaf = new ScriptedProvider();
+    deaf.recv = (op, tensor, peer) -> {};
+    Role quit = group -> LocalWorld.until("the failure", () -> group.failure().isPresent());
+    play(
+        deaf,
+        group -> {
+          group.recv(Tensor.of(0f), 1, 7, CallOptions.ASYNC);
+          linger(
+              "rank 0/3, group 0: recv #1 from rank 1, tag 7 has waited for",
+              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 8,"
+                  + " rank 2 did not send in time; its thread pool-");
+          group.abort("enough");
+        },
+        group -> {
+          group.recv(Tensor.of(0f), 2, 8, CallOptions.ASYNC);
+          quit.play(group);
+        },
+        quit);
+  }
+
+  @Test
+  void severalMessagesAreOneLine() throws Exception {
+    ScriptedProvider deaf = new ScriptedProvider();
+    deaf.recv = (op, tensor, peer) -> {};
+    play(
+        deaf,
+        group -> {
+          for (int i = 0; i < 5; i++) {
+            group.recv(Tensor.of(0f), 1, i, CallOptions.ASYNC);
+          }
+          linger("rank 0/2", "recv #1 from rank 1, tag 0", "and so have 4 more messages");
+          group.abort("enough");
+        },
+        group -> LocalWorld.until("the failure", () -> group.failure().isPresent()));
+  }
+
+  @Test
+  void aRankThatClosedIsNamed() throws Exception {
+    play(
+        meeting(2),
+        group -> {
+          Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+          linger("rank 0/2", "rank 1 closed the group (it called no collective so far)");
+          work.abort();
+        },
+        group -> {});
+  }
+
+  @Test
+  void pausesDoubleAndZeroSaysNothing() throws Exception {
+    CountDownLatch end = new CountDownLatch(1);
+    ScriptedProvider slow = new ScriptedProvider();
+    slow.allReduce = (op, tensor) -> end.await(60, TimeUnit.SECONDS);
+    try (ProcessGroup silent = slow.alone("TUTTI_SLOW", "0");
+        ProcessGroup group = slow.alone("TUTTI_SLOW", SLOW)) {
+      Work other = silent.allReduce(Tensor.of(1f), ReduceOp.MAX, CallOptions.ASYNC);
+      Work work = group.barrier(CallOptions.ASYNC);
+      LocalWorld.until("three lines", () -> said.records.size() >= 3);
+      end.countDown();
+      work.await();
+      other.await();
+    }
+    assertThat(said.all()).contains("barrier #1 has waited for").doesNotContain("allReduce");
+    List<Instant> times = said.records.stream().map(LogRecord::getInstant).toList();
+    assertThat(Duration.between(times.get(0), times.get(1))).isGreaterThan(Duration.ofMillis(90));
+    assertThat(Duration.between(times.get(1), times.get(2))).isGreaterThan(Duration.ofMillis(180));
+  }
+
+  @Test
+  void whatEndsInTimeIsNotSaid() throws Exception {
+    ScriptedProvider quick = new ScriptedProvider();
+    CountDownLatch end = new CountDownLatch(1);
+    try (ProcessGroup group = quick.alone("TUTTI_SLOW", SLOW)) {
+      for (int i = 0; i < 1000; i++) {
+        group.allReduce(Tensor.of(1f));
+      }
+      quick.allReduce = (op, tensor) -> end.await(60, TimeUnit.SECONDS);
+      Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+      LocalWorld.until("a line", () -> !said.records.isEmpty());
+      end.countDown();
+      work.await();
+    }
+    assertThat(said.all()).contains("allReduce #1001").doesNotContain("allReduce #1000 ");
+  }
+}
