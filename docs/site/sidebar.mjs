@@ -13,6 +13,10 @@ export const sections = [
   {
     text: 'Guides',
     pages: [
+      ['docs/gradients.md', 'gradients', 'Data-parallel training'],
+      ['docs/launchers.md', 'launchers', 'Several hosts and launchers'],
+      ['docs/watching.md', 'watching', 'Watching a job'],
+      ['docs/spark.md', 'spark', 'Spark'],
       ['docs/interop.md', 'interop', 'PyTorch jobs'],
       ['docs/security.md', 'security', 'Security'],
       ['docs/cuda-ipc.md', 'cuda-ipc', 'CUDA tensors between processes'],
