@@ -55,8 +55,7 @@ final class BarrierStore implements AutoCloseable {
    * @param settings have the token, and say whether to encrypt
    */
   static TcpStoreServer serve(Settings settings) {
-    return new TcpStoreServer(
-        null, 0, settings.get(JobToken.SETTING), TlsSettings.load(settings));
+    return new TcpStoreServer(null, 0, settings.get(JobToken.SETTING), TlsSettings.load(settings));
   }
 
   /** Returns the settings that it reads. */

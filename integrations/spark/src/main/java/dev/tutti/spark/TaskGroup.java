@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
  * exception, before the completion closes it, so the other ranks know the cause before they miss
  * this one.
  */
-final class TaskGroup implements TaskInterruptListener, TaskFailureListener, TaskCompletionListener {
+final class TaskGroup
+    implements TaskInterruptListener, TaskFailureListener, TaskCompletionListener {
   private static final Logger LOG = System.getLogger(TaskGroup.class.getName());
 
   private final BarrierStore store;

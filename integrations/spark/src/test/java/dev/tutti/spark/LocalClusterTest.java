@@ -35,8 +35,7 @@ class LocalClusterTest {
             : Files.createTempDirectory("tutti-spark-test-");
     spark =
         TestCluster.start(
-            "local-cluster[2,2,1024]",
-            Map.of("spark.tutti.gloo.shared.dir", shared.toString()));
+            "local-cluster[2,2,1024]", Map.of("spark.tutti.gloo.shared.dir", shared.toString()));
   }
 
   @AfterAll

@@ -143,6 +143,44 @@ class LocalWorldTest {
   }
 
   @Test
+  void cancelledJobEndsWhoStillJoins() throws Exception {
+    // Rank 1 takes part in Spark's exchange and then does not come to the store.
+    JavaRDD<Integer> joining =
+        Bodies.partitions(spark, 2)
+            .rdd()
+            .barrier()
+            .mapPartitions(new JoinOfOne(), false, JoinOfOne.TAG)
+            .toJavaRDD();
+    JavaFutureAction<List<Integer>> job = joining.collectAsync();
+    Waiting.until("rank 1 waits", () -> JoinOfOne.WAITING.get());
+    job.cancel(true);
+    Waiting.until("rank 0 ended", () -> JoinOfOne.FAILURE.get() != null);
+    assertThat(JoinOfOne.FAILURE.get())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("was killed");
+  }
+
+  @Test
+  void allHearThatRankZeroCannotServe() {
+    JavaRDD<String> messages =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 2),
+            (group, _) -> {
+              GroupOptions options = GroupOptions.DEFAULT;
+              options = options.withSettings(options.settings().with("TUTTI_TLS", "true"));
+              try {
+                SparkWorld.join(options);
+                return List.of("joined").iterator();
+              } catch (IllegalStateException e) {
+                return List.of(e.getMessage()).iterator();
+              }
+            });
+    assertThat(messages.collect())
+        .hasSize(2)
+        .allSatisfy(text -> assertThat(text).startsWith("rank 0 cannot serve the store: "));
+  }
+
+  @Test
   void whatSparkDecidesCannotBeGiven() {
     JavaRDD<String> messages =
         SparkWorld.mapPartitions(

@@ -69,7 +69,10 @@ final class SgdBenchmark {
   }
 
   private static double difference(float[] one, float[] other) {
-    return IntStream.range(0, one.length).mapToDouble(j -> Math.abs(one[j] - other[j])).max().orElse(0);
+    return IntStream.range(0, one.length)
+        .mapToDouble(j -> Math.abs(one[j] - other[j]))
+        .max()
+        .orElse(0);
   }
 
   private static void print(String name, List<Double> rates) {
