@@ -1,0 +1,19 @@
+package dev.tutti.lightgbm;
+
+import dev.tutti.TuttiException;
+import org.jspecify.annotations.Nullable;
+
+/** Reports that a call of LightGBM failed, or the native library cannot be used. */
+public final class LightGbmException extends TuttiException {
+  private static final long serialVersionUID = 1L;
+
+  /**
+   * Creates an exception.
+   *
+   * @param message what failed
+   * @param cause the failure below, if there is one
+   */
+  LightGbmException(String message, @Nullable Throwable cause) {
+    super(message, cause);
+  }
+}

@@ -1,0 +1,213 @@
+package dev.tutti.lightgbm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.microsoft.ml.lightgbm.lightgbmlib;
+import dev.tutti.ProcessGroup;
+import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.testing.World;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** LightGBM keeps its network for each thread, so ranks may be threads where they are tested. */
+class LightGbmNetworkTest {
+  private static final int ROWS = 3000;
+
+  @World(sizes = {1, 2, 3, 4})
+  void ranksOfOneModel(ProcessGroup group) {
+    try (LightGbmNetwork network = LightGbmNetwork.open(group);
+        Training training = train(network, group)) {
+      for (int round = 0; round < 3; round++) {
+        training.round();
+      }
+      String model = training.model();
+      assertThat(model).contains("Tree=2").doesNotContain("Tree=3");
+      List<String> all = group.allGatherObject(model, dev.tutti.Codec.STRING);
+      assertThat(all).containsOnly(model);
+      assertThat(network.failure()).isEmpty();
+    }
+  }
+
+  private static Training train(LightGbmNetwork network, ProcessGroup group) {
+    return new Training(network::call, "regression", ROWS, group.rank(), group.size());
+  }
+
+  /** The network may fail at whatever call: in a data set, at the begin of a training, amid it. */
+  @Test
+  void everyCallMayFail() throws Exception {
+    int calls = 0;
+    int step = 1;
+    for (int at = 0; ; at += step) {
+      AtomicInteger count = new AtomicInteger(at);
+      boolean failed = failsAt(count);
+      calls++;
+      if (!failed) {
+        break;
+      }
+      step = at < 40 ? 1 : 17;
+    }
+    assertThat(calls).isGreaterThan(45);
+  }
+
+  /** Trains on two ranks, of which the last fails once it has made some calls; tells if it did. */
+  private static boolean failsAt(AtomicInteger left) throws Exception {
+    List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
+    ThreadedWorld.run(
+        2,
+        group -> {
+          ProcessGroup used = group.rank() == 1 ? failing(group, left) : group;
+          try (LightGbmNetwork network = LightGbmNetwork.open(used)) {
+            try (Training training = train(network, used)) {
+              for (int round = 0; round < 3; round++) {
+                training.round();
+              }
+            } catch (LightGbmException e) {
+              thrown.add(e);
+              assertThat(network.failure()).contains(e.getCause());
+              assertThatThrownBy(() -> network.call(() -> 0)).hasCause(e.getCause());
+              group.abort("training failed");
+            }
+          }
+        });
+    assertThat(thrown).hasSizeBetween(0, 2);
+    if (!thrown.isEmpty()) {
+      assertThat(thrown).anyMatch(e -> e.getCause() instanceof ArithmeticException);
+      assertThat(thrown).allMatch(e -> e.getMessage().startsWith("the network of LightGBM failed"));
+    }
+    return !thrown.isEmpty();
+  }
+
+  private static ProcessGroup failing(ProcessGroup group, AtomicInteger left) {
+    return (ProcessGroup)
+        Proxy.newProxyInstance(
+            LightGbmNetworkTest.class.getClassLoader(),
+            new Class<?>[] {ProcessGroup.class},
+            (proxy, method, arguments) -> {
+              boolean isCollective =
+                  method.getName().equals("allToAllSingle")
+                      || method.getName().equals("allGatherInto");
+              if (isCollective && left.getAndDecrement() == 0) {
+                throw new ArithmeticException("on purpose");
+              }
+              try {
+                return method.invoke(group, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+
+  @World(size = 2)
+  void belongsToItsThread(ProcessGroup group) throws Exception {
+    try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
+      assertThatThrownBy(() -> LightGbmNetwork.open(group))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("open already");
+      List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
+      Thread other =
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    for (Runnable use :
+                        List.<Runnable>of(() -> network.call(() -> 0), network::close)) {
+                      try {
+                        use.run();
+                      } catch (IllegalStateException e) {
+                        thrown.add(e);
+                      }
+                    }
+                  });
+      other.join();
+      assertThat(thrown)
+          .hasSize(2)
+          .allMatch(e -> e.getMessage().startsWith("this LightGbmNetwork is that of thread"));
+    }
+  }
+
+  @World(size = 1)
+  void saysWhatLightGbmSays(ProcessGroup group) {
+    LightGbmNetwork network = LightGbmNetwork.open(group);
+    try {
+      assertThatThrownBy(
+              () ->
+                  network.call(
+                      () ->
+                          lightgbmlib.LGBM_BoosterCreateFromModelfile(
+                              "/no/such/model", lightgbmlib.new_intp(), lightgbmlib.new_voidpp())))
+          .isInstanceOf(LightGbmException.class)
+          .hasMessageStartingWith("LightGBM: ")
+          .hasMessageContaining("/no/such/model");
+    } finally {
+      network.close();
+    }
+    network.close();
+    assertThatThrownBy(() -> network.call(() -> 0))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("is closed");
+    assertThatThrownBy(() -> NativePointer.of(MemorySegment.ofArray(new byte[1])))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("LightGBM reads native memory");
+  }
+
+  @Test
+  void aThousandRoundsLeakNothing() throws Exception {
+    train(1000);
+    int threads = Thread.activeCount();
+    long descriptors = descriptors();
+    long before = residentKib();
+    train(1000);
+    // As many again: what the first thousand took is free, to be used again.
+    assertThat(residentKib() - before).as("KiB more").isLessThan(8 * 1024);
+    // Threads of a group end shortly after it was closed.
+    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    while (Thread.activeCount() > threads && System.nanoTime() < limit) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    assertThat(Thread.activeCount()).isLessThanOrEqualTo(threads);
+    assertThat(descriptors()).isLessThanOrEqualTo(descriptors);
+  }
+
+  private static void train(int rounds) throws Exception {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          try (LightGbmNetwork network = LightGbmNetwork.open(group);
+              Training training = train(network, group)) {
+            for (int round = 0; round < rounds; round++) {
+              training.round();
+            }
+          }
+        });
+    System.gc();
+  }
+
+  private static long residentKib() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/status"))) {
+      return Long.parseLong(
+          lines
+              .filter(line -> line.startsWith("RssAnon"))
+              .findFirst()
+              .orElseThrow()
+              .replaceAll("\\D", ""));
+    }
+  }
+
+  private static long descriptors() throws IOException {
+    try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
+      return files.count();
+    }
+  }
+}
