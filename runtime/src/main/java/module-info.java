@@ -7,6 +7,7 @@ module dev.tutti.runtime {
   requires transitive dev.tutti;
   requires dev.tutti.cpu;
   requires dev.tutti.store;
+  requires static jdk.jfr;
   requires static org.jspecify;
 
   exports dev.tutti.runtime.failure to

@@ -48,7 +48,7 @@ public interface OperationOwner {
   void countPath(String path);
 
   /** Records the end of an operation that is used again, and has its place in the record. */
-  void recordEnd(long flightPlace, WorkState state);
+  void recordEnd(GroupOperation op, WorkState state);
 
   /**
    * Fails what is overdue.

@@ -37,6 +37,8 @@ public final class SettingNames {
           "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
           "TUTTI_FAKE_UNIFORM_RANKS",
           "TUTTI_FLIGHT_RECORD",
+          "TUTTI_FLIGHT_RECORD_DUMP",
+          "TUTTI_FLIGHT_RECORD_ON_CLOSE",
           "TUTTI_GLOO_ALGORITHMS",
           "TUTTI_GLOO_CUDA_CHUNK_BYTES",
           "TUTTI_GLOO_CUDA_DIRECT",

@@ -83,7 +83,7 @@ final class RacedOperation extends OperationState {
     public void countPath(String path) {}
 
     @Override
-    public void recordEnd(long flightPlace, WorkState state) {}
+    public void recordEnd(GroupOperation op, WorkState state) {}
 
     @Override
     public long checkDeadlines(long nowNanos) {
