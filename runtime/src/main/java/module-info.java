@@ -12,6 +12,10 @@ module dev.tutti.runtime {
 
   exports dev.tutti.runtime.failure to
       dev.tutti.cli;
+  exports dev.tutti.runtime.operation to
+      dev.tutti.cli;
+  exports dev.tutti.runtime.record to
+      dev.tutti.cli;
   exports dev.tutti.runtime.settings to
       dev.tutti.cli;
 

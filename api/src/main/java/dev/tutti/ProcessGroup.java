@@ -663,7 +663,8 @@ public interface ProcessGroup extends AutoCloseable {
 
   /**
    * Writes the last operations of this rank, in all of its groups, to two files: as a pickle for
-   * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same folder.
+   * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
+   * folder.
    *
    * @param prefix folder and begin of the name of the pickle; the rank follows
    * @return the files

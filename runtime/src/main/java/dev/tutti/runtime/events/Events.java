@@ -66,7 +66,9 @@ public abstract class Events {
       long sequence,
       String text);
 
-  /** Returns where a call of the store begins, for {@link #endStoreCall}; null if nobody records. */
+  /**
+   * Returns where a call of the store begins, for {@link #endStoreCall}; null if nobody records.
+   */
   public abstract @Nullable Object beginStoreCall();
 
   /** Records a call of the store, if it took long. */

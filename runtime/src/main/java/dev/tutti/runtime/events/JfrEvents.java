@@ -30,8 +30,7 @@ final class JfrEvents extends Events {
   }
 
   @Override
-  public void group(
-      String group, int rank, int size, String backends, String state, String why) {
+  public void group(String group, int rank, int size, String backends, String state, String why) {
     GroupEvent event = new GroupEvent();
     event.group = group;
     event.rank = rank;

@@ -178,7 +178,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Names the backends, each once. */
   String backendNames() {
-    return backends.values().stream().map(BoundBackend::name).distinct().sorted().collect(Collectors.joining(","));
+    return backends.values().stream()
+        .map(BoundBackend::name)
+        .distinct()
+        .sorted()
+        .collect(Collectors.joining(","));
   }
 
   @Override
@@ -226,11 +230,14 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     pending.endUnattended();
     listeners.failed(cause);
     tell("failed", String.valueOf(cause.getMessage()));
-    Thread.ofPlatform().name("tutti-dump-" + identity.name() + "-" + identity.rank()).start(records::dumpIfAsked);
+    Thread.ofPlatform()
+        .name("tutti-dump-" + identity.name() + "-" + identity.rank())
+        .start(records::dumpIfAsked);
   }
 
   private void tell(String state, String why) {
-    Events.get().group(identity.name(), identity.rank(), identity.size(), backendNames(), state, why);
+    Events.get()
+        .group(identity.name(), identity.rank(), identity.size(), backendNames(), state, why);
   }
 
   void endIfFailed(GroupOperation op) {
@@ -393,7 +400,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     listeners.close();
     records.close(this);
     tell("closed", "");
-    if (identity.name().equals("0") && identity.settings().get(RuntimeSettings.FLIGHT_RECORD_ON_CLOSE)) {
+    if (identity.name().equals("0")
+        && identity.settings().get(RuntimeSettings.FLIGHT_RECORD_ON_CLOSE)) {
       records.dumpIfAsked();
     }
     return true;

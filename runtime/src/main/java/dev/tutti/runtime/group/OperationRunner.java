@@ -186,8 +186,7 @@ final class OperationRunner {
 
   /** Records the end of an operation that has its place in the record. */
   void recordEnd(GroupOperation op, WorkState state) {
-    recorder.end(
-        op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
+    recorder.end(op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
     writeTrace(op, state);
   }
 

@@ -107,10 +107,7 @@ public final class FlightRecorder {
    * @param backends names of the group's backends
    */
   public synchronized FlightRecord.Part toPart(
-      GroupIdentity group,
-      long lastCollective,
-      @Nullable GroupOperation running,
-      String backends) {
+      GroupIdentity group, long lastCollective, @Nullable GroupOperation running, String backends) {
     List<Map<String, Object>> entries = new ArrayList<>();
     for (long place = Math.max(0, next - ring.length); place < next; place++) {
       entries.add(
@@ -135,11 +132,10 @@ public final class FlightRecorder {
   private static long lastStarted(List<Map<String, Object>> entries, boolean isCompleted) {
     long last = 0;
     for (Map<String, Object> entry : entries) {
+      Object state = entry.get("state");
       boolean counts =
-          entry.get("is_p2p").equals(false)
-              && (isCompleted
-                  ? entry.get("state").equals("completed")
-                  : !entry.get("state").equals("scheduled"));
+          Boolean.FALSE.equals(entry.get("is_p2p"))
+              && (isCompleted ? "completed".equals(state) : !"scheduled".equals(state));
       if (counts && entry.get("seq") instanceof Long sequence) {
         last = Math.max(last, sequence);
       }

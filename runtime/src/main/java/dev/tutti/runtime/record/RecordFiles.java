@@ -36,10 +36,7 @@ public final class RecordFiles {
    * @return the files
    */
   public static List<Path> write(
-      Path prefix,
-      int rank,
-      Map<String, Object> record,
-      Predicate<Map<String, Object>> forTorch)
+      Path prefix, int rank, Map<String, Object> record, Predicate<Map<String, Object>> forTorch)
       throws IOException {
     Path folder = prefix.toAbsolutePath().getParent();
     if (folder == null) {

@@ -2,8 +2,8 @@ package dev.tutti.runtime.rendezvous;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.events.Events;
+import dev.tutti.runtime.operation.Deadlines;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;

@@ -56,13 +56,14 @@ public final class RuntimeSettings {
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
           Setting.integer(
-              "TUTTI_FLIGHT_RECORD", DEFAULT_FLIGHT_RECORD, "operations that the flight record keeps"),
+              "TUTTI_FLIGHT_RECORD",
+              DEFAULT_FLIGHT_RECORD,
+              "operations that the flight record keeps"),
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
   /** Sets the same, as c10d names it. */
-  public static final Setting<Integer> FR_BUFFER_SIZE =
-      torchSize("TORCH_FR_BUFFER_SIZE");
+  public static final Setting<Integer> FR_BUFFER_SIZE = torchSize("TORCH_FR_BUFFER_SIZE");
 
   /** Sets the same, as older versions of c10d name it. */
   public static final Setting<Integer> TRACE_BUFFER_SIZE =
