@@ -32,6 +32,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
@@ -63,6 +64,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final OperationRunner runner;
   private final SlowReports slow;
   private final FlightRecords records;
+  private final @Nullable NanCheck nanCheck;
   private final MakerThread maker = new MakerThread();
 
   /** Counts the collectives by path. */
@@ -107,6 +109,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             this,
             BoundBackend.distinct(backends.values()),
             Deadlines.nanos(identity.settings().get(RuntimeSettings.SLOW)));
+    this.nanCheck =
+        RuntimeSettings.isNanChecked(identity.settings()) ? new NanCheck(identity) : null;
     this.slow = new SlowReports(identity, monitor);
     this.runner = new OperationRunner(this);
   }
@@ -159,6 +163,19 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   /** Says where this rank stands, to ranks that wait for it. */
   private RankProgress standing() {
     return runner.progress(isClosed()).with(maker.place());
+  }
+
+  /** Tells whether inputs are searched for NaN before a backend reads them. */
+  boolean isNanChecked() {
+    return nanCheck != null;
+  }
+
+  @Override
+  public void checkInputs(Call call) {
+    NanCheck check = nanCheck;
+    if (check != null) {
+      check.require(call);
+    }
   }
 
   @Override

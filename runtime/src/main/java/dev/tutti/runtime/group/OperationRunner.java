@@ -59,6 +59,7 @@ final class OperationRunner {
   private final CollectiveQueue lane;
   private final GroupOperation inlineOp;
   private final String backendNames;
+  private final boolean isNanChecked;
 
   /** Tells whether the operation of the lane is recorded; belongs to whoever has the lane. */
   private boolean isTraced;
@@ -82,6 +83,7 @@ final class OperationRunner {
             "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
     this.inlineOp = pending.inline;
     this.backendNames = group.backendNames();
+    this.isNanChecked = group.isNanChecked();
   }
 
   /**
@@ -201,7 +203,7 @@ final class OperationRunner {
     if (failures.isFailing()) {
       refuse(fill(new Call(type).reduceOp(reduceOp), output, input, root));
     }
-    return listeners.isEmpty() ? lane.tryEnter() : CollectiveQueue.TAKEN;
+    return listeners.isEmpty() && !isNanChecked ? lane.tryEnter() : CollectiveQueue.TAKEN;
   }
 
   /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */

@@ -43,6 +43,7 @@ final class FlightEntry {
   private long ended;
 
   /** Takes over what an operation was asked for. */
+  @SuppressWarnings("ReferenceEquality") // whether there is anything to write
   void set(Call call, long newSequence) {
     OpType newType = call.type();
     if (type != newType) {
@@ -125,6 +126,7 @@ final class FlightEntry {
     }
   }
 
+  @SuppressWarnings("ReferenceEquality") // whether there is anything to write
   private void path(@Nullable String newPath) {
     if (path != newPath) {
       path = newPath;
@@ -178,8 +180,9 @@ final class FlightEntry {
    * Writes it with c10d's fields, and Tutti's own.
    *
    * @param group whose operation it is
-   * @param isQueued whether it has not had its turn, although its state is not that of the queue
-   * @param offsetNanos from {@link System#nanoTime()} to the time of day
+   * @param recordId its number in the record
+   * @param lastCollective number of the last collective of the group
+   * @param offset from {@link System#nanoTime()} to the time of day, in nanoseconds
    */
   Map<String, Object> toMap(long recordId, GroupIdentity group, long lastCollective, long offset) {
     Map<String, Object> map = new LinkedHashMap<>();

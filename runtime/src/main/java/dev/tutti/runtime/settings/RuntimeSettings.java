@@ -89,6 +89,14 @@ public final class RuntimeSettings {
       Setting.flag(
           "TUTTI_FLIGHT_RECORD_ON_CLOSE", false, "write the flight record at the close too");
 
+  /** Asks for a search for NaN in what operations read. */
+  public static final Setting<Boolean> NAN_CHECK =
+      Setting.flag("TUTTI_NAN_CHECK", false, "fail operations on the rank whose input has a NaN");
+
+  /** Asks for the same, as c10d names it. */
+  public static final Setting<Boolean> TORCH_NAN_CHECK =
+      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "the same");
+
   /** Is this rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
 
@@ -118,6 +126,11 @@ public final class RuntimeSettings {
       Setting.flag("TORCH_DIST_INIT_BARRIER", false, "c10d's store-based barrier after set-up");
 
   private RuntimeSettings() {}
+
+  /** Tells whether what operations read is searched for NaN. */
+  public static boolean isNanChecked(Settings settings) {
+    return settings.get(NAN_CHECK) || settings.get(TORCH_NAN_CHECK);
+  }
 
   private static Setting<Integer> torchSize(String name) {
     return checked(
@@ -190,6 +203,8 @@ public final class RuntimeSettings {
         FR_DUMP,
         DEBUG_INFO_DUMP,
         FLIGHT_RECORD_ON_CLOSE,
+        NAN_CHECK,
+        TORCH_NAN_CHECK,
         RANK,
         WORLD_SIZE,
         MASTER_ADDR,

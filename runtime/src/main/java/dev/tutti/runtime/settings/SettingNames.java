@@ -49,6 +49,7 @@ public final class SettingNames {
           "TUTTI_GLOO_TLS",
           "TUTTI_GLOO_TWO_LEVEL",
           "TUTTI_INIT_METHOD",
+          "TUTTI_NAN_CHECK",
           "TUTTI_NCCL_LAZY",
           "TUTTI_NCCL_LIBRARY",
           "TUTTI_NO_RESTART",

@@ -80,6 +80,9 @@ final class RacedOperation extends OperationState {
     public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {}
 
     @Override
+    public void checkInputs(Call call) {}
+
+    @Override
     public void countPath(String path) {}
 
     @Override
