@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** The command line: run, bench, store and doctor. */
+/** The command line: run, bench, store, doctor and trace. */
 @NullMarked
 module dev.tutti.cli {
   requires static org.jspecify;
@@ -16,6 +16,7 @@ module dev.tutti.cli {
   requires VectorGraphics2D;
   requires java.desktop;
   requires java.management;
+  requires jdk.jfr;
   requires jdk.management;
   requires jdk.unsupported;
 
@@ -39,6 +40,9 @@ module dev.tutti.cli {
       com.google.guice,
       info.picocli;
   opens dev.tutti.cli.store to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.trace to
       com.google.guice,
       info.picocli;
 }

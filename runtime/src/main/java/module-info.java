@@ -7,11 +7,16 @@ module dev.tutti.runtime {
   requires transitive dev.tutti;
   requires dev.tutti.cpu;
   requires dev.tutti.store;
+  requires static jdk.jfr;
   requires static org.jspecify;
 
   exports dev.tutti.runtime.failure to
       dev.tutti.cli;
   exports dev.tutti.runtime.launch to
+      dev.tutti.cli;
+  exports dev.tutti.runtime.operation to
+      dev.tutti.cli;
+  exports dev.tutti.runtime.record to
       dev.tutti.cli;
   exports dev.tutti.runtime.settings to
       dev.tutti.cli;

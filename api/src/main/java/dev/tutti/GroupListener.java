@@ -72,6 +72,12 @@ public interface GroupListener {
     /** Returns the time from issue to end. */
     Duration duration();
 
+    /**
+     * Returns which path it took, as {@link ProcessGroup#usageByPath} counts it; empty if its
+     * backend did not say.
+     */
+    Optional<String> path();
+
     /** Returns what happened, if the operation did not complete. */
     Optional<TuttiException> failure();
   }

@@ -1,6 +1,7 @@
 package dev.tutti;
 
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -655,8 +656,22 @@ public interface ProcessGroup extends AutoCloseable {
    */
   Registration addListener(GroupListener listener);
 
-  /** Returns the last operations of this rank as JSON text, newest last. */
+  /**
+   * Returns the last operations of this rank in this group as JSON text, newest last, with the
+   * fields of c10d's flight recorder.
+   */
   String flightRecord();
+
+  /**
+   * Writes the last operations of this rank, in all of its groups, to two files: as a pickle for
+   * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
+   * folder.
+   *
+   * @param prefix folder and begin of the name of the pickle; the rank follows
+   * @return the files
+   * @throws java.io.UncheckedIOException if they cannot be written
+   */
+  List<Path> dumpFlightRecord(Path prefix);
 
   /** Tells whether an operation failed, a peer died or {@link #abort} was called; with what. */
   Optional<TuttiException> failure();

@@ -112,6 +112,14 @@ public interface Work {
   /** Returns the operation. */
   OpType opType();
 
+  /**
+   * Returns which path it took, as {@link ProcessGroup#usageByPath} counts it; empty if its backend
+   * did not say, or not yet.
+   */
+  default Optional<String> path() {
+    return Optional.empty();
+  }
+
   /** Returns the time from issue to end, or to now. */
   Duration duration();
 

@@ -70,6 +70,17 @@ public final class Call {
     return one != null ? List.of(one) : outputs;
   }
 
+  /** Returns how many tensors are read. */
+  public int inputCount() {
+    return input != null ? 1 : inputs.size();
+  }
+
+  /** Returns how many tensors are written. */
+  public int outputCount() {
+    Tensor one = inPlace ? input : output;
+    return one != null ? 1 : outputs.size();
+  }
+
   /** Tells whether the tensors that are read are those that are written. */
   public boolean isInPlace() {
     return inPlace;

@@ -15,6 +15,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.RunCommand;
 import dev.tutti.cli.store.StoreCommand;
+import dev.tutti.cli.trace.TraceCommand;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
@@ -46,6 +47,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
       BenchRankCommand.class,
       StoreCommand.class,
       DoctorCommand.class,
+      TraceCommand.class,
       CompletionCommand.class,
       HelpFilesCommand.class,
       CommandLine.HelpCommand.class

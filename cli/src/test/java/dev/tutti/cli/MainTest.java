@@ -28,8 +28,8 @@ class MainTest {
     assertThat(tutti("foo", "--bar")).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8).strip())
         .isEqualTo(
-            "tutti: no such command: 'foo'; commands are run, bench, store, doctor, completion,"
-                + " help (see tutti --help)");
+            "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
+                + " completion, help (see tutti --help)");
   }
 
   @ParameterizedTest

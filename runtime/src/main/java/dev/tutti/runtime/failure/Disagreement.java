@@ -17,12 +17,31 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /** Finds the first collective for which ranks made calls that do not fit each other. */
-final class Disagreement {
+public final class Disagreement {
   /** To these all ranks bring as many elements; to others their parts may differ in length. */
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);
 
   private Disagreement() {}
+
+  /**
+   * The first collective whose calls do not fit.
+   *
+   * @param rank the first that differs from more than half of all, or -1
+   * @param text what each called; empty if all fits
+   */
+  public record Finding(int rank, String text) {}
+
+  /**
+   * Compares what ranks called lately.
+   *
+   * @param ranks what each says of itself, by rank
+   * @param size number of ranks in the group
+   */
+  public static Finding find(SortedMap<Integer, RankProgress> ranks, int size) {
+    Diagnosis found = of(ranks, size);
+    return new Finding(found.failedRank(), found.text());
+  }
 
   /**
    * Compares what ranks called lately.

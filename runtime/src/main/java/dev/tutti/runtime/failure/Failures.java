@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
+import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
@@ -343,6 +344,16 @@ public final class Failures {
         identity.rank(),
         identity.name(),
         agreed.describe(identity.rank()));
+    FailureEvent event = agreed.event();
+    Events.get()
+        .failure(
+            identity.name(),
+            identity.rank(),
+            event.kind().name(),
+            agreed.failedRank(),
+            event.op().label(),
+            event.sequence(),
+            agreed.describe(identity.rank()));
     try {
       group.tearDown(exceptionOf(agreed));
     } finally {

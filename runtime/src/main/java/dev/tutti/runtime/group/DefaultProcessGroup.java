@@ -19,9 +19,14 @@ import dev.tutti.Work;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
+import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.spi.Call;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -479,11 +484,17 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public String flightRecord() {
-    return group.recorder.toJson(
-        group.identity.name(),
-        group.identity.rank(),
-        group.identity.size(),
-        group.pending.running());
+    int own = group.identity.globalRanks().get(group.identity.rank());
+    return JsonWriter.write(FlightRecord.of(own, List.of(group.flightRecord())));
+  }
+
+  @Override
+  public List<Path> dumpFlightRecord(Path prefix) {
+    try {
+      return job.records.dump(prefix);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   @Override

@@ -7,6 +7,7 @@ import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.AgreedFailure;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
@@ -18,6 +19,7 @@ import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SlowReports;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.FlightRecorder;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
@@ -30,11 +32,13 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Runs one rank of a group: what it knows, its failure and its end. */
@@ -59,6 +63,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final PendingOperations pending;
   final OperationRunner runner;
   private final SlowReports slow;
+  private final FlightRecords records;
+  private final @Nullable NanCheck nanCheck;
   private final MakerThread maker = new MakerThread();
 
   /** Counts the collectives by path. */
@@ -90,12 +96,14 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       GroupIdentity identity,
       Duration timeout,
       JobMonitor monitor,
-      Map<String, BoundBackend> backends) {
+      Map<String, BoundBackend> backends,
+      FlightRecords records) {
+    this.records = records;
     this.identity = identity;
     this.timeoutNanos = Deadlines.nanos(timeout);
     this.monitor = monitor;
     this.backends = backends;
-    this.recorder = new FlightRecorder(identity.settings().get(RuntimeSettings.FLIGHT_RECORD));
+    this.recorder = new FlightRecorder(RuntimeSettings.flightRecord(identity.settings()));
     this.listeners = new Listeners(identity.name(), identity.rank());
     this.failures = new Failures(identity, monitor, this);
     this.pending =
@@ -103,11 +111,15 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             this,
             BoundBackend.distinct(backends.values()),
             Deadlines.nanos(identity.settings().get(RuntimeSettings.SLOW)));
+    this.nanCheck =
+        RuntimeSettings.isNanChecked(identity.settings()) ? new NanCheck(identity) : null;
     this.slow = new SlowReports(identity, monitor);
     this.runner = new OperationRunner(this);
   }
 
   void start() {
+    records.add(this);
+    tell("made", "");
     Watchdog.watch(this);
     monitor.join(identity.name(), identity.globalRanks(), failures::onEvent, this::standing);
   }
@@ -155,14 +167,41 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     return runner.progress(isClosed()).with(maker.place());
   }
 
+  /** Tells whether inputs are searched for NaN before a backend reads them. */
+  boolean isNanChecked() {
+    return nanCheck != null;
+  }
+
+  @Override
+  public void checkInputs(Call call) {
+    NanCheck check = nanCheck;
+    if (check != null) {
+      check.require(call);
+    }
+  }
+
   @Override
   public void countPath(String path) {
     paths.add(path);
   }
 
   @Override
-  public void recordEnd(long flightPlace, WorkState state) {
-    recorder.end(flightPlace, state, System.nanoTime());
+  public void recordEnd(GroupOperation op, WorkState state) {
+    runner.recordEnd(op, state);
+  }
+
+  /** Returns the last operations of this rank. */
+  FlightRecord.Part flightRecord() {
+    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames());
+  }
+
+  /** Names the backends, each once. */
+  String backendNames() {
+    return backends.values().stream()
+        .map(BoundBackend::name)
+        .distinct()
+        .sorted()
+        .collect(Collectors.joining(","));
   }
 
   @Override
@@ -209,6 +248,15 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     runner.endQueued();
     pending.endUnattended();
     listeners.failed(cause);
+    tell("failed", String.valueOf(cause.getMessage()));
+    Thread.ofPlatform()
+        .name("tutti-dump-" + identity.name() + "-" + identity.rank())
+        .start(records::dumpIfAsked);
+  }
+
+  private void tell(String state, String why) {
+    Events.get()
+        .group(identity.name(), identity.rank(), identity.size(), backendNames(), state, why);
   }
 
   void endIfFailed(GroupOperation op) {
@@ -369,6 +417,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     failures.close();
     closeBackends();
     listeners.close();
+    records.close(this);
+    tell("closed", "");
+    if (identity.name().equals("0")
+        && identity.settings().get(RuntimeSettings.FLIGHT_RECORD_ON_CLOSE)) {
+      records.dumpIfAsked();
+    }
     return true;
   }
 

@@ -71,6 +71,9 @@ final class Job {
   private final Store ownStore;
   private final JobMonitor monitor;
 
+  /** Holds the flight records of this rank's groups. */
+  final FlightRecords records;
+
   /**
    * Creates what groups of a rank share.
    *
@@ -95,6 +98,7 @@ final class Job {
     this.size = meeting.size();
     this.settings = settings;
     this.timeout = timeout;
+    this.records = new FlightRecords(rank, settings);
     Store base =
         earlier == 0 ? meeting.store() : new PrefixStore("again/" + earlier, meeting.store());
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
@@ -194,7 +198,7 @@ final class Job {
                     .build();
             bound.put(type, bind(provider, type, context, parent, ranks));
           });
-      Group group = new Group(identity, groupTimeout, monitor, Map.copyOf(bound));
+      Group group = new Group(identity, groupTimeout, monitor, Map.copyOf(bound), records);
       group.start();
       stores.values().forEach(UninterruptedStore::endSetUp);
       early.tell(group);

@@ -8,6 +8,8 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.runtime.events.Events;
+import dev.tutti.runtime.events.OperationTrace;
 import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -46,6 +48,7 @@ final class OperationRunner {
   /** How many of the last operations the other ranks are told after a time-out. */
   private static final int TOLD = 64;
 
+  private static final Events EVENTS = Events.get();
   private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final Group group;
@@ -55,6 +58,12 @@ final class OperationRunner {
   private final FlightRecorder recorder;
   private final CollectiveQueue lane;
   private final GroupOperation inlineOp;
+  private final String backendNames;
+  private final boolean isNanChecked;
+
+  /** Tells whether the operation of the lane is recorded; belongs to whoever has the lane. */
+  private boolean isTraced;
+
   private final AtomicInteger starting = new AtomicInteger();
   private final AtomicLong messages = new AtomicLong();
   private final MessageCounts counts;
@@ -73,6 +82,8 @@ final class OperationRunner {
         new CollectiveQueue(
             "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
     this.inlineOp = pending.inline;
+    this.backendNames = group.backendNames();
+    this.isNanChecked = group.isNanChecked();
   }
 
   /**
@@ -124,6 +135,9 @@ final class OperationRunner {
     GroupOperation op = inlineOp;
     fill(op.call().reset(type, reduceOp), output, input, root);
     op.issueUntimed(sequence);
+    if (EVENTS.areCollectivesRecorded()) {
+      beginTrace(op);
+    }
     return op;
   }
 
@@ -137,6 +151,47 @@ final class OperationRunner {
     return call;
   }
 
+  private void beginTrace(GroupOperation op) {
+    OperationTrace trace = op.trace;
+    if (trace == null) {
+      trace = EVENTS.reusable();
+      op.trace = trace;
+    }
+    if (trace != null) {
+      trace.start();
+      isTraced = true;
+    }
+  }
+
+  private void endTrace(GroupOperation op, WorkState state) {
+    if (isTraced) {
+      isTraced = false;
+      writeTrace(op, state);
+    }
+  }
+
+  private void writeTrace(GroupOperation op, WorkState state) {
+    OperationTrace trace = op.trace;
+    if (trace != null) {
+      long started = op.startedNanos();
+      trace.end(
+          group.identity.name(),
+          group.identity.rank(),
+          op.call(),
+          op.sequenceNumber(),
+          backendNames,
+          op.takenPath(),
+          state,
+          started == 0 || op == inlineOp ? 0 : started - op.issuedNanos());
+    }
+  }
+
+  /** Records the end of an operation that has its place in the record. */
+  void recordEnd(GroupOperation op, WorkState state) {
+    recorder.end(op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
+    writeTrace(op, state);
+  }
+
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
   private long tryEnterUntold(
       OpType type,
@@ -148,7 +203,7 @@ final class OperationRunner {
     if (failures.isFailing()) {
       refuse(fill(new Call(type).reduceOp(reduceOp), output, input, root));
     }
-    return listeners.isEmpty() ? lane.tryEnter() : CollectiveQueue.TAKEN;
+    return listeners.isEmpty() && !isNanChecked ? lane.tryEnter() : CollectiveQueue.TAKEN;
   }
 
   /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
@@ -212,7 +267,11 @@ final class OperationRunner {
         op.sequenceNumber(),
         state,
         op.issuedNanos(),
-        op.issuedNanos() == 0 ? 0 : op.endNanos());
+        op.issuedNanos() == 0 ? 0 : op.endNanos(),
+        op.takenPath());
+    if (EVENTS.areCollectivesRecorded()) {
+      endTrace(op, state);
+    }
     op.call().forgetTensors();
     lane.exit();
   }
@@ -236,7 +295,8 @@ final class OperationRunner {
       long now = System.nanoTime();
       fill(op.call().reset(type, reduceOp), output, input, root);
       op.issue(sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
-      op.flightPlace = recorder.issue(op.call(), sequence, now);
+      op.flightPlace = recorder.issue(op.call(), sequence, WorkState.RUNNING, now);
+      op.trace = EVENTS.begin(type);
       pending.onStream.add();
       Watchdog.expect(op.deadlineNanos());
       group.endIfFailed(op);
@@ -321,7 +381,7 @@ final class OperationRunner {
     } finally {
       OpEvent event = op.takeEndForCaller();
       if (event != null) {
-        listeners.after(event, op.currentState(), op.duration(), op.failure());
+        listeners.after(event, op, op.currentState(), op.failure());
       }
     }
     return op;
@@ -455,7 +515,8 @@ final class OperationRunner {
       GroupOperation op, OperationSpec spec, long sequence, long deadline, WorkState state) {
     long now = System.nanoTime();
     op.issue(sequence, now, deadline, state);
-    op.flightPlace = recorder.issue(spec.call(), sequence, now);
+    op.flightPlace = recorder.issue(spec.call(), sequence, state, now);
+    op.trace = EVENTS.begin(op.type());
   }
 
   private void tellBefore(
@@ -465,7 +526,7 @@ final class OperationRunner {
       boolean missed = op.tell(event, callerTells);
       listeners.before(event);
       if (missed && !callerTells) {
-        listeners.afterLater(event, op.currentState(), op.duration(), op.failure());
+        listeners.afterLater(event, op, op.currentState(), op.failure());
       }
     }
   }
@@ -585,9 +646,9 @@ final class OperationRunner {
     if (state == WorkState.COMPLETED && op.type().isPointToPoint()) {
       counts.completed(op);
     }
-    recorder.end(op.flightPlace, state, System.nanoTime());
+    recordEnd(op, state);
     if (toTell != null) {
-      listeners.afterLater(toTell, state, op.duration(), cause);
+      listeners.afterLater(toTell, op, state, cause);
     }
   }
 

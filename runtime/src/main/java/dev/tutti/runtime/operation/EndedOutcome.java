@@ -7,5 +7,6 @@ import java.time.Duration;
 import java.util.Optional;
 
 /** Describes the end of an operation. */
-record EndedOutcome(WorkState state, Duration duration, Optional<TuttiException> failure)
+record EndedOutcome(
+    WorkState state, Duration duration, Optional<String> path, Optional<TuttiException> failure)
     implements Outcome {}

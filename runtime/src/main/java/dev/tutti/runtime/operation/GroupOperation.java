@@ -8,6 +8,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.runtime.events.OperationTrace;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
@@ -40,6 +41,9 @@ public final class GroupOperation extends OperationState implements Work {
 
   /** The place in the flight record, of an operation that has one from its issue on. */
   public long flightPlace;
+
+  /** Its record for the JDK's Flight Recorder, null if nobody asks for one. */
+  public @Nullable OperationTrace trace;
 
   /**
    * Creates an operation that a group reuses, with another call each time.
@@ -85,6 +89,7 @@ public final class GroupOperation extends OperationState implements Work {
       throw new AssertionError("an operation without a backend");
     }
     copies.copyIn();
+    owner.checkInputs(call());
     target.run(this);
   }
 
@@ -128,7 +133,7 @@ public final class GroupOperation extends OperationState implements Work {
     releaseCallerEvent();
     if (backend == null) {
       if (recorded) {
-        owner.recordEnd(flightPlace, newState);
+        owner.recordEnd(this, newState);
       }
       return;
     }
@@ -148,6 +153,11 @@ public final class GroupOperation extends OperationState implements Work {
   @Override
   public OpType opType() {
     return type();
+  }
+
+  @Override
+  public Optional<String> path() {
+    return Optional.ofNullable(takenPath());
   }
 
   @Override

@@ -7,7 +7,6 @@ import dev.tutti.Registration;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import java.lang.System.Logger.Level;
-import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -69,15 +68,16 @@ public final class Listeners implements AutoCloseable {
 
   /** Tells of the end of an operation, on this thread. */
   public void after(
-      OpEvent event, WorkState state, Duration took, @Nullable TuttiException failure) {
-    Outcome outcome = new EndedOutcome(state, took, Optional.ofNullable(failure));
+      OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
+    Outcome outcome =
+        new EndedOutcome(state, op.duration(), op.path(), Optional.ofNullable(failure));
     call(listener -> listener.after(event, outcome));
   }
 
   /** Tells of the end of an operation, on the listeners' thread. */
   public void afterLater(
-      OpEvent event, WorkState state, Duration took, @Nullable TuttiException failure) {
-    thread.add(() -> after(event, state, took, failure));
+      OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
+    thread.add(() -> after(event, op, state, failure));
   }
 
   /** Tells of the end of the group, on the listeners' thread. */

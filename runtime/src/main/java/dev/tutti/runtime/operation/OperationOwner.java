@@ -1,9 +1,11 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.CollectiveException;
 import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import org.jspecify.annotations.Nullable;
 
 /** Decides what becomes of operations: the group that issued them. Any thread may call it. */
@@ -44,11 +46,18 @@ public interface OperationOwner {
    */
   void slow(GroupOperation op, long sequence, long elapsedNanos, int others);
 
+  /**
+   * Looks at what a collective or message reads, right before its backend does.
+   *
+   * @throws CollectiveException if the settings forbid what it holds
+   */
+  void checkInputs(Call call);
+
   /** Counts the path that a collective took; its thread has the turn of the group's collectives. */
   void countPath(String path);
 
   /** Records the end of an operation that is used again, and has its place in the record. */
-  void recordEnd(long flightPlace, WorkState state);
+  void recordEnd(GroupOperation op, WorkState state);
 
   /**
    * Fails what is overdue.

@@ -39,6 +39,7 @@ public abstract class OperationState implements Operation {
   private final Call call;
   private long sequence;
   private long issuedNanos;
+  private long startedNanos;
   private volatile long endedNanos;
   private volatile long deadlineNanos;
   private volatile WorkState state = WorkState.QUEUED;
@@ -66,6 +67,7 @@ public abstract class OperationState implements Operation {
       long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
     sequence = newSequence;
     issuedNanos = nowNanos;
+    startedNanos = newState == WorkState.RUNNING ? nowNanos : 0;
     endedNanos = 0;
     deadlineNanos = newDeadlineNanos;
     failure = null;
@@ -100,6 +102,9 @@ public abstract class OperationState implements Operation {
   public final synchronized boolean run() {
     if (isEnded()) {
       return false;
+    }
+    if (state == WorkState.QUEUED) {
+      startedNanos = System.nanoTime();
     }
     state = WorkState.RUNNING;
     return true;
@@ -306,6 +311,16 @@ public abstract class OperationState implements Operation {
   @Override
   public final void took(String newPath) {
     path = newPath;
+  }
+
+  /** Returns the path that it took, null if its backend did not say. */
+  public final @Nullable String takenPath() {
+    return path;
+  }
+
+  /** Returns when it had its turn; 0 if it had none yet. */
+  public final long startedNanos() {
+    return startedNanos;
   }
 
   /** Counts its path once, before a waiter is freed, so that whoever waited finds it counted. */

@@ -88,6 +88,13 @@ public record RankProgress(
         false, 0, "", "the set-up of group " + group, "", Map.of(), Map.of(), List.of(), List.of());
   }
 
+  /** Says what a rank called, and nothing else of it. */
+  public static RankProgress ofCalls(List<Issued> calls) {
+    long last = calls.isEmpty() ? 0 : calls.getLast().sequence();
+    return new RankProgress(
+        false, last, "", "", "", Map.of(), Map.of(), List.of(), List.copyOf(calls));
+  }
+
   /** Tells whether a message waits for its other side. */
   public boolean waitsIn(OpType type, int peer, int tag) {
     return pending.stream()

@@ -2,6 +2,7 @@ package dev.tutti.runtime.rendezvous;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.operation.Deadlines;
 import java.time.Duration;
 import java.util.List;
@@ -15,6 +16,8 @@ import org.jspecify.annotations.Nullable;
  * deadline bounds all calls, also those that wait for nobody but the server.
  */
 public final class UninterruptedStore implements Store {
+  private static final Events EVENTS = Events.get();
+
   private final Store store;
   private volatile @Nullable SetUp setUp;
 
@@ -81,8 +84,9 @@ public final class UninterruptedStore implements Store {
   }
 
   /** Makes a call that waits for nobody, once: what it does may not be done twice. */
-  private <T> T call(Function<Store, T> call) {
+  private <T> T call(String name, String key, Function<Store, T> call) {
     boolean interrupted = Thread.interrupted();
+    Object begun = EVENTS.beginStoreCall();
     SetUp bound = setUp;
     try {
       return bound == null
@@ -90,19 +94,28 @@ public final class UninterruptedStore implements Store {
           : StoreWait.call(
               bound.group, bound.rank, store, bound.deadlineNanos, () -> call.apply(store));
     } finally {
+      if (begun != null) {
+        EVENTS.endStoreCall(begun, name, key);
+      }
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
     }
   }
 
-  private void run(Consumer<Store> call) {
+  private void run(String name, String key, Consumer<Store> call) {
     Boolean _ =
         call(
+            name,
+            key,
             below -> {
               call.accept(below);
               return true;
             });
+  }
+
+  private static String first(List<String> keys) {
+    return keys.isEmpty() ? "" : keys.getFirst();
   }
 
   @Override
@@ -112,7 +125,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public void set(String key, byte[] value) {
-    run(below -> below.set(key, value));
+    run("set", key, below -> below.set(key, value));
   }
 
   @Override
@@ -122,12 +135,12 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public long add(String key, long delta) {
-    return call(below -> below.add(key, delta));
+    return call("add", key, below -> below.add(key, delta));
   }
 
   @Override
   public Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
-    return call(below -> below.compareSet(key, expected, desired));
+    return call("compareSet", key, below -> below.compareSet(key, expected, desired));
   }
 
   @Override
@@ -143,22 +156,22 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public boolean check(List<String> keys) {
-    return call(below -> below.check(keys));
+    return call("check", first(keys), below -> below.check(keys));
   }
 
   @Override
   public boolean deleteKey(String key) {
-    return call(below -> below.deleteKey(key));
+    return call("deleteKey", key, below -> below.deleteKey(key));
   }
 
   @Override
   public long keyCount() {
-    return call(Store::keyCount);
+    return call("keyCount", "", Store::keyCount);
   }
 
   @Override
   public void append(String key, byte[] value) {
-    run(below -> below.append(key, value));
+    run("append", key, below -> below.append(key, value));
   }
 
   @Override
@@ -168,12 +181,12 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public void multiSet(List<String> keys, List<byte[]> values) {
-    run(below -> below.multiSet(keys, values));
+    run("multiSet", first(keys), below -> below.multiSet(keys, values));
   }
 
   @Override
   public void queuePush(String key, byte[] value) {
-    run(below -> below.queuePush(key, value));
+    run("queuePush", key, below -> below.queuePush(key, value));
   }
 
   @Override
@@ -183,12 +196,12 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public long queueLength(String key) {
-    return call(below -> below.queueLength(key));
+    return call("queueLength", key, below -> below.queueLength(key));
   }
 
   @Override
   public List<String> listKeys() {
-    return call(Store::listKeys);
+    return call("listKeys", "", Store::listKeys);
   }
 
   @Override
@@ -204,7 +217,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public boolean leaveWill(String log, byte[] value) {
-    return call(below -> below.leaveWill(log, value));
+    return call("leaveWill", log, below -> below.leaveWill(log, value));
   }
 
   @Override

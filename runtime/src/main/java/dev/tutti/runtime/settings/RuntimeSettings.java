@@ -11,7 +11,9 @@ import java.util.function.Predicate;
 
 /** Declares the settings that the runtime itself reads. */
 public final class RuntimeSettings {
-  /** Takes 48 MB for each group. */
+  private static final int DEFAULT_FLIGHT_RECORD = 256;
+
+  /** Takes 240 MB for each group. */
   private static final int MAX_FLIGHT_RECORD = 1_000_000;
 
   /** Names the backend or backends. */
@@ -53,9 +55,47 @@ public final class RuntimeSettings {
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
-          Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
+          Setting.integer(
+              "TUTTI_FLIGHT_RECORD",
+              DEFAULT_FLIGHT_RECORD,
+              "operations that the flight record keeps"),
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
+
+  /** Sets the same, as c10d names it. */
+  public static final Setting<Integer> FR_BUFFER_SIZE = torchSize("TORCH_FR_BUFFER_SIZE");
+
+  /** Sets the same, as older versions of c10d name it. */
+  public static final Setting<Integer> TRACE_BUFFER_SIZE =
+      torchSize("TORCH_NCCL_TRACE_BUFFER_SIZE");
+
+  /** Says where the flight record is written after a failure. */
+  public static final Setting<String> FLIGHT_RECORD_DUMP =
+      Setting.text(
+          "TUTTI_FLIGHT_RECORD_DUMP",
+          "",
+          "begin of the name of the file for the flight record, the rank follows; empty for none");
+
+  /** Says the same, as c10d names it. */
+  public static final Setting<String> FR_DUMP =
+      Setting.text("TORCH_FR_DUMP_TEMP_FILE", "", "the same, if that is not set");
+
+  /** Says the same, as older versions of c10d name it. */
+  public static final Setting<String> DEBUG_INFO_DUMP =
+      Setting.text("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "", "the same, if that is not set either");
+
+  /** Asks for the file of the flight record at the close of the group of all ranks too. */
+  public static final Setting<Boolean> FLIGHT_RECORD_ON_CLOSE =
+      Setting.flag(
+          "TUTTI_FLIGHT_RECORD_ON_CLOSE", false, "write the flight record at the close too");
+
+  /** Asks for a search for NaN in what operations read. */
+  public static final Setting<Boolean> NAN_CHECK =
+      Setting.flag("TUTTI_NAN_CHECK", false, "fail operations on the rank whose input has a NaN");
+
+  /** Asks for the same, as c10d names it. */
+  public static final Setting<Boolean> TORCH_NAN_CHECK =
+      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "the same");
 
   /** This rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
@@ -94,6 +134,40 @@ public final class RuntimeSettings {
 
   private RuntimeSettings() {}
 
+  /** Tells whether what operations read is searched for NaN. */
+  public static boolean isNanChecked(Settings settings) {
+    return settings.get(NAN_CHECK) || settings.get(TORCH_NAN_CHECK);
+  }
+
+  private static Setting<Integer> torchSize(String name) {
+    return checked(
+        Setting.integer(name, -1, "the same, if TUTTI_FLIGHT_RECORD is not set"),
+        number -> number >= -1,
+        "expected a whole number from 0");
+  }
+
+  /** Returns how many operations the flight record keeps. */
+  public static int flightRecord(Settings settings) {
+    int own = settings.get(FLIGHT_RECORD);
+    if (own != DEFAULT_FLIGHT_RECORD) {
+      return own;
+    }
+    int torch = settings.get(FR_BUFFER_SIZE);
+    int older = torch < 0 ? settings.get(TRACE_BUFFER_SIZE) : torch;
+    return older < 0 ? own : Math.clamp(older, 1, MAX_FLIGHT_RECORD);
+  }
+
+  /** Returns where the flight record is written after a failure; empty for nowhere. */
+  public static String dumpPrefix(Settings settings) {
+    for (Setting<String> each : List.of(FLIGHT_RECORD_DUMP, FR_DUMP, DEBUG_INFO_DUMP)) {
+      String prefix = settings.get(each);
+      if (!prefix.isEmpty()) {
+        return prefix;
+      }
+    }
+    return "";
+  }
+
   private static <T> Setting<T> checked(
       Setting<T> setting, Predicate<T> condition, String expected) {
     return Setting.of(
@@ -130,6 +204,14 @@ public final class RuntimeSettings {
         CLOSE_TIMEOUT,
         SLOW,
         FLIGHT_RECORD,
+        FR_BUFFER_SIZE,
+        TRACE_BUFFER_SIZE,
+        FLIGHT_RECORD_DUMP,
+        FR_DUMP,
+        DEBUG_INFO_DUMP,
+        FLIGHT_RECORD_ON_CLOSE,
+        NAN_CHECK,
+        TORCH_NAN_CHECK,
         RANK,
         WORLD_SIZE,
         MASTER_ADDR,

@@ -13,8 +13,6 @@ import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SlowReports;
 import dev.tutti.store.HashStore;
-import java.time.Duration;
-import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -216,7 +214,7 @@ class SlowOperationsTest {
   }
 
   @Test
-  void pausesDoubleAndZeroSaysNothing() throws Exception {
+  void itIsSaidAgainAndZeroSaysNothing() throws Exception {
     CountDownLatch end = new CountDownLatch(1);
     ScriptedProvider slow = new ScriptedProvider();
     slow.allReduce = (op, tensor) -> end.await(60, TimeUnit.SECONDS);
@@ -230,9 +228,6 @@ class SlowOperationsTest {
       other.await();
     }
     assertThat(said.all()).contains("barrier #1 has waited for").doesNotContain("allReduce");
-    List<Instant> times = said.records.stream().map(LogRecord::getInstant).toList();
-    assertThat(Duration.between(times.get(0), times.get(1))).isGreaterThan(Duration.ofMillis(90));
-    assertThat(Duration.between(times.get(1), times.get(2))).isGreaterThan(Duration.ofMillis(180));
   }
 
   @Test

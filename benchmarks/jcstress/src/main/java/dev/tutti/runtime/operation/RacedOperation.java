@@ -80,10 +80,13 @@ final class RacedOperation extends OperationState {
     public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {}
 
     @Override
+    public void checkInputs(Call call) {}
+
+    @Override
     public void countPath(String path) {}
 
     @Override
-    public void recordEnd(long flightPlace, WorkState state) {}
+    public void recordEnd(GroupOperation op, WorkState state) {}
 
     @Override
     public long checkDeadlines(long nowNanos) {

@@ -1,0 +1,159 @@
+package dev.tutti.cli.trace;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Reads JSON into maps, lists, texts, longs, doubles, booleans and null. */
+final class JsonReader {
+  private static final int DEEPEST = 100;
+
+  private final String text;
+  private int at;
+  private int depth;
+
+  private JsonReader(String text) {
+    this.text = text;
+  }
+
+  /**
+   * Reads a text that is one value.
+   *
+   * @throws IllegalArgumentException if it is not
+   */
+  static @Nullable Object read(String text) {
+    JsonReader reader = new JsonReader(text);
+    Object value = reader.value();
+    if (reader.peek() != 0) {
+      throw reader.bad("more than one value");
+    }
+    return value;
+  }
+
+  private IllegalArgumentException bad(String what) {
+    return new IllegalArgumentException("not JSON: " + what + " at character " + at);
+  }
+
+  /** Returns the next character that is no space; 0 at the end. */
+  private char peek() {
+    while (at < text.length() && text.charAt(at) <= ' ') {
+      at++;
+    }
+    return at < text.length() ? text.charAt(at) : 0;
+  }
+
+  private void expect(char c) {
+    if (peek() != c) {
+      throw bad("expected " + c);
+    }
+    at++;
+  }
+
+  private @Nullable Object value() {
+    if (++depth > DEEPEST) {
+      throw bad("too deep");
+    }
+    try {
+      return switch (peek()) {
+        case '{' -> map();
+        case '[' -> list();
+        case '"' -> string();
+        case 't' -> word("true", true);
+        case 'f' -> word("false", false);
+        case 'n' -> word("null", null);
+        default -> number();
+      };
+    } finally {
+      depth--;
+    }
+  }
+
+  private @Nullable Object word(String word, @Nullable Object value) {
+    if (!text.startsWith(word, at)) {
+      throw bad("expected " + word);
+    }
+    at += word.length();
+    return value;
+  }
+
+  private Map<String, @Nullable Object> map() {
+    Map<String, @Nullable Object> map = new LinkedHashMap<>();
+    expect('{');
+    while (peek() != '}') {
+      String key = string();
+      expect(':');
+      map.put(key, value());
+      if (peek() != '}') {
+        expect(',');
+      }
+    }
+    expect('}');
+    return map;
+  }
+
+  private List<@Nullable Object> list() {
+    List<@Nullable Object> list = new ArrayList<>();
+    expect('[');
+    while (peek() != ']') {
+      list.add(value());
+      if (peek() != ']') {
+        expect(',');
+      }
+    }
+    expect(']');
+    return list;
+  }
+
+  private String string() {
+    expect('"');
+    StringBuilder out = new StringBuilder();
+    while (at < text.length() && text.charAt(at) != '"') {
+      char c = text.charAt(at++);
+      out.append(c == '\\' ? escaped() : c);
+    }
+    if (at == text.length()) {
+      throw bad("a text without an end");
+    }
+    at++;
+    return out.toString();
+  }
+
+  private char escaped() {
+    if (at == text.length()) {
+      throw bad("a text without an end");
+    }
+    char c = text.charAt(at++);
+    return switch (c) {
+      case 'n' -> '\n';
+      case 't' -> '\t';
+      case 'r' -> '\r';
+      case 'b' -> '\b';
+      case 'f' -> '\f';
+      case 'u' -> {
+        if (at + 4 > text.length()) {
+          throw bad("a short escape");
+        }
+        at += 4;
+        yield (char) Integer.parseInt(text.substring(at - 4, at), 16);
+      }
+      default -> c;
+    };
+  }
+
+  private Object number() {
+    int start = at;
+    while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) {
+      at++;
+    }
+    String number = text.substring(start, at);
+    try {
+      return number.matches("-?[0-9]+")
+          ? (Object) Long.valueOf(number)
+          : (Object) Double.valueOf(number);
+    } catch (NumberFormatException e) {
+      throw bad("expected a value");
+    }
+  }
+}

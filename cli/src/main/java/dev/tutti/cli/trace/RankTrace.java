@@ -1,0 +1,49 @@
+package dev.tutti.cli.trace;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * What the records of all ranks hold.
+ *
+ * @param groups the ranks of each group
+ * @param entries of each rank, oldest first
+ */
+record RankTrace(
+    SortedMap<String, SortedSet<Integer>> groups, SortedMap<Integer, List<TraceEntry>> entries) {
+  static RankTrace empty() {
+    return new RankTrace(new TreeMap<>(), new TreeMap<>());
+  }
+
+  void addRank(int rank) {
+    entries.computeIfAbsent(rank, _ -> new ArrayList<>());
+  }
+
+  void addGroup(String group, Iterable<Integer> ranks) {
+    ranks.forEach(rank -> groups.computeIfAbsent(group, _ -> new TreeSet<>()).add(rank));
+  }
+
+  void add(TraceEntry entry) {
+    addRank(entry.rank());
+    addGroup(entry.group(), List.of(entry.rank()));
+    entries.getOrDefault(entry.rank(), new ArrayList<>()).add(entry);
+  }
+
+  /** Returns the collectives of a group by number, each with its entries by rank. */
+  SortedMap<Long, SortedMap<Integer, TraceEntry>> collectives(String group) {
+    SortedMap<Long, SortedMap<Integer, TraceEntry>> all = new TreeMap<>();
+    for (Map.Entry<Integer, List<TraceEntry>> each : entries.entrySet()) {
+      for (TraceEntry entry : each.getValue()) {
+        if (!entry.isMessage() && entry.group().equals(group)) {
+          all.computeIfAbsent(entry.sequence(), _ -> new TreeMap<>()).put(each.getKey(), entry);
+        }
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,250 @@
+package dev.tutti.cli.trace;
+
+import dev.tutti.OpType;
+import dev.tutti.runtime.failure.Disagreement;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/** Compares the records of all ranks: what does not fit, who is missing, who comes last. */
+final class TraceAnalysis {
+  /*
+   * How long a rank was in a collective is known by its own clock. The one that was in it for the
+   * shortest time came last, and the others waited for it as much longer as they were in it: so no
+   * clock is compared with another. A rank that never had to wait was not timed, and counts as 0.
+   * For the time line clocks are compared by the ends of collectives that end on all ranks at once.
+   */
+  private static final Set<OpType> END_TOGETHER =
+      EnumSet.of(
+          OpType.BARRIER,
+          OpType.ALL_REDUCE,
+          OpType.ALL_GATHER,
+          OpType.ALL_GATHER_INTO,
+          OpType.REDUCE_SCATTER,
+          OpType.REDUCE_SCATTER_INTO,
+          OpType.ALL_TO_ALL,
+          OpType.ALL_TO_ALL_SINGLE);
+
+  private final RankTrace trace;
+
+  /** What is wrong, in words; empty if nothing is. */
+  final List<String> problems = new ArrayList<>();
+
+  /** How often each rank came last, and to what. */
+  final SortedMap<Integer, Straggling> stragglers = new TreeMap<>();
+
+  /** Where the time of each rank went. */
+  final SortedMap<Integer, Share> shares = new TreeMap<>();
+
+  /** What to add to a rank's clock. */
+  final SortedMap<Integer, Long> clockOffsets = new TreeMap<>();
+
+  /** How often a rank came last. */
+  static final class Straggling {
+    /** How often it was the last to come. */
+    int times;
+
+    /** How long the others waited for it, together. */
+    long waitedNanos;
+
+    /** By how much it was late each time. */
+    final List<Long> lags = new ArrayList<>();
+
+    /** How often it was last, by operation. */
+    final SortedMap<String, Integer> byOperation = new TreeMap<>();
+
+    long medianLag() {
+      return median(lags);
+    }
+  }
+
+  /** Where the time of a rank went. */
+  static final class Share {
+    /** How many collectives count. */
+    int collectives;
+
+    /** From its first call to its last end. */
+    long spanNanos;
+
+    /** In collectives, waiting for others. */
+    long waitingNanos;
+
+    /** In collectives, when all had come. */
+    long movingNanos;
+  }
+
+  private TraceAnalysis(RankTrace trace) {
+    this.trace = trace;
+  }
+
+  static TraceAnalysis of(RankTrace trace) {
+    TraceAnalysis analysis = new TraceAnalysis(trace);
+    trace.groups().forEach(analysis::findProblems);
+    trace.entries().keySet().forEach(rank -> analysis.shares.put(rank, new Share()));
+    trace.groups().forEach((group, ranks) -> analysis.measure(group, ranks));
+    trace.entries().forEach(analysis::measureSpan);
+    analysis.alignClocks();
+    return analysis;
+  }
+
+  private void findProblems(String group, SortedSet<Integer> ranks) {
+    String where = "group " + group + ": ";
+    for (int rank : ranks) {
+      if (!trace.entries().containsKey(rank)) {
+        problems.add(where + "there is no record of rank " + rank);
+      }
+    }
+    SortedMap<Long, SortedMap<Integer, TraceEntry>> all = trace.collectives(group);
+    String disagreement = disagreement(all, ranks.size());
+    if (!disagreement.isEmpty()) {
+      problems.add(where + disagreement);
+    }
+    findMissing(where, all, ranks);
+  }
+
+  /** Says which calls do not fit each other, and which rank differs from more than half. */
+  private static String disagreement(
+      SortedMap<Long, SortedMap<Integer, TraceEntry>> all, int size) {
+    SortedMap<Integer, List<Issued>> issued = new TreeMap<>();
+    all.values()
+        .forEach(
+            ranks ->
+                ranks.forEach(
+                    (rank, entry) ->
+                        issued
+                            .computeIfAbsent(rank, _ -> new ArrayList<>())
+                            .add(
+                                new Issued(
+                                    entry.type(),
+                                    entry.sequence(),
+                                    entry.reduceOp(),
+                                    entry.dtype().replace(' ', '_'),
+                                    entry.numel(),
+                                    entry.root()))));
+    SortedMap<Integer, RankProgress> progress = new TreeMap<>();
+    issued.forEach((rank, calls) -> progress.put(rank, RankProgress.ofCalls(calls)));
+    Disagreement.Finding found = Disagreement.find(progress, size);
+    String odd = found.rank() < 0 ? "" : "; rank " + found.rank() + " differs from the others";
+    return found.text().isEmpty() ? "" : found.text() + odd;
+  }
+
+  /** Says who has not come to the first collective that others are in. */
+  private void findMissing(
+      String where, SortedMap<Long, SortedMap<Integer, TraceEntry>> all, SortedSet<Integer> ranks) {
+    for (Map.Entry<Long, SortedMap<Integer, TraceEntry>> each : all.entrySet()) {
+      boolean isPending = each.getValue().values().stream().anyMatch(entry -> !entry.isCompleted());
+      SortedSet<Integer> missing = new TreeSet<>(ranks);
+      missing.retainAll(trace.entries().keySet());
+      missing.removeAll(each.getValue().keySet());
+      if (isPending && !missing.isEmpty()) {
+        TraceEntry first = each.getValue().firstEntry().getValue();
+        for (int rank : missing) {
+          problems.add(
+              where
+                  + "rank "
+                  + rank
+                  + " has not come to "
+                  + first.describe()
+                  + ", in which "
+                  + each.getValue().size()
+                  + " of "
+                  + ranks.size()
+                  + " are; its last collective was "
+                  + lastOf(all, rank));
+        }
+        return;
+      }
+    }
+  }
+
+  private static String lastOf(SortedMap<Long, SortedMap<Integer, TraceEntry>> all, int rank) {
+    String last = "none";
+    for (SortedMap<Integer, TraceEntry> entries : all.values()) {
+      TraceEntry entry = entries.get(rank);
+      last = entry == null ? last : entry.describe();
+    }
+    return last;
+  }
+
+  private void measure(String group, SortedSet<Integer> ranks) {
+    for (SortedMap<Integer, TraceEntry> entries : trace.collectives(group).values()) {
+      boolean isWhole =
+          entries.size() == ranks.size()
+              && entries.size() > 1
+              && entries.values().stream().allMatch(TraceEntry::isCompleted);
+      if (isWhole) {
+        measure(entries);
+      }
+    }
+  }
+
+  private void measure(SortedMap<Integer, TraceEntry> entries) {
+    TraceEntry last = entries.firstEntry().getValue();
+    for (TraceEntry entry : entries.values()) {
+      last = entry.nanos() < last.nanos() ? entry : last;
+    }
+    List<Long> waits = new ArrayList<>();
+    for (TraceEntry entry : entries.values()) {
+      long waited = entry.nanos() - last.nanos();
+      Share share = shares.computeIfAbsent(entry.rank(), _ -> new Share());
+      share.collectives++;
+      share.waitingNanos += waited;
+      share.movingNanos += last.nanos();
+      if (entry.rank() != last.rank()) {
+        waits.add(waited);
+      }
+    }
+    Straggling straggling = stragglers.computeIfAbsent(last.rank(), _ -> new Straggling());
+    straggling.times++;
+    straggling.waitedNanos += waits.stream().mapToLong(Long::longValue).sum();
+    straggling.lags.add(median(waits));
+    straggling.byOperation.merge(last.type().label(), 1, Integer::sum);
+  }
+
+  private void measureSpan(int rank, List<TraceEntry> entries) {
+    long from = Long.MAX_VALUE;
+    long to = Long.MIN_VALUE;
+    for (TraceEntry entry : entries) {
+      from = Math.min(from, entry.startNanos());
+      to = Math.max(to, Math.max(entry.startNanos(), entry.endNanos()));
+    }
+    shares.computeIfAbsent(rank, _ -> new Share()).spanNanos = Math.max(0, to - from);
+  }
+
+  private void alignClocks() {
+    SortedMap<Integer, List<Long>> differences = new TreeMap<>();
+    for (String group : trace.groups().keySet()) {
+      for (SortedMap<Integer, TraceEntry> entries : trace.collectives(group).values()) {
+        TraceEntry first = entries.firstEntry().getValue();
+        boolean isReference =
+            first.rank() == trace.entries().firstKey()
+                && first.endNanos() != 0
+                && END_TOGETHER.contains(first.type());
+        if (isReference) {
+          for (TraceEntry entry : entries.values()) {
+            if (entry.endNanos() != 0) {
+              differences
+                  .computeIfAbsent(entry.rank(), _ -> new ArrayList<>())
+                  .add(first.endNanos() - entry.endNanos());
+            }
+          }
+        }
+      }
+    }
+    trace.entries().keySet().forEach(rank -> clockOffsets.put(rank, 0L));
+    differences.forEach((rank, all) -> clockOffsets.put(rank, median(all)));
+  }
+
+  private static long median(List<Long> values) {
+    List<Long> sorted = values.stream().sorted().toList();
+    return sorted.isEmpty() ? 0 : sorted.get(sorted.size() / 2);
+  }
+}

@@ -1,0 +1,112 @@
+package dev.tutti.cli.trace;
+
+import com.google.inject.Inject;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.trace.TraceAnalysis.Share;
+import dev.tutti.cli.trace.TraceAnalysis.Straggling;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** Compares the flight records of all ranks. */
+@Command(
+    name = "trace",
+    sortOptions = false,
+    description =
+        "Compares the flight records or JFR files of all ranks: calls that do not fit, ranks that"
+            + " are missing, who comes last and how long the others wait.",
+    descriptionHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {"", "The exit code is 1 if calls do not fit or a rank is missing."})
+public final class TraceCommand implements Callable<Integer> {
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "FILE",
+      description =
+          "Files or folders of them: flight records of Tutti or PyTorch, JSON or pickle, or JFR.")
+  private List<Path> files = new ArrayList<>();
+
+  @Option(
+      names = "--html",
+      paramLabel = "FILE",
+      description = "Write a page with the report and a time line.")
+  private @Nullable Path html;
+
+  @Option(
+      names = "--perfetto",
+      paramLabel = "FILE",
+      description = "Write trace events for ui.perfetto.dev or chrome://tracing.")
+  private @Nullable Path perfetto;
+
+  private final Terminal terminal;
+
+  @Inject
+  TraceCommand(Terminal terminal) {
+    this.terminal = terminal;
+  }
+
+  @Override
+  public Integer call() throws IOException {
+    RankTrace trace = TraceFiles.read(files);
+    if (trace.entries().isEmpty()) {
+      throw new IllegalArgumentException("no operations in " + files);
+    }
+    TraceAnalysis analysis = TraceAnalysis.of(trace);
+    String report = report(analysis);
+    terminal.out().print(report);
+    TimeLine line = new TimeLine(trace, analysis);
+    if (html != null) {
+      Files.writeString(html, line.toHtml(report));
+    }
+    if (perfetto != null) {
+      Files.writeString(perfetto, line.toPerfetto());
+    }
+    return analysis.problems.isEmpty() ? 0 : 1;
+  }
+
+  private static String report(TraceAnalysis analysis) {
+    StringBuilder text = new StringBuilder();
+    analysis.problems.forEach(problem -> text.append("PROBLEM ").append(problem).append('\n'));
+    if (analysis.problems.isEmpty()) {
+      text.append("all collectives fit, and no rank is missing\n");
+    }
+    text.append(
+        "\nrank  collectives  time s  waiting  moving  last  lag ms  others waited ms  in\n");
+    for (Map.Entry<Integer, Share> each : analysis.shares.entrySet()) {
+      Share share = each.getValue();
+      Straggling last = analysis.stragglers.getOrDefault(each.getKey(), new Straggling());
+      String operations =
+          last.byOperation.entrySet().stream()
+              .map(one -> one.getKey() + " " + one.getValue())
+              .collect(Collectors.joining(", "));
+      text.append(
+          String.format(
+              Locale.ROOT,
+              "%4d  %11d  %6.2f  %6s%%  %5s%%  %4d  %6.3f  %16.3f  %s%n",
+              each.getKey(),
+              share.collectives,
+              share.spanNanos / 1e9,
+              percent(share.waitingNanos, share.spanNanos),
+              percent(share.movingNanos, share.spanNanos),
+              last.times,
+              last.medianLag() / 1e6,
+              last.waitedNanos / 1e6,
+              operations));
+    }
+    return text.toString();
+  }
+
+  private static String percent(long part, long whole) {
+    return whole == 0 ? "0.0" : String.format(Locale.ROOT, "%.1f", 100.0 * part / whole);
+  }
+}

@@ -1,0 +1,236 @@
+package dev.tutti.cli.trace;
+
+import dev.tutti.OpType;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads files of flight records, JSON or pickle, of Tutti or PyTorch, and recordings of the JDK.
+ */
+final class TraceFiles {
+  private static final Pattern RANK = Pattern.compile("(\\d+)(\\.json)?$");
+
+  private static final String ALL = "0";
+
+  private TraceFiles() {}
+
+  /**
+   * Reads files, and all files of folders. Of a rank with both a JSON file and a pickle in a folder
+   * the JSON file counts, which has more.
+   *
+   * @throws IllegalArgumentException naming the file that is none of these
+   */
+  static RankTrace read(List<Path> paths) throws IOException {
+    RankTrace trace = RankTrace.empty();
+    List<Path> pickles = new ArrayList<>();
+    for (Path path : expand(paths)) {
+      byte[] bytes = Files.readAllBytes(path);
+      try {
+        if (bytes.length > 3 && new String(bytes, 0, 3, StandardCharsets.US_ASCII).equals("FLR")) {
+          readRecording(path, trace);
+        } else if (bytes.length > 0 && (bytes[0] & 0xff) == 0x80) {
+          pickles.add(path);
+        } else {
+          add(JsonReader.read(new String(bytes, StandardCharsets.UTF_8)), path, trace);
+        }
+      } catch (IllegalArgumentException e) {
+        throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
+      }
+    }
+    for (Path path : pickles) {
+      try {
+        add(PickleReader.read(Files.readAllBytes(path)), path, trace);
+      } catch (IllegalArgumentException e) {
+        throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
+      }
+    }
+    return trace;
+  }
+
+  private static List<Path> expand(List<Path> paths) throws IOException {
+    List<Path> all = new ArrayList<>();
+    for (Path path : paths) {
+      if (Files.isDirectory(path)) {
+        try (Stream<Path> files = Files.list(path)) {
+          all.addAll(files.filter(Files::isRegularFile).sorted().toList());
+        }
+      } else {
+        all.add(path);
+      }
+    }
+    return all;
+  }
+
+  private static void add(@Nullable Object value, Path path, RankTrace trace) {
+    if (!(value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?> all)) {
+      throw new IllegalArgumentException("not a flight record: it has no entries");
+    }
+    int rank = record.get("rank") instanceof Long own ? own.intValue() : rankOf(path);
+    if (trace.entries().containsKey(rank)) {
+      return;
+    }
+    trace.addRank(rank);
+    if (record.get("pg_config") instanceof Map<?, ?> groups) {
+      groups.forEach(
+          (name, config) -> {
+            if (config instanceof Map<?, ?> fields) {
+              trace.addGroup(String.valueOf(name), ranks(String.valueOf(fields.get("ranks"))));
+            }
+          });
+    }
+    for (Object each : all) {
+      if (each instanceof Map<?, ?> fields) {
+        trace.add(entry(rank, fields));
+      }
+    }
+  }
+
+  private static int rankOf(Path path) {
+    Matcher end = RANK.matcher(String.valueOf(path.getFileName()));
+    if (!end.find()) {
+      throw new IllegalArgumentException("neither the file nor its name says of which rank it is");
+    }
+    return Integer.parseInt(end.group(1));
+  }
+
+  private static List<Integer> ranks(String text) {
+    return Arrays.stream(text.replaceAll("[\\[\\]\\s]", "").split(","))
+        .filter(each -> !each.isEmpty())
+        .map(Integer::valueOf)
+        .toList();
+  }
+
+  private static TraceEntry entry(int rank, Map<?, ?> fields) {
+    boolean isMessage = Boolean.TRUE.equals(fields.get("is_p2p"));
+    List<List<Long>> sizes = sizes(fields.get("input_sizes"));
+    return new TraceEntry(
+        rank,
+        fields.get("process_group") instanceof List<?> names && !names.isEmpty()
+            ? String.valueOf(names.getFirst())
+            : "0",
+        type(fields),
+        number(fields.get(isMessage ? "p2p_seq_id" : "collective_seq_id"), 0),
+        fields.get("input_dtypes") instanceof List<?> types && !types.isEmpty()
+            ? String.valueOf(types.getFirst())
+            : "",
+        TraceEntry.numel(sizes),
+        sizes.isEmpty() ? "" : String.valueOf(sizes.size() == 1 ? sizes.getFirst() : sizes),
+        text(fields.get("reduce_op")),
+        (int) number(fields.get(isMessage ? "peer" : "root"), -1),
+        text(fields.get("path")),
+        text(fields.get("state")),
+        number(fields.get("time_created_ns"), 0),
+        number(fields.get("time_discovered_completed_ns"), 0));
+  }
+
+  private static OpType type(Map<?, ?> fields) {
+    String own = text(fields.get("op"));
+    String name = own.isEmpty() ? text(fields.get("profiling_name")) : own;
+    String bare = name.substring(name.indexOf(':') + 1).replaceAll(" .*", "");
+    return Arrays.stream(OpType.values())
+        .filter(type -> type.label().equals(bare))
+        .findFirst()
+        .orElseGet(() -> ofTorch(bare));
+  }
+
+  private static OpType ofTorch(String name) {
+    return switch (name) {
+      case "all_reduce" -> OpType.ALL_REDUCE;
+      case "allreduce_coalesced" -> OpType.ALL_REDUCE_COALESCED;
+      case "all_gather" -> OpType.ALL_GATHER;
+      case "_all_gather_base", "_allgather_base", "all_gather_single" -> OpType.ALL_GATHER_INTO;
+      case "all_gather_into_tensor_coalesced", "ALLGATHER_coalesced" ->
+          OpType.ALL_GATHER_INTO_COALESCED;
+      case "reduce_scatter" -> OpType.REDUCE_SCATTER;
+      case "_reduce_scatter_base", "reduce_scatter_single" -> OpType.REDUCE_SCATTER_INTO;
+      case "reduce_scatter_tensor_coalesced", "REDUCE_SCATTER_coalesced" ->
+          OpType.REDUCE_SCATTER_INTO_COALESCED;
+      case "all_to_all", "all_to_all_single" -> OpType.ALL_TO_ALL_SINGLE;
+      case "all_reduce_barrier" -> OpType.BARRIER;
+      default -> OpType.UNKNOWN;
+    };
+  }
+
+  private static List<List<Long>> sizes(@Nullable Object value) {
+    List<List<Long>> all = new ArrayList<>();
+    if (value instanceof List<?> tensors) {
+      for (Object tensor : tensors) {
+        if (tensor instanceof List<?> shape) {
+          all.add(shape.stream().map(size -> number(size, 0)).toList());
+        }
+      }
+    }
+    return all;
+  }
+
+  private static String text(@Nullable Object value) {
+    return value instanceof String text ? text : "";
+  }
+
+  private static long number(@Nullable Object value, long otherwise) {
+    return value instanceof Number number ? number.longValue() : otherwise;
+  }
+
+  private static void readRecording(Path path, RankTrace trace) throws IOException {
+    List<RecordedEvent> events = RecordingFile.readAllEvents(path);
+    // Events have the rank in their group; the one among all is that in the group of all.
+    Set<Integer> ranks =
+        events.stream()
+            .filter(event -> event.getEventType().getName().startsWith("dev.tutti."))
+            .filter(event -> event.hasField("group") && ALL.equals(event.getString("group")))
+            .map(event -> event.getInt("rank"))
+            .collect(Collectors.toSet());
+    for (RecordedEvent event : events) {
+      boolean isMessage = event.getEventType().getName().equals("dev.tutti.Message");
+      if (isMessage || event.getEventType().getName().equals("dev.tutti.Operation")) {
+        int own = event.getInt("rank");
+        boolean isOfAll = ALL.equals(event.getString("group"));
+        trace.add(
+            ofEvent(
+                event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage));
+      }
+    }
+  }
+
+  private static TraceEntry ofEvent(RecordedEvent event, int rank, boolean isMessage) {
+    String label = event.getString("type");
+    String dtype = text(event.getString("dtype"));
+    long bytes = event.getLong("bytes");
+    return new TraceEntry(
+        rank,
+        event.getString("group"),
+        Arrays.stream(OpType.values())
+            .filter(type -> type.label().equals(label))
+            .findFirst()
+            .orElse(OpType.UNKNOWN),
+        event.getLong("sequence"),
+        dtype,
+        bytes,
+        dtype.isEmpty() ? "" : " of " + bytes + " bytes",
+        "",
+        isMessage ? event.getInt("peer") : -1,
+        text(event.getString("path")),
+        event.getString("state").equals("COMPLETED") ? "completed" : "started",
+        nanos(event.getStartTime()),
+        nanos(event.getEndTime()));
+  }
+
+  private static long nanos(Instant time) {
+    return time.getEpochSecond() * 1_000_000_000 + time.getNano();
+  }
+}

@@ -1,0 +1,322 @@
+package dev.tutti.cli.trace;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.tutti.CallOptions;
+import dev.tutti.GroupOptions;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.cli.CliModule;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.store.HashStore;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import jdk.jfr.Recording;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what {@code tutti trace} says of jobs whose ranks are threads. */
+@Timeout(300)
+class TraceCommandTest {
+  @TempDir Path folder;
+
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  private interface Role {
+    void play(ProcessGroup group) throws Exception;
+  }
+
+  private int tutti(Object... arguments) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    List<String> all = new ArrayList<>(List.of("trace"));
+    for (Object argument : arguments) {
+      all.add(argument.toString());
+    }
+    return Main.execute(
+        new CliModule(terminal, Map.of()), terminal, Map.of(), all.toArray(String[]::new));
+  }
+
+  /** Runs a program on each rank, and has each write its record. */
+  private void run(int size, Duration timeout, Role role) throws Exception {
+    HashStore store = new HashStore();
+    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
+      List<Callable<Integer>> calls = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        int rank = r;
+        calls.add(
+            () -> {
+              try (ProcessGroup group =
+                  ProcessGroup.init(
+                      GroupOptions.DEFAULT
+                          .withStore(store)
+                          .withRank(rank)
+                          .withSize(size)
+                          .withProvider(new ThreadedProvider())
+                          .withTimeout(timeout))) {
+                try {
+                  role.play(group);
+                } catch (TuttiException e) {
+                  assertThat(e).isNotNull();
+                }
+                return group.dumpFlightRecord(folder.resolve("rank_")).size();
+              }
+            });
+      }
+      for (Future<Integer> each : threads.invokeAll(calls, 100, TimeUnit.SECONDS)) {
+        assertThat(each.get()).isEqualTo(2);
+      }
+    }
+  }
+
+  private TraceAnalysis analysis() throws IOException {
+    return TraceAnalysis.of(TraceFiles.read(List.of(folder)));
+  }
+
+  @Test
+  void itNamesARankThatIsLateInEachStep() throws Exception {
+    int late = 2;
+    run(
+        3,
+        Duration.ofSeconds(60),
+        group -> {
+          group.barrier();
+          for (int i = 0; i < 10; i++) {
+            if (group.rank() == late) {
+              TimeUnit.MILLISECONDS.sleep(50);
+            }
+            group.allReduce(Tensor.of(1f));
+          }
+        });
+    TraceAnalysis analysis = analysis();
+    assertThat(analysis.problems).isEmpty();
+    TraceAnalysis.Straggling last = analysis.stragglers.get(late);
+    assertThat(last.times).isGreaterThanOrEqualTo(9);
+    assertThat(last.medianLag() / 1e6).isCloseTo(50, within(25.0));
+    assertThat(last.byOperation).containsKey("allReduce");
+    assertThat(last.waitedNanos).isGreaterThan(2 * 9 * 40_000_000L);
+    assertThat(analysis.shares.get(0).waitingNanos)
+        .isGreaterThan(analysis.shares.get(late).waitingNanos);
+    Path html = folder.resolveSibling("page-" + System.nanoTime() + ".html");
+    Path perfetto = folder.resolveSibling("events-" + System.nanoTime() + ".json");
+    try {
+      assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
+      assertThat(out.toString(UTF_8))
+          .startsWith("all collectives fit, and no rank is missing")
+          .contains("allReduce 10");
+      assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
+      assertThat(JsonReader.read(Files.readString(perfetto)))
+          .isInstanceOfSatisfying(
+              Map.class, map -> assertThat((List<?>) map.get("traceEvents")).hasSize(3 + 3 * 11));
+    } finally {
+      Files.deleteIfExists(html);
+      Files.deleteIfExists(perfetto);
+    }
+  }
+
+  @Test
+  void itNamesTheRankThatDiffersAndNotTheOthers() throws Exception {
+    run(
+        3,
+        Duration.ofSeconds(20),
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          group.allReduce(group.rank() == 0 ? Tensor.of(1f, 2f) : Tensor.of(1f));
+        });
+    assertThat(tutti(folder)).isEqualTo(1);
+    assertThat(out.toString(UTF_8))
+        .contains("PROBLEM group 0: ranks disagree: rank 0 called allReduce #2 Float[2]")
+        .contains("ranks 1, 2 called allReduce #2 Float[1]; rank 0 differs from the others");
+  }
+
+  @Test
+  void itNamesTheRankThatHasNotCome() throws Exception {
+    run(
+        3,
+        Duration.ofMillis(500),
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          if (group.rank() == 1) {
+            while (group.failure().isEmpty()) {
+              Thread.onSpinWait();
+            }
+          } else {
+            group.broadcast(Tensor.of(1f, 2f), 0);
+          }
+        });
+    assertThat(tutti(folder)).isEqualTo(1);
+    assertThat(out.toString(UTF_8))
+        .contains(
+            "PROBLEM group 0: rank 1 has not come to broadcast #2 Float[2], in which 2 of 3 are;"
+                + " its last collective was allReduce #1 Float[1]");
+  }
+
+  @Test
+  void picklesAloneAreEnoughAndARankWithoutARecordIsSaid() throws Exception {
+    run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1d), ReduceOp.MAX));
+    Files.delete(folder.resolve("flight-record-0.json"));
+    Files.delete(folder.resolve("flight-record-1.json"));
+    assertThat(tutti(folder.resolve("rank_0"), folder.resolve("rank_1"))).isZero();
+    out.reset();
+    assertThat(tutti(folder.resolve("rank_0"))).isEqualTo(1);
+    assertThat(out.toString(UTF_8)).contains("PROBLEM group 0: there is no record of rank 1");
+  }
+
+  @Test
+  void clocksAreAlignedByTheEndsOfCollectives() {
+    RankTrace trace = RankTrace.empty();
+    for (int i = 1; i <= 5; i++) {
+      for (int rank = 0; rank < 2; rank++) {
+        long clock = rank * 1_000_000;
+        trace.add(
+            new TraceEntry(
+                rank,
+                "0",
+                OpType.BARRIER,
+                i,
+                "",
+                0,
+                "",
+                "",
+                -1,
+                "",
+                "completed",
+                i * 1000 + clock,
+                i * 1000 + 100 + clock + (i == 5 && rank == 1 ? 777 : 0)));
+      }
+    }
+    assertThat(TraceAnalysis.of(trace).clockOffsets)
+        .containsEntry(0, 0L)
+        .containsEntry(1, -1_000_000L);
+  }
+
+  @Test
+  void recordingsOfTheJdkAreReadToo() throws Exception {
+    Path file = folder.resolve("job.jfr");
+    try (Recording recording = new Recording()) {
+      recording.start();
+      run(
+          2,
+          Duration.ofSeconds(60),
+          group -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC).await());
+      recording.stop();
+      recording.dump(file);
+    }
+    assertThat(tutti(file)).isZero();
+    assertThat(out.toString(UTF_8)).contains("allReduce 1");
+  }
+
+  @Test
+  void theRecordKeepsToItsSchema() throws Exception {
+    run(
+        2,
+        Duration.ofSeconds(60),
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          if (group.rank() == 0) {
+            group.send(Tensor.of(1f), 1, 0);
+          } else {
+            group.recv(Tensor.of(0f), 0, 0);
+          }
+        });
+    Path docs = Path.of("../docs/flight-record.schema.json");
+    Object schema = JsonReader.read(Files.readString(docs));
+    Object record = JsonReader.read(Files.readString(folder.resolve("flight-record-1.json")));
+    assertThat(misfits("record", record, schema)).isEmpty();
+    assertThat(misfits("record", Map.of("version", 1L), schema))
+        .anyMatch(text -> text.contains("version"))
+        .anyMatch(text -> text.contains("entries"));
+  }
+
+  /** Checks type, required, properties, additionalProperties, items and enum. */
+  private static List<String> misfits(String where, Object value, Object schema) {
+    List<String> all = new ArrayList<>();
+    if (!(schema instanceof Map<?, ?> rules)) {
+      return all;
+    }
+    List<?> types =
+        rules.get("type") instanceof List<?> several
+            ? several
+            : rules.get("type") == null ? List.of() : List.of(rules.get("type"));
+    String type =
+        switch (value) {
+          case null -> "null";
+          case String _ -> "string";
+          case Boolean _ -> "boolean";
+          case Long _ -> "integer";
+          case Number _ -> "number";
+          case List<?> _ -> "array";
+          default -> "object";
+        };
+    if (!types.isEmpty() && !types.contains(type)) {
+      all.add(where + " is of type " + type);
+    }
+    if (rules.get("enum") instanceof List<?> values && !values.contains(value)) {
+      all.add(where + " is " + value);
+    }
+    if (value instanceof List<?> list) {
+      list.forEach(item -> all.addAll(misfits(where + "[]", item, rules.get("items"))));
+    }
+    if (value instanceof Map<?, ?> map) {
+      if (rules.get("required") instanceof List<?> required) {
+        required.stream()
+            .filter(key -> !map.containsKey(key))
+            .forEach(key -> all.add(where + " has no " + key));
+      }
+      Map<?, ?> properties = rules.get("properties") instanceof Map<?, ?> given ? given : Map.of();
+      map.forEach(
+          (key, held) -> {
+            Object rule = properties.get(key);
+            if (rule == null && Boolean.FALSE.equals(rules.get("additionalProperties"))) {
+              all.add(where + " has " + key);
+            }
+            all.addAll(
+                misfits(
+                    where + "." + key,
+                    held,
+                    rule == null ? rules.get("additionalProperties") : rule));
+          });
+    }
+    return all;
+  }
+
+  @Test
+  void whatIsNoRecordIsRefusedByName() throws Exception {
+    Path file = folder.resolve("other_0");
+    Files.writeString(file, "{\"a\":1}");
+    assertThat(tutti(file)).isNotZero();
+    assertThat(err.toString(UTF_8)).contains("other_0: not a flight record");
+    assertThatThrownBy(() -> JsonReader.read("{\"a\":[1,2}"))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> JsonReader.read("[".repeat(100_000)))
+        .isInstanceOf(IllegalArgumentException.class);
+    // A pickle that names a class to call.
+    assertThatThrownBy(
+            () -> PickleReader.read(new byte[] {(byte) 0x80, 2, 'c', 'o', 's', '\n', '.'}))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("opcode 0x63");
+  }
+}

@@ -1,0 +1,23 @@
+package dev.tutti.runtime.events;
+
+import jdk.jfr.Category;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.Threshold;
+import org.jspecify.annotations.Nullable;
+
+/** A call of the store that took long although it waits for nobody. */
+@Name("dev.tutti.StoreCall")
+@Label("Store Call")
+@Category("Tutti")
+@Description("A call of the store that waits for no other rank, and took long")
+@Threshold("20 ms")
+final class StoreCallEvent extends Event {
+  @Label("Call")
+  @Nullable String call;
+
+  @Label("Key")
+  @Nullable String key;
+}

@@ -1,0 +1,76 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Settings;
+import dev.tutti.runtime.operation.FlightRecord;
+import dev.tutti.runtime.record.RecordFiles;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+
+/** Holds the flight records of a rank's groups, and writes them to files. */
+final class FlightRecords {
+  private static final System.Logger LOG = System.getLogger(FlightRecords.class.getName());
+  private static final int CLOSED = 16;
+
+  private final int rank;
+  private final Settings settings;
+  private final List<Group> open = new ArrayList<>();
+  private final Deque<Group> closed = new ArrayDeque<>();
+
+  /**
+   * Creates what holds none so far.
+   *
+   * @param rank of this process among all
+   */
+  FlightRecords(int rank, Settings settings) {
+    this.rank = rank;
+    this.settings = settings;
+  }
+
+  synchronized void add(Group group) {
+    open.add(group);
+  }
+
+  /** Keeps the record of a group that is closed, and forgets that of one closed long before. */
+  synchronized void close(Group group) {
+    if (open.remove(group)) {
+      closed.add(group);
+      if (closed.size() > CLOSED) {
+        closed.remove();
+      }
+    }
+  }
+
+  /** Returns the last operations of all groups. */
+  Map<String, Object> all() {
+    List<Group> groups;
+    synchronized (this) {
+      groups = new ArrayList<>(closed);
+      groups.addAll(open);
+    }
+    return FlightRecord.of(rank, groups.stream().map(Group::flightRecord).toList());
+  }
+
+  /** Writes the files where the settings name a place for them; logs what goes wrong. */
+  void dumpIfAsked() {
+    String prefix = RuntimeSettings.dumpPrefix(settings);
+    if (!prefix.isEmpty()) {
+      try {
+        List<Path> _ = dump(Path.of(prefix));
+      } catch (IOException | RuntimeException e) {
+        LOG.log(Level.WARNING, "rank " + rank + ": cannot write its flight record", e);
+      }
+    }
+  }
+
+  /** Writes the files. */
+  synchronized List<Path> dump(Path prefix) throws IOException {
+    return RecordFiles.write(prefix, rank, all(), FlightRecord::isKnownToTorch);
+  }
+}

@@ -1,0 +1,44 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.cpu.NanScan;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.spi.Call;
+import java.time.Duration;
+import java.util.List;
+
+/** Refuses host tensors that hold a NaN, as what their operation reads. */
+final class NanCheck {
+  private final GroupIdentity identity;
+
+  NanCheck(GroupIdentity identity) {
+    this.identity = identity;
+  }
+
+  /**
+   * Searches what this rank brings to an operation.
+   *
+   * @throws CollectiveException that says where the first NaN is
+   */
+  void require(Call call) {
+    boolean isReadElsewhere = call.type() == OpType.BROADCAST && call.root() != identity.rank();
+    if (isReadElsewhere) {
+      return;
+    }
+    List<Tensor> inputs = call.inputs();
+    for (int i = 0; i < inputs.size(); i++) {
+      Tensor input = inputs.get(i);
+      Tensor dense = input.isSparse() ? input.values() : input;
+      long index = dense.device().isCpu() ? NanScan.firstNan(dense) : -1;
+      if (index >= 0) {
+        String which = inputs.size() == 1 ? "the input" : "input " + i;
+        throw new CollectiveException(
+            which + " of rank " + identity.rank() + " has a NaN at index " + index,
+            identity.failure(call.type(), 0, -1, identity.rank(), Duration.ZERO),
+            null);
+      }
+    }
+  }
+}

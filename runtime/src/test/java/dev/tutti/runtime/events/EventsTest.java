@@ -1,0 +1,157 @@
+package dev.tutti.runtime.events;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.CallOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.group.ScriptedProvider;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what a recording of the JDK's Flight Recorder holds of a group. */
+@Timeout(300)
+class EventsTest {
+  @TempDir Path folder;
+
+  private interface Program {
+    void run() throws Exception;
+  }
+
+  private List<RecordedEvent> record(Program program) throws Exception {
+    Path file = folder.resolve("test.jfr");
+    try (Recording recording = new Recording()) {
+      recording.enable("dev.tutti.StoreCall").withThreshold(Duration.ZERO);
+      recording.start();
+      program.run();
+      recording.stop();
+      recording.dump(file);
+    }
+    assertThat(Files.size(file)).isPositive();
+    return RecordingFile.readAllEvents(file).stream()
+        .filter(event -> event.getEventType().getName().startsWith("dev.tutti."))
+        .toList();
+  }
+
+  private static List<RecordedEvent> of(List<RecordedEvent> all, String type) {
+    return all.stream()
+        .filter(event -> event.getEventType().getName().equals("dev.tutti." + type))
+        .toList();
+  }
+
+  @Test
+  void operationsAndMessagesAreRecorded() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          op.took("scripted/path");
+          Thread.sleep(2);
+        };
+    List<RecordedEvent> all =
+        record(
+            () -> {
+              try (ProcessGroup group = provider.join(2)) {
+                group.allReduce(Tensor.of(1f, 2f, 3f));
+                group.allReduce(Tensor.of(1d), ReduceOp.MAX, CallOptions.ASYNC).await();
+                group.send(Tensor.of(1L), 1, 7);
+              }
+            });
+    List<RecordedEvent> operations = of(all, "Operation");
+    assertThat(operations).hasSize(2);
+    RecordedEvent first = operations.get(0);
+    assertThat(first.getString("group")).isEqualTo("0");
+    assertThat(first.getInt("rank")).isZero();
+    assertThat(first.getLong("sequence")).isEqualTo(1);
+    assertThat(first.getString("type")).isEqualTo("allReduce");
+    assertThat(first.getString("dtype")).isEqualTo("float32");
+    assertThat(first.getLong("bytes")).isEqualTo(12);
+    assertThat(first.getString("backend")).isEqualTo("scripted");
+    assertThat(first.getString("path")).isEqualTo("scripted/path");
+    assertThat(first.getString("state")).isEqualTo("COMPLETED");
+    assertThat(first.getDuration().toMillis()).isGreaterThanOrEqualTo(2);
+    assertThat(operations.get(1).getLong("sequence")).isEqualTo(2);
+    assertThat(operations.get(1).getString("dtype")).isEqualTo("float64");
+    assertThat(of(all, "Message"))
+        .singleElement()
+        .satisfies(
+            event -> {
+              assertThat(event.getString("type")).isEqualTo("send");
+              assertThat(event.getInt("peer")).isEqualTo(1);
+              assertThat(event.getInt("tag")).isEqualTo(7);
+              assertThat(event.getLong("bytes")).isEqualTo(8);
+            });
+    assertThat(states(all)).containsExactly("closed", "made");
+    assertThat(of(all, "StoreCall")).isNotEmpty();
+    assertThat(of(all, "Failure")).isEmpty();
+  }
+
+  private static Set<String> states(List<RecordedEvent> all) {
+    return of(all, "Group").stream()
+        .map(event -> event.getString("state"))
+        .collect(Collectors.toCollection(TreeSet::new));
+  }
+
+  @Test
+  void aFailureIsRecordedWithWhomItNames() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          throw new IllegalStateException("broken");
+        };
+    List<RecordedEvent> all =
+        record(
+            () -> {
+              try (ProcessGroup group = provider.alone()) {
+                assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
+              }
+            });
+    assertThat(of(all, "Operation").getFirst().getString("state")).isEqualTo("FAILED");
+    assertThat(of(all, "Failure"))
+        .singleElement()
+        .satisfies(
+            event -> {
+              assertThat(event.getInt("failedRank")).isZero();
+              assertThat(event.getString("kind")).isEqualTo("FAILED");
+              assertThat(event.getString("operation")).isEqualTo("allReduce");
+              assertThat(event.getString("text")).contains("broken");
+            });
+    assertThat(states(all)).containsExactly("closed", "failed", "made");
+  }
+
+  @Test
+  void recordingAllocatesNothingInTheLongRun() throws Exception {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    try (Recording recording = new Recording();
+        ProcessGroup group = new ScriptedProvider().alone()) {
+      recording.start();
+      Tensor tensor = Tensor.of(1f);
+      for (int i = 0; i < 50_000; i++) {
+        group.allReduce(tensor);
+      }
+      long least = Long.MAX_VALUE;
+      for (int round = 0; round < 10 && least > 0; round++) {
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (int i = 0; i < 1000; i++) {
+          group.allReduce(tensor);
+        }
+        least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+      }
+      assertThat(least).isLessThan(1000);
+    }
+  }
+}
