@@ -1,5 +1,6 @@
 package dev.tutti;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -241,6 +242,11 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   @Override
   public String flightRecord() {
     return delegate().flightRecord();
+  }
+
+  @Override
+  public List<Path> dumpFlightRecord(Path prefix) {
+    return delegate().dumpFlightRecord(prefix);
   }
 
   @Override
