@@ -70,7 +70,7 @@ class PickleWriterTest {
         case '(' -> stack.push(MARK);
         case 'u', 'e' -> {
           List<Object> items = new ArrayList<>();
-          for (Object top = stack.pop(); top != MARK; top = stack.pop()) {
+          for (Object top = stack.pop(); !top.equals(MARK); top = stack.pop()) {
             items.addFirst(top.equals(NONE) ? null : top);
           }
           fill(stack.getFirst(), items);
