@@ -22,7 +22,6 @@ public final class RecordFiles {
    * file is another one. It takes messages for collectives of the whole group and reports them as
    * mismatches, so they are in the JSON file alone, as are operations that it has no name for.
    */
-
   private RecordFiles() {}
 
   /**
@@ -43,7 +42,7 @@ public final class RecordFiles {
     }
     Files.createDirectories(folder);
     Path pickle = folder.resolve(String.valueOf(prefix.getFileName()) + rank);
-    Path json = folder.resolve("flight-record-%d.json".formatted(rank));
+    Path json = folder.resolve("flight-record-" + rank + ".json");
     Map<String, Object> known = new LinkedHashMap<>(record);
     List<Object> entries = new ArrayList<>();
     for (Object entry : list(record.get("entries"))) {
