@@ -61,15 +61,28 @@ final class Blocks {
   }
 
   long[] lengths() {
-    return Arrays.stream(lengths).asLongStream().toArray();
+    long[] all = new long[lengths.length];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = lengths[i];
+    }
+    return all;
   }
 
   int longest() {
-    return Arrays.stream(lengths).max().orElse(0);
+    int longest = 0;
+    for (int length : lengths) {
+      longest = Math.max(longest, length);
+    }
+    return longest;
   }
 
   boolean areEqual() {
-    return Arrays.stream(lengths).distinct().count() <= 1;
+    for (int length : lengths) {
+      if (length != lengths[0]) {
+        return false;
+      }
+    }
+    return true;
   }
 
   long end() {

@@ -4,6 +4,7 @@ import com.microsoft.ml.lightgbm.lightgbmlib;
 import dev.tutti.ProcessGroup;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import java.util.stream.Collectors;
@@ -59,9 +60,15 @@ public final class TrainRank {
         }
         training.round();
       }
-      System.out.printf(
-          "%s %s rank %d of %d: %d rounds in %.0f ms%n",
-          args[0], args[1], rank, size, rounds, (System.nanoTime() - start) / 1e6);
+      System.out.println(
+          "%s %s rank %d of %d: %d rounds in %d ms"
+              .formatted(
+                  args[0],
+                  args[1],
+                  rank,
+                  size,
+                  rounds,
+                  TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start)));
       if (!args[4].equals("-")) {
         Files.writeString(Path.of(args[4]), training.model());
       }
