@@ -55,7 +55,7 @@ final class PlayedCollectives {
             }
             Thread.sleep(0, 50_000);
           }
-          byte[] result = rule.result(meeting.brought());
+          byte[] result = rule.result(meeting.take());
           if (result != null) {
             memory.write(to, result);
           }

@@ -11,6 +11,7 @@ final class PlayedMeeting {
   private final int size;
   private final Map<Integer, byte[]> brought = new ConcurrentHashMap<>();
   private final Map<Integer, String> calls = new ConcurrentHashMap<>();
+  private int taken;
 
   PlayedMeeting(int size) {
     this.size = size;
@@ -22,17 +23,24 @@ final class PlayedMeeting {
   }
 
   /**
-   * Tells whether all ranks made one call; where they did not, all wait in vain, as real ones may.
+   * Tells whether all ranks made one call; where they did not, none ever returns, as real ones may
+   * not.
    */
   boolean isComplete() {
     return brought.size() == size && Set.copyOf(calls.values()).size() == 1;
   }
 
-  /** Returns what the ranks brought, in their order. */
-  List<byte[]> brought() {
+  /**
+   * Returns what the ranks brought, in their order, once to each; after the last one it is gone.
+   */
+  synchronized List<byte[]> take() {
     List<byte[]> all = new ArrayList<>();
     for (int r = 0; r < size; r++) {
       all.add(brought.get(r));
+    }
+    taken++;
+    if (taken == size) {
+      brought.clear();
     }
     return all;
   }
