@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -134,7 +135,11 @@ class LightGbmProcessesTest {
       List<ServerSocket> open = new ArrayList<>();
       try {
         for (int port : IntStream.range(first, first + count).toArray()) {
-          open.add(new ServerSocket(port, 1, InetAddress.getByName("0.0.0.0")));
+          ServerSocket socket = new ServerSocket();
+          open.add(socket);
+          // As LightGBM does, which cannot take a port that was in use a minute ago.
+          socket.setReuseAddress(false);
+          socket.bind(new InetSocketAddress(InetAddress.getByName("0.0.0.0"), port));
         }
         return first;
       } catch (IOException e) {
