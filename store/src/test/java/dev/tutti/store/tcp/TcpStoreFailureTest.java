@@ -530,7 +530,7 @@ class TcpStoreFailureTest {
                 }
                 store.barrier("all", clients, LONG);
                 int next = (rank + 1) % clients;
-                assertThat(store.get("rank" + next, Duration.ZERO))
+                assertThat(store.get("rank" + next, LONG))
                     .asString(UTF_8)
                     .isEqualTo("value" + (each - 1));
                 return rank;
