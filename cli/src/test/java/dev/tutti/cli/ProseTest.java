@@ -26,6 +26,9 @@ class ProseTest {
 
   private static final Pattern COMMENT = Pattern.compile("/\\*.*?\\*/|//[^\n]*", Pattern.DOTALL);
 
+  private static final Pattern CODE_SPAN = Pattern.compile("`[^`]*`");
+  private static final int MAX_LINE = 120;
+
   private static final List<Path> SOURCES = new ArrayList<>();
   private static final List<Path> PAGES = new ArrayList<>();
   private static Path root;
@@ -89,6 +92,28 @@ class ProseTest {
     }
     for (Path file : PAGES) {
       find(OPENS_WITH_WHO, Files.readString(file), file, wrong);
+    }
+    assertThat(wrong).isEmpty();
+  }
+
+  /** Tables, code and what cannot be broken, such as a long link, may be longer. */
+  @Test
+  void linesOfPagesHaveAtMost120Characters() throws IOException {
+    List<String> wrong = new ArrayList<>();
+    for (Path file : PAGES) {
+      boolean isCode = false;
+      for (String line : Files.readAllLines(file)) {
+        isCode ^= line.strip().startsWith("```");
+        boolean isTable = line.strip().startsWith("|");
+        String text =
+            CODE_SPAN
+                .matcher(line.strip())
+                .replaceAll(span -> "x".repeat(span.end() - span.start()));
+        boolean canBreak = text.lastIndexOf(' ', MAX_LINE) > text.indexOf(' ');
+        if (line.length() > MAX_LINE && !isCode && !isTable && canBreak) {
+          wrong.add(root.relativize(file) + ": " + line);
+        }
+      }
     }
     assertThat(wrong).isEmpty();
   }
