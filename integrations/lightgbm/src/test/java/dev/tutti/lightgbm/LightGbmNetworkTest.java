@@ -167,10 +167,14 @@ class LightGbmNetworkTest {
     train(1000);
     int threads = Thread.activeCount();
     long descriptors = descriptors();
-    long before = residentKib();
-    train(1000);
-    // As many again: what the first thousand took is free, to be used again.
-    assertThat(residentKib() - before).as("KiB more").isLessThan(8 * 1024);
+    // A leak grows in each turn; the JVM, its compiler above all, in the first ones alone.
+    List<Long> grown = new ArrayList<>();
+    do {
+      long before = residentKib();
+      train(1000);
+      grown.add(residentKib() - before);
+    } while (grown.getLast() > 1024 && grown.size() < 10);
+    assertThat(grown).as("KiB more in each turn").anyMatch(more -> more <= 1024);
     // Threads of a group end shortly after it was closed.
     long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
     while (Thread.activeCount() > threads && System.nanoTime() < limit) {

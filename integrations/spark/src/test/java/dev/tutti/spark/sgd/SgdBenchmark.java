@@ -38,10 +38,17 @@ final class SgdBenchmark {
       blocks.count();
       Sgd sgd = new Sgd(columns, BATCH, steps, 0.1f);
       double difference = difference(sgd.withTutti(blocks), sgd.withTreeAggregate(spark, blocks));
+      Sgd nothing = new Sgd(columns, BATCH, 0, 0);
+      List<Double> setUp = new ArrayList<>();
       List<Double> tutti = new ArrayList<>();
+      List<Double> loop = new ArrayList<>();
       List<Double> tree = new ArrayList<>();
       for (int round = 0; round < rounds; round++) {
-        tutti.add(steps / seconds(() -> sgd.withTutti(blocks)));
+        double empty = seconds(() -> nothing.withTutti(blocks));
+        double whole = seconds(() -> sgd.withTutti(blocks));
+        setUp.add(empty);
+        tutti.add(steps / whole);
+        loop.add(steps / (whole - empty));
         tree.add(steps / seconds(() -> sgd.withTreeAggregate(spark, blocks)));
       }
       System.out.printf(
@@ -56,9 +63,15 @@ final class SgdBenchmark {
           steps,
           rounds,
           difference);
-      print("Tutti", tutti);
-      print("treeAggregate", tree);
-      System.out.printf(Locale.ROOT, "ratio of medians %.1f%n", median(tutti) / median(tree));
+      print("Tutti, whole run, steps/s", tutti);
+      print("Tutti, without set-up, steps/s", loop);
+      print("Tutti, run of no steps, s", setUp);
+      print("treeAggregate, steps/s", tree);
+      System.out.printf(
+          Locale.ROOT,
+          "ratio of medians %.1f, without set-up %.1f%n",
+          median(tutti) / median(tree),
+          median(loop) / median(tree));
     }
   }
 
@@ -79,7 +92,7 @@ final class SgdBenchmark {
     double[] sorted = rates.stream().mapToDouble(d -> d).sorted().toArray();
     System.out.printf(
         Locale.ROOT,
-        "%-14s steps/s: median %.1f, from %.1f to %.1f%n",
+        "%-30s median %.2f, from %.2f to %.2f%n",
         name,
         median(rates),
         sorted[0],
