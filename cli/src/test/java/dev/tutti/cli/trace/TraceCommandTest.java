@@ -190,7 +190,7 @@ class TraceCommandTest {
     RankTrace trace = RankTrace.empty();
     for (int i = 1; i <= 5; i++) {
       for (int rank = 0; rank < 2; rank++) {
-        long clock = rank * 1_000_000;
+        long clock = rank * 1_000_000L;
         trace.add(
             new TraceEntry(
                 rank,
@@ -204,8 +204,8 @@ class TraceCommandTest {
                 -1,
                 "",
                 "completed",
-                i * 1000 + clock,
-                i * 1000 + 100 + clock + (i == 5 && rank == 1 ? 777 : 0)));
+                i * 1000L + clock,
+                i * 1000L + 100 + clock + (i == 5 && rank == 1 ? 777 : 0)));
       }
     }
     assertThat(TraceAnalysis.of(trace).clockOffsets)

@@ -24,7 +24,7 @@ public final class WatchdogRaces {
   @State
   public static class DeadlineAgainstCompletion {
     private final PendingOperations pending =
-        new PendingOperations(RacedOperation.CLOSED, List.of());
+        new PendingOperations(RacedOperation.CLOSED, List.of(), 0);
     private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
 
@@ -55,7 +55,7 @@ public final class WatchdogRaces {
   @State
   public static class DeadlineAgainstNextLife {
     private final PendingOperations pending =
-        new PendingOperations(RacedOperation.CLOSED, List.of());
+        new PendingOperations(RacedOperation.CLOSED, List.of(), 0);
     private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
     private final long later = now + TimeUnit.MINUTES.toNanos(1);
