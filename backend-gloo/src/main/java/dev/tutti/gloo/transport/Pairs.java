@@ -67,6 +67,11 @@ final class Pairs {
   private boolean sparse;
   private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
   private final Set<PeerAuthentication> authentications = new HashSet<>();
+
+  /** Connections that came after this rank had failed, and end when it leaves. */
+  private final List<SocketChannel> late = new ArrayList<>();
+
+  private boolean hasLeft;
   private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
@@ -280,13 +285,15 @@ final class Pairs {
 
   private void connected(
       Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
-    boolean late = transport.transportFailure.cause() != null || pair.failure() != null;
-    if (late || pair.connection.isConnected()) {
-      try {
-        channel.close();
-      } catch (IOException e) {
-        transport.debug("a late connection did not close well", e);
-      }
+    boolean halted = transport.transportFailure.cause() != null;
+    if (halted && !hasLeft && !pair.connection.isConnected() && late.size() < size) {
+      // Its end would make the peer take this rank for gone, before the group knows the cause.
+      key.interestOps(0);
+      late.add(channel);
+      return;
+    }
+    if (halted || pair.failure() != null || pair.connection.isConnected()) {
+      closeLate(channel);
       return;
     }
     pair.connection.attach(channel, tls, key);
@@ -425,6 +432,17 @@ final class Pairs {
         pair.connection.sendFarewell(reason);
       }
       pair.connection.close();
+    }
+    hasLeft = true;
+    late.forEach(this::closeLate);
+    late.clear();
+  }
+
+  private void closeLate(SocketChannel channel) {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      transport.debug("a late connection did not close well", e);
     }
   }
 

@@ -14,8 +14,8 @@ public interface LaunchRendezvous extends AutoCloseable {
    * Meets the other nodes.
    *
    * @param messages takes whom it waits for, once, if they do not come soon
-   * @throws LaunchException if they do not come in time, or one comes twice, or cannot go on, or
-   *     was started for another number of nodes
+   * @throws dev.tutti.cli.process.LaunchException if they do not come in time, or one comes twice,
+   *     or cannot go on, or was started for another number of nodes
    */
   RankRange join(Consumer<String> messages) throws InterruptedException;
 
@@ -57,7 +57,8 @@ public interface LaunchRendezvous extends AutoCloseable {
    * @param attempt which
    * @param timeout longest wait
    * @return how the next attempt ended, if a node says so before it began
-   * @throws LaunchException if a node does not stop in time, or the store is lost
+   * @throws dev.tutti.cli.process.LaunchException if a node does not stop in time, or the store is
+   *     lost
    */
   Optional<Verdict> awaitStopped(int attempt, Duration timeout) throws InterruptedException;
 

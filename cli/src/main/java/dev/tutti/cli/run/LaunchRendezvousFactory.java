@@ -9,7 +9,7 @@ public interface LaunchRendezvousFactory {
    *
    * @param plan what is launched
    * @param messages takes what there is to say of a long wait, from any thread
-   * @throws LaunchException if the store cannot be hosted or reached
+   * @throws dev.tutti.cli.process.LaunchException if the store cannot be hosted or reached
    */
   LaunchRendezvous open(LaunchPlan plan, Consumer<String> messages);
 }
