@@ -21,6 +21,11 @@ final class JoinOfOne extends AbstractFunction1<Iterator<Integer>, Iterator<Inte
 
   private static final long serialVersionUID = 1;
 
+  static void forget() {
+    WAITING.set(false);
+    FAILURE.set(null);
+  }
+
   @Override
   public Iterator<Integer> apply(Iterator<Integer> rows) {
     BarrierTaskContext task = BarrierTaskContext.get();
