@@ -101,7 +101,7 @@ class LocalWorldTest {
             (group, _) -> {
               int attempt = BarrierTaskContext.get().stageAttemptNumber();
               try {
-                // Who still joins when Spark kills the stage hears of that alone.
+                // A rank that still joins when Spark kills the stage hears of that alone.
                 group.barrier();
                 if (attempt == 0 && group.rank() == 2) {
                   throw new IllegalStateException("no such column");
