@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Spark kills the tasks of a failed barrier stage without interrupting them, and an interrupt
  * would not end a collective either; so the listener of kills aborts the group, on the thread that
  * kills, and whoever waits in a collective of it throws. Before there is a group it closes the
- * store, through which the ranks wait for each other. A failure aborts the group with the
+ * store, through which the ranks wait for each other, and interrupts who joins: that thread may try
+ * to connect to a server that is gone, until its deadline. A failure aborts the group with the
  * exception, before the completion closes it, so the other ranks know the cause before they miss
  * this one.
  */
@@ -26,6 +27,7 @@ final class TaskGroup
 
   private final BarrierStore store;
   private final String task;
+  private @Nullable Thread joining = Thread.currentThread();
   private @Nullable ProcessGroup group;
   private @Nullable String killed;
 
@@ -49,18 +51,23 @@ final class TaskGroup
    * @throws IllegalStateException if Spark killed the task meanwhile
    */
   static ProcessGroup join(TaskContext context, BarrierStore store, GroupOptions options) {
-    TaskGroup joining = new TaskGroup(context, store);
-    context.addTaskCompletionListener(joining);
-    context.addTaskFailureListener(joining);
-    context.addTaskInterruptListener(joining);
-    ProcessGroup joined;
+    TaskGroup end = new TaskGroup(context, store);
+    context.addTaskCompletionListener(end);
+    context.addTaskFailureListener(end);
+    context.addTaskInterruptListener(end);
+    ProcessGroup joined = null;
+    RuntimeException failure = null;
     try {
       joined = ProcessGroup.init(options);
     } catch (RuntimeException e) {
-      String reason = joining.killed();
-      throw reason == null ? e : new IllegalStateException(reason, e);
+      failure = e;
     }
-    String reason = joining.joined(joined);
+    String reason = end.joined(joined);
+    if (joined == null) {
+      throw reason == null && failure != null
+          ? failure
+          : new IllegalStateException(reason, failure);
+    }
     if (reason != null) {
       joined.abort(reason);
     }
@@ -74,6 +81,9 @@ final class TaskGroup
     synchronized (this) {
       killed = text;
       joined = group;
+      if (joining != null) {
+        joining.interrupt();
+      }
     }
     if (joined == null) {
       store.close();
@@ -105,16 +115,18 @@ final class TaskGroup
     }
   }
 
-  private synchronized @Nullable String joined(ProcessGroup joined) {
+  /** Returns why the task was killed while it joined; null if it was not. */
+  private synchronized @Nullable String joined(@Nullable ProcessGroup joined) {
+    joining = null;
     group = joined;
+    if (killed != null) {
+      // The interrupt was that of the kill, and over with the joining.
+      Thread.interrupted();
+    }
     return killed;
   }
 
   private synchronized @Nullable ProcessGroup group() {
     return group;
-  }
-
-  private synchronized @Nullable String killed() {
-    return killed;
   }
 }
