@@ -1,0 +1,78 @@
+package dev.tutti.runtime.events;
+
+import dev.tutti.DType;
+import dev.tutti.WorkState;
+import dev.tutti.spi.Call;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import org.jspecify.annotations.Nullable;
+
+/** What the events of collectives and of messages have in common. */
+abstract class CallEvent extends Event implements OperationTrace {
+  @Label("Group")
+  @Nullable String group;
+
+  @Label("Rank")
+  int rank;
+
+  @Label("Sequence Number")
+  long sequence;
+
+  @Label("Type")
+  @Nullable String type;
+
+  @Label("Element Type")
+  @Nullable String dtype;
+
+  @Label("Bytes")
+  @Description("What this rank reads, or writes where it reads nothing")
+  @DataAmount
+  long bytes;
+
+  @Label("Backend")
+  @Nullable String backend;
+
+  @Label("Path")
+  @Description("Which way and algorithm it took")
+  @Nullable String path;
+
+  @Label("State")
+  @Nullable String state;
+
+  /** Takes over what is of this kind of event alone. */
+  abstract void take(Call call, long queuedNanos);
+
+  @Override
+  public final void start() {
+    begin();
+  }
+
+  @Override
+  public final void end(
+      String newGroup,
+      int newRank,
+      Call call,
+      long newSequence,
+      String newBackend,
+      @Nullable String newPath,
+      WorkState newState,
+      long queuedNanos) {
+    if (!shouldCommit()) {
+      return;
+    }
+    group = newGroup;
+    rank = newRank;
+    sequence = newSequence;
+    type = call.type().label();
+    DType elements = call.dtype();
+    dtype = elements == null ? null : elements.label();
+    bytes = elements == null ? 0 : call.numel() * elements.byteSize();
+    backend = newBackend;
+    path = newPath;
+    state = newState.name();
+    take(call, queuedNanos);
+    commit();
+  }
+}
