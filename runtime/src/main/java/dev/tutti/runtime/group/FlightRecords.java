@@ -11,7 +11,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.Map;
+import java.util.stream.Stream;
 
 /** Holds the flight records of a rank's groups, and writes them to files. */
 final class FlightRecords {
@@ -47,14 +47,9 @@ final class FlightRecords {
     }
   }
 
-  /** Returns the last operations of all groups. */
-  Map<String, Object> all() {
-    List<Group> groups;
-    synchronized (this) {
-      groups = new ArrayList<>(closed);
-      groups.addAll(open);
-    }
-    return FlightRecord.of(rank, groups.stream().map(Group::flightRecord).toList());
+  /** Tells whether the settings name a place for the files. */
+  boolean isDumpAsked() {
+    return !RuntimeSettings.dumpPrefix(settings).isEmpty();
   }
 
   /** Writes the files where the settings name a place for them; logs what goes wrong. */
@@ -71,6 +66,9 @@ final class FlightRecords {
 
   /** Writes the files. */
   synchronized List<Path> dump(Path prefix) throws IOException {
-    return RecordFiles.write(prefix, rank, all(), FlightRecord::isKnownToTorch);
+    List<FlightRecord.Part> parts =
+        Stream.concat(closed.stream(), open.stream()).map(Group::flightRecord).toList();
+    return RecordFiles.write(
+        prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
   }
 }

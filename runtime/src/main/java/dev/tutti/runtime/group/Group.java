@@ -57,6 +57,10 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final GroupIdentity identity;
   final JobMonitor monitor;
   final Map<String, BoundBackend> backends;
+
+  /** Names the backends, each once. */
+  final String backendNames;
+
   final FlightRecorder recorder;
   final Listeners listeners;
   final Failures failures;
@@ -103,6 +107,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     this.timeoutNanos = Deadlines.nanos(timeout);
     this.monitor = monitor;
     this.backends = backends;
+    this.backendNames =
+        backends.values().stream()
+            .map(BoundBackend::name)
+            .distinct()
+            .sorted()
+            .collect(Collectors.joining(","));
     this.recorder = new FlightRecorder(RuntimeSettings.flightRecord(identity.settings()));
     this.listeners = new Listeners(identity.name(), identity.rank());
     this.failures = new Failures(identity, monitor, this);
@@ -192,16 +202,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Returns the last operations of this rank. */
   FlightRecord.Part flightRecord() {
-    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames());
-  }
-
-  /** Names the backends, each once. */
-  String backendNames() {
-    return backends.values().stream()
-        .map(BoundBackend::name)
-        .distinct()
-        .sorted()
-        .collect(Collectors.joining(","));
+    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames);
   }
 
   @Override
@@ -249,14 +250,15 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     pending.endUnattended();
     listeners.failed(cause);
     tell("failed", String.valueOf(cause.getMessage()));
-    Thread.ofPlatform()
-        .name("tutti-dump-" + identity.name() + "-" + identity.rank())
-        .start(records::dumpIfAsked);
+    if (records.isDumpAsked()) {
+      Thread.ofPlatform()
+          .name("tutti-dump-" + identity.name() + "-" + identity.rank())
+          .start(records::dumpIfAsked);
+    }
   }
 
   private void tell(String state, String why) {
-    Events.get()
-        .group(identity.name(), identity.rank(), identity.size(), backendNames(), state, why);
+    Events.get().group(identity.name(), identity.rank(), identity.size(), backendNames, state, why);
   }
 
   void endIfFailed(GroupOperation op) {

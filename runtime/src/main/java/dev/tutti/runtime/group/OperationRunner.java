@@ -8,8 +8,6 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.events.Events;
-import dev.tutti.runtime.events.OperationTrace;
 import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -48,7 +46,6 @@ final class OperationRunner {
   /** How many of the last operations the other ranks are told after a time-out. */
   private static final int TOLD = 64;
 
-  private static final Events EVENTS = Events.get();
   private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final Group group;
@@ -58,11 +55,8 @@ final class OperationRunner {
   private final FlightRecorder recorder;
   private final CollectiveQueue lane;
   private final GroupOperation inlineOp;
-  private final String backendNames;
+  private final OperationEvents events;
   private final boolean isNanChecked;
-
-  /** Tells whether the operation of the lane is recorded; belongs to whoever has the lane. */
-  private boolean isTraced;
 
   private final AtomicInteger starting = new AtomicInteger();
   private final AtomicLong messages = new AtomicLong();
@@ -82,7 +76,7 @@ final class OperationRunner {
         new CollectiveQueue(
             "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
     this.inlineOp = pending.inline;
-    this.backendNames = group.backendNames();
+    this.events = new OperationEvents(group.identity, group.backendNames);
     this.isNanChecked = group.isNanChecked();
   }
 
@@ -135,9 +129,7 @@ final class OperationRunner {
     GroupOperation op = inlineOp;
     fill(op.call().reset(type, reduceOp), output, input, root);
     op.issueUntimed(sequence);
-    if (EVENTS.areCollectivesRecorded()) {
-      beginTrace(op);
-    }
+    events.beginInline(op);
     return op;
   }
 
@@ -151,45 +143,10 @@ final class OperationRunner {
     return call;
   }
 
-  private void beginTrace(GroupOperation op) {
-    OperationTrace trace = op.trace;
-    if (trace == null) {
-      trace = EVENTS.reusable();
-      op.trace = trace;
-    }
-    if (trace != null) {
-      trace.start();
-      isTraced = true;
-    }
-  }
-
-  private void endTrace(GroupOperation op, WorkState state) {
-    if (isTraced) {
-      isTraced = false;
-      writeTrace(op, state);
-    }
-  }
-
-  private void writeTrace(GroupOperation op, WorkState state) {
-    OperationTrace trace = op.trace;
-    if (trace != null) {
-      long started = op.startedNanos();
-      trace.end(
-          group.identity.name(),
-          group.identity.rank(),
-          op.call(),
-          op.sequenceNumber(),
-          backendNames,
-          op.takenPath(),
-          state,
-          started == 0 || op == inlineOp ? 0 : started - op.issuedNanos());
-    }
-  }
-
   /** Records the end of an operation that has its place in the record. */
   void recordEnd(GroupOperation op, WorkState state) {
     recorder.end(op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
-    writeTrace(op, state);
+    events.end(op, state);
   }
 
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
@@ -269,9 +226,7 @@ final class OperationRunner {
         op.issuedNanos(),
         op.issuedNanos() == 0 ? 0 : op.endNanos(),
         op.takenPath());
-    if (EVENTS.areCollectivesRecorded()) {
-      endTrace(op, state);
-    }
+    events.endInline(op, state);
     op.call().forgetTensors();
     lane.exit();
   }
@@ -296,7 +251,7 @@ final class OperationRunner {
       fill(op.call().reset(type, reduceOp), output, input, root);
       op.issue(sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
       op.flightPlace = recorder.issue(op.call(), sequence, WorkState.RUNNING, now);
-      op.trace = EVENTS.begin(type);
+      events.begin(op);
       pending.onStream.add();
       Watchdog.expect(op.deadlineNanos());
       group.endIfFailed(op);
@@ -516,7 +471,7 @@ final class OperationRunner {
     long now = System.nanoTime();
     op.issue(sequence, now, deadline, state);
     op.flightPlace = recorder.issue(spec.call(), sequence, state, now);
-    op.trace = EVENTS.begin(op.type());
+    events.begin(op);
   }
 
   private void tellBefore(

@@ -55,6 +55,11 @@ public final class FlightRecord {
     return record;
   }
 
+  /** Writes of records as one what c10d's tool understands. */
+  public static Map<String, Object> ofKnownToTorch(int rank, List<Part> parts) {
+    return of(rank, parts.stream().map(Part::knownToTorch).toList());
+  }
+
   private static long created(Map<String, Object> entry) {
     return entry.get("time_created_ns") instanceof Long time ? time : 0;
   }
@@ -67,7 +72,12 @@ public final class FlightRecord {
    * @param entries oldest first
    */
   public record Part(
-      GroupIdentity group, Map<String, Object> status, List<Map<String, Object>> entries) {}
+      GroupIdentity group, Map<String, Object> status, List<Map<String, Object>> entries) {
+    private Part knownToTorch() {
+      return new Part(
+          group, status, entries.stream().filter(FlightRecord::isKnownToTorch).toList());
+    }
+  }
 
   /** Returns what c10d calls the group of all ranks, and others of which nobody said what for. */
   static String description(GroupIdentity group) {
@@ -106,7 +116,7 @@ public final class FlightRecord {
   }
 
   /** Tells whether c10d's tool understands an entry. */
-  public static boolean isKnownToTorch(Map<String, Object> entry) {
+  private static boolean isKnownToTorch(Map<String, Object> entry) {
     return Boolean.FALSE.equals(entry.get("is_p2p")) && !UNKNOWN.contains(entry.get("op"));
   }
 

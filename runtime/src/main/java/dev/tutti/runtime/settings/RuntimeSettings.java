@@ -11,8 +11,6 @@ import java.util.function.Predicate;
 
 /** Declares the settings that the runtime itself reads. */
 public final class RuntimeSettings {
-  private static final int DEFAULT_FLIGHT_RECORD = 256;
-
   /** Takes 240 MB for each group. */
   private static final int MAX_FLIGHT_RECORD = 1_000_000;
 
@@ -55,10 +53,7 @@ public final class RuntimeSettings {
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
-          Setting.integer(
-              "TUTTI_FLIGHT_RECORD",
-              DEFAULT_FLIGHT_RECORD,
-              "operations that the flight record keeps"),
+          Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
@@ -149,7 +144,7 @@ public final class RuntimeSettings {
   /** Returns how many operations the flight record keeps. */
   public static int flightRecord(Settings settings) {
     int own = settings.get(FLIGHT_RECORD);
-    if (own != DEFAULT_FLIGHT_RECORD) {
+    if (settings.text(FLIGHT_RECORD.name()).isPresent()) {
       return own;
     }
     int torch = settings.get(FR_BUFFER_SIZE);

@@ -100,6 +100,28 @@ class EventsTest {
     assertThat(of(all, "Failure")).isEmpty();
   }
 
+  @Test
+  void aCollectiveThatBeganUnrecordedIsNotInTheRecording() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    Path file = folder.resolve("second.jfr");
+    try (ProcessGroup group = provider.alone();
+        Recording first = new Recording();
+        Recording second = new Recording()) {
+      first.start();
+      provider.allReduce = (op, tensor) -> first.stop();
+      group.allReduce(Tensor.of(1f));
+      provider.allReduce = (op, tensor) -> second.start();
+      group.allReduce(Tensor.of(1f));
+      provider.allReduce = (op, tensor) -> {};
+      group.allReduce(Tensor.of(1f));
+      second.stop();
+      second.dump(file);
+    }
+    assertThat(of(RecordingFile.readAllEvents(file), "Operation"))
+        .singleElement()
+        .satisfies(event -> assertThat(event.getLong("sequence")).isEqualTo(3));
+  }
+
   private static Set<String> states(List<RecordedEvent> all) {
     return of(all, "Group").stream()
         .map(event -> event.getString("state"))
