@@ -7,9 +7,10 @@ package dev.tutti.cpu.wait;
 public final class BusyCores {
   /*
    * A thread that yields while others compute comes back after their time slice; one that sleeps and is woken comes at
-   * once. So after a yield of a time slice nobody yields for a pause, which grows as long as the first
-   * yields after it take as long again: a rank that was held up once soon polls again, one among busy
-   * programs hardly ever.
+   * once. So after a yield of a time slice nobody yields for a pause, which grows if the next yields of a
+   * time slice come before short ones have lasted as long as the pause did. A rank that was held up once
+   * soon polls again, one among busy programs hardly ever. The time between the yields does not count:
+   * a rank that computes for long and waits for a moment sees as little of the cores as one that only waits.
    */
   private static final long SLICE_NANOS = 1_000_000;
   private static final long FIRST_PAUSE = 5_000_000;
@@ -21,6 +22,10 @@ public final class BusyCores {
   private final long longestPause;
   private long pause;
   private long until;
+
+  /** How long the yields since the pause have lasted. */
+  private long quiet;
+
   private boolean busy;
 
   /** Creates one for ranks, which expect each other at once: its pauses are short at first. */
@@ -60,10 +65,13 @@ public final class BusyCores {
    * @param after when it ended
    */
   public void yielded(long before, long after) {
-    if (after - before < SLICE_NANOS) {
+    long lasted = after - before;
+    if (lasted < SLICE_NANOS) {
+      quiet += lasted;
       return;
     }
-    boolean again = pause != 0 && before - until < pause;
+    boolean again = pause != 0 && quiet < pause;
+    quiet = 0;
     pause = again ? Math.min(longestPause, pause * 2) : firstPause;
     until = after + pause;
     busy = true;

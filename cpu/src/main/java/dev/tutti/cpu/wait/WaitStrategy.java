@@ -14,7 +14,8 @@ public final class WaitStrategy {
    * To wake a thread costs the one that does it more than a message through shared memory, and a sleeping core more
    * again. So a thread stays awake for a moment: it spins where ranks do not outnumber cores, and else gives its
    * core to whoever needs it between two looks. Where other work keeps the cores busy, a thread that yields comes
-   * back late while one that is woken comes at once; then BusyCores has it sleep at once.
+   * back late while one that is woken comes at once, and one that spins uses up the share of the core that it
+   * needs to compute; then BusyCores has it sleep at once. A spin that takes a time slice tells as much as a yield.
    */
   private static final int POLLS = 128;
   private static final int CROWDED_POLLS = 8;
@@ -43,6 +44,10 @@ public final class WaitStrategy {
   private final NanoClock clock;
   private @Nullable Futex futex;
   private boolean began;
+
+  /** Tells whether the thread has spun since the last stage that it asked for. */
+  private boolean spins;
+
   private long start;
   private long now;
   private long pause;
@@ -135,6 +140,7 @@ public final class WaitStrategy {
 
   private void startAt(long nanos) {
     began = true;
+    spins = false;
     start = nanos;
     now = nanos;
     pause = firstPause;
@@ -175,17 +181,21 @@ public final class WaitStrategy {
   public Stage stage(long nanos) {
     if (!began) {
       startAt(nanos);
+    } else if (spins) {
+      cores.yielded(now, nanos);
     }
     now = nanos;
-    return stage();
+    Stage next = stage();
+    spins = next == Stage.SPIN;
+    return next;
   }
 
   private Stage stage() {
     long waited = now - start;
-    if (waited < spinNanos) {
-      return Stage.SPIN;
+    if (waited >= awakeNanos || spinNanos != FOREVER && cores.areBusy(now)) {
+      return Stage.SLEEP;
     }
-    return waited < awakeNanos && !cores.areBusy(now) ? Stage.YIELD : Stage.SLEEP;
+    return waited < spinNanos ? Stage.SPIN : Stage.YIELD;
   }
 
   /** Notes that the thread has yielded since {@link #stage(long)}. */
@@ -205,7 +215,7 @@ public final class WaitStrategy {
       case SPIN -> {
         Thread.onSpinWait();
         if (spinNanos != FOREVER) {
-          now = clock.nanoTime();
+          yielded();
         }
       }
       case YIELD -> {

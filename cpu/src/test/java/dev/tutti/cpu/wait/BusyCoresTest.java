@@ -40,12 +40,29 @@ class BusyCoresTest {
   }
 
   @Test
-  void aPauseIsShortAgainAfterAQuietTime() {
+  void aPauseIsShortAgainAfterShortYieldsOfThatTime() {
     cores.yielded(0, SLICE);
     cores.yielded(SLICE + 5 * MS, 2 * SLICE + 5 * MS);
-    long later = 2 * SLICE + 25 * MS;
-    cores.yielded(later, later + SLICE);
-    assertThat(cores.areBusy(later + SLICE + 5 * MS)).isFalse();
+    long now = 2 * SLICE + 15 * MS;
+    for (int i = 0; i < 20; i++) {
+      cores.yielded(now, now + MS / 2);
+      now += MS / 2;
+    }
+    cores.yielded(now, now + SLICE);
+    assertThat(cores.areBusy(now + SLICE + 5 * MS)).isFalse();
+  }
+
+  @Test
+  void pausesGrowAlsoWhereTheRankComputesBetweenItsWaits() {
+    long now = 0;
+    for (long pause : new long[] {5, 10, 20, 40, 80, 160, 160}) {
+      cores.yielded(now, now + SLICE);
+      assertThat(cores.areBusy(now + SLICE + pause * MS - 1)).isTrue();
+      assertThat(cores.areBusy(now + SLICE + pause * MS)).isFalse();
+      now += 1000 * MS;
+      cores.yielded(now, now + MS / 2);
+      now += 1000 * MS;
+    }
   }
 
   @Test

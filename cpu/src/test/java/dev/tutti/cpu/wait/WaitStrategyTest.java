@@ -66,10 +66,31 @@ class WaitStrategyTest {
     other.start();
     assertThat(other.staysAwake()).as("of the same cores").isFalse();
     wait.start();
-    assertThat(wait.staysAwake()).as("spins all the same").isTrue();
+    assertThat(wait.staysAwake()).as("nor does it spin").isFalse();
+    WaitStrategy forEver = strategy(Long.MAX_VALUE, 0, 0);
+    forEver.start();
+    assertThat(forEver.staysAwake()).as("unless it shall for ever").isTrue();
     now += 5 * MILLI;
     yielding.start();
     assertThat(yielding.staysAwake()).isTrue();
+  }
+
+  @Test
+  void notesThatAnotherThreadTookTheCoreOfOneThatSpins() {
+    wait.start();
+    step = MILLI + 1;
+    assertThat(wait.staysAwake()).isTrue();
+    step = 0;
+    assertThat(cores.areBusy(now)).isTrue();
+    assertThat(wait.staysAwake()).isFalse();
+  }
+
+  @Test
+  void notesThatAnotherThreadTookTheCoreOfACallerThatSpins() {
+    WaitStrategy spinning = strategy(10 * MILLI, 0, 0);
+    assertThat(spinning.stage(now)).isEqualTo(Stage.SPIN);
+    assertThat(spinning.stage(now + MILLI / 2)).isEqualTo(Stage.SPIN);
+    assertThat(spinning.stage(now + 2 * MILLI)).isEqualTo(Stage.SLEEP);
   }
 
   @Test
