@@ -2,7 +2,9 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.StepStatistics;
+import dev.tutti.gradients.hook.StripedAllReduce;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -13,7 +15,9 @@ import java.util.Locale;
  * Times steps of data-parallel training as one rank of a job: {@code Gradients TRANSPORT MODEL STEPS},
  * where the first is what to print and the model is resnet50 or transformer. Backward is a spin of
  * 100 ms in all that makes gradients ready one by one, last parameter first, in proportion to their
- * sizes, and writes each into place. Rank 0 prints a line of JSON.
+ * sizes, and writes each into place. Rank 0 prints a line of JSON. With {@code shapes} for a transport
+ * it only prints the sizes of the parameters. The property {@code stripes} says into how many parts
+ * buckets are cut.
  */
 public class Gradients {
   private static final long SPIN_NANOS = 100_000_000;
@@ -38,8 +42,12 @@ public class Gradients {
   }
 
   public static void main(String[] args) {
+    List<long[]> shapes = args[1].equals("resnet50") ? resnet50() : transformer();
+    if (args[0].equals("shapes")) {
+      shapes.forEach(shape -> System.out.println(Arrays.toString(shape).replaceAll("[^0-9 ]", "")));
+      return;
+    }
     try (ProcessGroup group = ProcessGroup.init()) {
-      List<long[]> shapes = args[1].equals("resnet50") ? resnet50() : transformer();
       new Gradients(group, shapes).run(args[0], args[1], Integer.parseInt(args[2]));
     }
   }
@@ -52,7 +60,10 @@ public class Gradients {
     List<Tensor> own =
         parameters.stream().map(each -> Tensor.allocate(DType.FLOAT32, each.shape())).toList();
     long[] alone = time(count, () -> backward(own, null));
-    try (GradientReducer reducer = new GradientReducer(group, parameters)) {
+    int stripes = Integer.getInteger("stripes", 1);
+    try (StripedAllReduce hook = StripedAllReduce.over(group, stripes);
+        GradientReducer reducer =
+            new GradientReducer(group, parameters, ReducerOptions.DEFAULT.withHook(hook))) {
       Step step =
           () -> {
             backward(null, reducer);
@@ -66,7 +77,7 @@ public class Gradients {
         System.out.printf(
             Locale.ROOT,
             "{\"model\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", \"parameters\": %d,"
-                + " \"tensors\": %d, \"buckets\": %d, \"alone_ms\": %.2f, \"step_ms\": %.2f,"
+                + " \"tensors\": %d, \"buckets\": %d, \"stripes\": %d, \"alone_ms\": %.2f, \"step_ms\": %.2f,"
                 + " \"step_p90_ms\": %.2f, \"beyond_ms\": %.2f, \"communication_ms\": %.2f,"
                 + " \"exposed_ms\": %.2f}%n",
             model,
@@ -75,6 +86,7 @@ public class Gradients {
             total,
             parameters.size(),
             mean.buckets(),
+            stripes,
             alone[count / 2] / 1e6,
             together[count / 2] / 1e6,
             together[count * 9 / 10] / 1e6,

@@ -10,6 +10,7 @@ import dev.tutti.Tensor;
 import dev.tutti.gradients.hook.Compression;
 import dev.tutti.gradients.hook.PowerSgd;
 import dev.tutti.gradients.hook.PowerSgdOptions;
+import dev.tutti.gradients.hook.StripedAllReduce;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
@@ -32,7 +33,8 @@ class ReducerAllocationTest {
     ACCUMULATED,
     FLOAT16,
     BFLOAT16,
-    POWER_SGD
+    POWER_SGD,
+    STRIPED
   }
 
   @ParameterizedTest
@@ -45,7 +47,8 @@ class ReducerAllocationTest {
     "SHARED_MEMORY, ACCUMULATED",
     "SHARED_MEMORY, FLOAT16",
     "SHARED_MEMORY, BFLOAT16",
-    "SHARED_MEMORY, POWER_SGD"
+    "SHARED_MEMORY, POWER_SGD",
+    "SOCKETS, STRIPED"
   })
   @Timeout(300)
   void aStepAllocatesNothing(Worlds world, Kind kind) {
@@ -56,25 +59,32 @@ class ReducerAllocationTest {
                 group -> {
                   List<Tensor> parameters =
                       List.of(
-                          Tensor.allocate(DType.FLOAT32, 100, 300),
+                          Tensor.allocate(DType.FLOAT32, 100, kind == Kind.STRIPED ? 6000 : 300),
                           Tensor.allocate(DType.FLOAT32, 300),
                           Tensor.allocate(DType.FLOAT64, 50));
-                  try (GradientReducer reducer =
-                      new GradientReducer(group, parameters, options(kind, parameters))) {
+                  try (StripedAllReduce striped =
+                          StripedAllReduce.over(group, kind == Kind.STRIPED ? 2 : 1);
+                      GradientReducer reducer =
+                          new GradientReducer(group, parameters, options(kind, parameters, striped))) {
                     String name = "tutti-gradients-" + group.name() + "-" + group.rank();
-                    long id =
+                    String stripe = "tutti-stripe-" + group.rank() + "-";
+                    long[] ids =
                         Thread.getAllStackTraces().keySet().stream()
-                            .filter(thread -> thread.getName().equals(name))
-                            .findFirst()
-                            .orElseThrow()
-                            .threadId();
-                    return leastBytes(group.store(), group.rank(), reducer, kind, id);
+                            .filter(
+                                thread ->
+                                    thread.getName().equals(name)
+                                        || thread.getName().startsWith(stripe))
+                            .mapToLong(Thread::threadId)
+                            .toArray();
+                    assertThat(ids).hasSize(kind == Kind.STRIPED ? 2 : 1);
+                    return leastBytes(group.store(), group.rank(), reducer, kind, ids);
                   }
                 });
     assertThat(least).hasSize(2).containsOnly(0L);
   }
 
-  private static ReducerOptions options(Kind kind, List<Tensor> parameters) {
+  private static ReducerOptions options(
+      Kind kind, List<Tensor> parameters, StripedAllReduce striped) {
     ReducerOptions small = ReducerOptions.DEFAULT.withBucketBytes(1000, 20_000);
     return switch (kind) {
       case COPIES ->
@@ -88,21 +98,22 @@ class ReducerAllocationTest {
       case BFLOAT16 -> small.withHook(Compression.bfloat16());
       case POWER_SGD ->
           small.withHook(new PowerSgd(PowerSgdOptions.DEFAULT.withRank(2).withPlainSteps(0)));
+      case STRIPED -> small.withHook(striped);
       case VIEWS, ACCUMULATED -> small;
     };
   }
 
   /** Returns what the best round allocated; ranks go on until each has had one without. */
   private static long leastBytes(
-      Store store, int rank, GradientReducer reducer, Kind kind, long reducerThread) {
+      Store store, int rank, GradientReducer reducer, Kind kind, long[] threads) {
     long least = Long.MAX_VALUE;
     long end = System.nanoTime() + NANOS;
     for (int round = 0; ; round++) {
-      long before = bytes(reducerThread);
+      long before = bytes(threads);
       for (int step = 0; step < STEPS; step++) {
         step(reducer, kind);
       }
-      least = Math.min(least, bytes(reducerThread) - before);
+      least = Math.min(least, bytes(threads) - before);
       store.set("free/" + round + "/" + rank, least == 0 || System.nanoTime() > end ? "y" : "n");
       boolean over = true;
       for (int other = 0; other < 2; other++) {
@@ -114,9 +125,12 @@ class ReducerAllocationTest {
     }
   }
 
-  private static long bytes(long reducerThread) {
-    return THREADS.getCurrentThreadAllocatedBytes()
-        + THREADS.getThreadAllocatedBytes(reducerThread);
+  private static long bytes(long[] threads) {
+    long sum = THREADS.getCurrentThreadAllocatedBytes();
+    for (long thread : threads) {
+      sum += THREADS.getThreadAllocatedBytes(thread);
+    }
+    return sum;
   }
 
   private static void step(GradientReducer reducer, Kind kind) {

@@ -1,0 +1,106 @@
+package dev.tutti.gradients.hook;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientBucket;
+import dev.tutti.gradients.GradientHook;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.IdentityHashMap;
+import java.util.List;
+
+/**
+ * Takes the mean of a large bucket in equal parts at once, each by a group and a thread of its own.
+ * One thread cannot fill a fast network by sockets; c10d's Gloo works with two threads for the same
+ * reason. Each stripe needs a core of its own while it reduces.
+ *
+ * <p>One hook belongs to one reducer of host memory; after the first use of a bucket nothing is
+ * allocated. Close it after the reducer.
+ */
+public final class StripedAllReduce implements GradientHook, AutoCloseable {
+  /** Smaller parts take longer to hand over than to send. */
+  private static final long SMALLEST_BYTES = 1L << 20;
+
+  private final Stripe[] others;
+  private final IdentityHashMap<GradientBucket, Tensor[]> parts = new IdentityHashMap<>();
+
+  private StripedAllReduce(Stripe[] others) {
+    this.others = others;
+  }
+
+  /**
+   * Makes the groups of all stripes but one, which is the reducer's. All ranks of the group call it.
+   *
+   * @param group the reducer's
+   * @param stripes how many parts a bucket has, from 1, the same on all ranks; two fill most networks
+   * @throws IllegalArgumentException if there is less than one stripe
+   */
+  public static StripedAllReduce over(ProcessGroup group, int stripes) {
+    if (stripes < 1) {
+      throw new IllegalArgumentException("a bucket has at least one stripe, not " + stripes);
+    }
+    List<Stripe> others = new ArrayList<>();
+    for (int i = 1; i < stripes; i++) {
+      others.add(new Stripe(group.split(0, group.rank()).orElseThrow(), i));
+    }
+    return new StripedAllReduce(others.toArray(Stripe[]::new));
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws UnsupportedOperationException if the bucket is on a device
+   */
+  @Override
+  public void reduce(GradientBucket bucket, ProcessGroup group) {
+    Tensor[] own = parts.get(bucket);
+    if (own == null) {
+      own = split(bucket.tensor());
+      parts.put(bucket, own);
+    }
+    for (int i = 1; i < own.length; i++) {
+      others[i - 1].begin(own[i], bucket.mean());
+    }
+    Throwable failure = null;
+    try {
+      group.allReduce(own[0], bucket.mean());
+    } catch (RuntimeException | Error e) {
+      failure = e;
+      for (Stripe other : others) {
+        other.abort(e);
+      }
+    }
+    for (int i = 1; i < own.length; i++) {
+      Throwable ofStripe = others[i - 1].await();
+      failure = failure == null ? ofStripe : failure;
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    if (failure instanceof RuntimeException exception) {
+      throw exception;
+    }
+  }
+
+  private Tensor[] split(Tensor tensor) {
+    if (!tensor.device().isCpu()) {
+      throw new UnsupportedOperationException(
+          "stripes are reduced by threads of the host, but the gradients are on "
+              + tensor.device());
+    }
+    long most = Math.max(1, tensor.byteSize() / SMALLEST_BYTES);
+    int count = (int) Math.min(others.length + 1L, most);
+    Tensor[] cut = new Tensor[count];
+    for (int i = 0; i < count; i++) {
+      long start = tensor.numel() * i / count;
+      cut[i] = tensor.narrow(0, start, tensor.numel() * (i + 1) / count - start);
+    }
+    return cut;
+  }
+
+  /** Ends the threads and closes the groups of the stripes. The second and later calls do nothing. */
+  @Override
+  public void close() {
+    Arrays.stream(others).forEach(Stripe::close);
+  }
+}
