@@ -65,7 +65,8 @@ class ReducerAllocationTest {
                   try (StripedAllReduce striped =
                           StripedAllReduce.over(group, kind == Kind.STRIPED ? 2 : 1);
                       GradientReducer reducer =
-                          new GradientReducer(group, parameters, options(kind, parameters, striped))) {
+                          new GradientReducer(
+                              group, parameters, options(kind, parameters, striped))) {
                     String name = "tutti-gradients-" + group.name() + "-" + group.rank();
                     String stripe = "tutti-stripe-" + group.rank() + "-";
                     long[] ids =

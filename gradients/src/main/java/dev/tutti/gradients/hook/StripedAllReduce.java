@@ -29,10 +29,12 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
   }
 
   /**
-   * Makes the groups of all stripes but one, which is the reducer's. All ranks of the group call it.
+   * Makes the groups of all stripes but one, which is the reducer's. All ranks of the group call
+   * it.
    *
    * @param group the reducer's
-   * @param stripes how many parts a bucket has, from 1, the same on all ranks; two fill most networks
+   * @param stripes how many parts a bucket has, from 1, the same on all ranks; two fill most
+   *     networks
    * @throws IllegalArgumentException if there is less than one stripe
    */
   public static StripedAllReduce over(ProcessGroup group, int stripes) {
@@ -98,7 +100,9 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
     return cut;
   }
 
-  /** Ends the threads and closes the groups of the stripes. The second and later calls do nothing. */
+  /**
+   * Ends the threads and closes the groups of the stripes. The second and later calls do nothing.
+   */
   @Override
   public void close() {
     Arrays.stream(others).forEach(Stripe::close);
