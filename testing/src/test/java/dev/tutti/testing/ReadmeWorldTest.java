@@ -16,17 +16,51 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.ResourceLock;
 
-/** Compiles and runs the unit test that the README shows. */
+/** Compiles and runs the unit tests that the README and its guide show. */
 @ResourceLock("shared memory that worlds leave")
 class ReadmeWorldTest {
+  private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
+  private static final String IMPORTS =
+      """
+      import static org.assertj.core.api.Assertions.*;
+      import dev.tutti.*;
+      import dev.tutti.fake.*;
+      import dev.tutti.testing.*;
+      import java.time.Duration;
+      import java.util.*;
+      """;
   private static final Pattern BLOCK =
       Pattern.compile("## Unit-test your distributed code\n+```java\n(.*?)```", Pattern.DOTALL);
 
   @Test
   void theTestOfTheReadmePasses(@TempDir Path folder) throws Exception {
-    Matcher block = BLOCK.matcher(readme());
+    Matcher block = BLOCK.matcher(page("README.md"));
     assertThat(block.find()).isTrue();
-    Path source = Files.writeString(folder.resolve("SumTest.java"), block.group(1));
+    Execution execution = run(folder, "SumTest", block.group(1));
+    assertThat(execution.names())
+        .containsExactlyInAnyOrder(
+            "everyRankGetsTheSum [size=1, backend=threaded]",
+            "everyRankGetsTheSum [size=4, backend=threaded]",
+            "survivorsNameTheDeadRank [size=3, backend=threaded]");
+  }
+
+  @Test
+  void theTestsOfTheGuidePass(@TempDir Path folder) throws Exception {
+    Matcher block = CODE.matcher(page("docs/unit-tests.md"));
+    assertThat(block.find()).isTrue();
+    assertThat(run(folder, "PartsTest", IMPORTS + block.group(1)).names()).hasSize(3);
+    assertThat(block.find()).isTrue();
+    assertThat(run(folder, "SlowTest", IMPORTS + block.group(1)).names()).hasSize(1);
+    assertThat(block.find()).isTrue();
+    String body = "class Bodies { @org.junit.jupiter.api.Test void run() {%s} }";
+    // This module has no other backend.
+    String code = block.group(1).replace("\"gloo\"", "\"threaded\"");
+    assertThat(run(folder, "Bodies", IMPORTS + body.formatted(code)).names()).hasSize(1);
+    assertThat(block.find()).isFalse();
+  }
+
+  private Execution run(Path folder, String name, String code) throws Exception {
+    Path source = Files.writeString(folder.resolve(name + ".java"), code);
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     String classPath = ManagementFactory.getRuntimeMXBean().getClassPath();
     assertThat(
@@ -35,22 +69,18 @@ class ReadmeWorldTest {
         .isZero();
     URL[] compiled = {folder.toUri().toURL()};
     try (URLClassLoader loader = new URLClassLoader(compiled, getClass().getClassLoader())) {
-      Execution execution = Execution.of(loader.loadClass("SumTest"));
+      Execution execution = Execution.of(loader.loadClass(name));
       assertThat(execution.failures()).isEmpty();
-      assertThat(execution.names())
-          .containsExactlyInAnyOrder(
-              "everyRankGetsTheSum [size=1, backend=threaded]",
-              "everyRankGetsTheSum [size=4, backend=threaded]",
-              "survivorsNameTheDeadRank [size=3, backend=threaded]");
+      return execution;
     }
   }
 
-  private static String readme() throws IOException {
+  private static String page(String name) throws IOException {
     Path folder = Path.of("").toAbsolutePath();
     while (!Files.exists(folder.resolve("README.md")) || !Files.exists(folder.resolve("tutti"))) {
       folder = folder.getParent();
       assertThat(folder).as("the folder of README.md").isNotNull();
     }
-    return Files.readString(folder.resolve("README.md"));
+    return Files.readString(folder.resolve(name));
   }
 }
