@@ -8,6 +8,7 @@ module dev.tutti.runtime {
   requires dev.tutti.cpu;
   requires dev.tutti.store;
   requires static jdk.jfr;
+  requires static jdk.unsupported;
   requires static org.jspecify;
 
   exports dev.tutti.runtime.failure to
@@ -19,6 +20,8 @@ module dev.tutti.runtime {
   exports dev.tutti.runtime.record to
       dev.tutti.cli;
   exports dev.tutti.runtime.settings to
+      dev.tutti.cli;
+  exports dev.tutti.runtime.signal to
       dev.tutti.cli;
 
   uses dev.tutti.spi.BackendProvider;

@@ -52,6 +52,29 @@ record TraceEntry(
     return type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype + sizes);
   }
 
+  /** Returns it with a number of bytes in place of sizes, and without what events do not tell. */
+  TraceEntry withBytes(String newDtype, long bytes) {
+    return new TraceEntry(
+        rank,
+        group,
+        type,
+        sequence,
+        newDtype,
+        bytes,
+        sizesOf(newDtype, bytes),
+        "",
+        isMessage() ? root : -1,
+        path,
+        state,
+        startNanos,
+        endNanos);
+  }
+
+  /** Says how many bytes of a type of elements; nothing without one. */
+  static String sizesOf(String dtype, long bytes) {
+    return dtype.isEmpty() ? "" : " of " + bytes + " bytes";
+  }
+
   /** Multiplies sizes, for all tensors of a side together. */
   static long numel(List<List<Long>> sizes) {
     return sizes.stream().mapToLong(shape -> shape.stream().reduce(1L, (a, b) -> a * b)).sum();

@@ -1,6 +1,8 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.runtime.operation.FlightRecord;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -8,6 +10,8 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -192,19 +196,64 @@ final class TraceFiles {
     Set<Integer> ranks =
         events.stream()
             .filter(event -> event.getEventType().getName().startsWith("dev.tutti."))
-            .filter(event -> event.hasField("group") && ALL.equals(event.getString("group")))
+            .filter(event -> event.hasField("rank") && ALL.equals(event.getString("group")))
             .map(event -> event.getInt("rank"))
             .collect(Collectors.toSet());
+    Set<List<Object>> read = new HashSet<>();
     for (RecordedEvent event : events) {
       boolean isMessage = event.getEventType().getName().equals("dev.tutti.Message");
       if (isMessage || event.getEventType().getName().equals("dev.tutti.Operation")) {
         int own = event.getInt("rank");
         boolean isOfAll = ALL.equals(event.getString("group"));
-        trace.add(
-            ofEvent(
-                event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage));
+        TraceEntry entry =
+            ofEvent(event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage);
+        read.add(key(entry));
+        trace.add(entry);
       }
     }
+    Map<List<Object>, TraceEntry> records = readRecords(events, trace);
+    records.keySet().removeAll(read);
+    records.values().forEach(trace::add);
+  }
+
+  /** Reads the flight records in a recording; the last of an operation counts. */
+  private static Map<List<Object>, TraceEntry> readRecords(
+      List<RecordedEvent> events, RankTrace trace) {
+    Map<List<Object>, TraceEntry> latest = new LinkedHashMap<>();
+    for (RecordedEvent event : events) {
+      if (event.getEventType().getName().equals("dev.tutti.FlightRecord")) {
+        int rank = event.getInt("globalRank");
+        trace.addRank(rank);
+        trace.addGroup(event.getString("group"), ranks(event.getString("ranks")));
+        String json = text(event.getString("entry"));
+        if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
+          TraceEntry entry = asEvents(entry(rank, fields), fields);
+          latest.put(key(entry), entry);
+        }
+      }
+    }
+    return latest;
+  }
+
+  private static List<Object> key(TraceEntry entry) {
+    return List.of(entry.rank(), entry.group(), entry.isMessage(), entry.sequence());
+  }
+
+  /** Says the same as events do, so that it can be compared with them. */
+  private static TraceEntry asEvents(TraceEntry entry, Map<?, ?> fields) {
+    boolean isRead = !entry.sizes().isEmpty();
+    String name =
+        isRead
+            ? entry.dtype()
+            : fields.get("output_dtypes") instanceof List<?> types && !types.isEmpty()
+                ? String.valueOf(types.getFirst())
+                : "";
+    long numel = isRead ? entry.numel() : TraceEntry.numel(sizes(fields.get("output_sizes")));
+    return Arrays.stream(DType.values())
+        .filter(dtype -> FlightRecord.dtypeName(dtype).equals(name))
+        .findFirst()
+        .map(dtype -> entry.withBytes(dtype.label(), numel * dtype.byteSize()))
+        .orElseGet(() -> entry.withBytes("", 0));
   }
 
   private static TraceEntry ofEvent(RecordedEvent event, int rank, boolean isMessage) {
@@ -221,7 +270,7 @@ final class TraceFiles {
         event.getLong("sequence"),
         dtype,
         bytes,
-        dtype.isEmpty() ? "" : " of " + bytes + " bytes",
+        TraceEntry.sizesOf(dtype, bytes),
         "",
         isMessage ? event.getInt("peer") : -1,
         text(event.getString("path")),

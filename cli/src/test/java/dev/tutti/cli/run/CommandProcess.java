@@ -30,7 +30,7 @@ public final class CommandProcess implements AutoCloseable {
   }
 
   /** Starts another program of the tests, with more variables. */
-  static CommandProcess startProgram(
+  public static CommandProcess startProgram(
       Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
     List<String> command = OwnJava.command();
     command.removeLast();

@@ -66,6 +66,12 @@ public abstract class Events {
       long sequence,
       String text);
 
+  /** Has flight records written whenever a recording ends a chunk. */
+  public abstract void add(RecordSource records);
+
+  /** Has them written no more. */
+  public abstract void remove(RecordSource records);
+
   /**
    * Returns where a call of the store begins, for {@link #endStoreCall}; null if nobody records.
    */
@@ -103,6 +109,12 @@ public abstract class Events {
         String operation,
         long sequence,
         String text) {}
+
+    @Override
+    public void add(RecordSource records) {}
+
+    @Override
+    public void remove(RecordSource records) {}
 
     @Override
     public @Nullable Object beginStoreCall() {

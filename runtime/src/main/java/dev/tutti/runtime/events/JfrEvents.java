@@ -8,6 +8,7 @@ final class JfrEvents extends Events {
   private final OperationEvent operation = new OperationEvent();
   private final MessageEvent message = new MessageEvent();
   private final StoreCallEvent storeCall = new StoreCallEvent();
+  private final RecordEvents records = new RecordEvents();
 
   @Override
   public boolean areCollectivesRecorded() {
@@ -59,6 +60,16 @@ final class JfrEvents extends Events {
     event.sequence = sequence;
     event.text = text;
     event.commit();
+  }
+
+  @Override
+  public void add(RecordSource source) {
+    records.add(source);
+  }
+
+  @Override
+  public void remove(RecordSource source) {
+    records.remove(source);
   }
 
   @Override

@@ -1,7 +1,11 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.Settings;
+import dev.tutti.runtime.events.Events;
+import dev.tutti.runtime.events.RecordSource;
 import dev.tutti.runtime.operation.FlightRecord;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.record.RecordFiles;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import java.io.IOException;
@@ -11,10 +15,11 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /** Holds the flight records of a rank's groups, and writes them to files. */
-final class FlightRecords {
+final class FlightRecords implements RecordSource {
   private static final System.Logger LOG = System.getLogger(FlightRecords.class.getName());
   private static final int CLOSED = 16;
 
@@ -31,6 +36,20 @@ final class FlightRecords {
   FlightRecords(int rank, Settings settings) {
     this.rank = rank;
     this.settings = settings;
+  }
+
+  /** Has them written on request: by a signal, if the settings name a place, and by the JDK. */
+  void open() {
+    Events.get().add(this);
+    if (isDumpAsked()) {
+      DumpSignal.add(this);
+    }
+  }
+
+  /** Ends what {@link #open} began; the rank has left. */
+  void close() {
+    Events.get().remove(this);
+    DumpSignal.remove(this);
   }
 
   synchronized void add(Group group) {
@@ -66,9 +85,26 @@ final class FlightRecords {
 
   /** Writes the files. */
   synchronized List<Path> dump(Path prefix) throws IOException {
-    List<FlightRecord.Part> parts =
-        Stream.concat(closed.stream(), open.stream()).map(Group::flightRecord).toList();
+    List<FlightRecord.Part> parts = parts();
     return RecordFiles.write(
         prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
+  }
+
+  private synchronized List<FlightRecord.Part> parts() {
+    return Stream.concat(closed.stream(), open.stream()).map(Group::flightRecord).toList();
+  }
+
+  @Override
+  public void forEach(Sink sink) {
+    for (FlightRecord.Part part : parts()) {
+      GroupIdentity group = part.group();
+      String ranks = group.globalRanks().toString();
+      if (part.entries().isEmpty()) {
+        sink.accept(group.name(), rank, ranks, "");
+      }
+      for (Map<String, Object> entry : part.entries()) {
+        sink.accept(group.name(), rank, ranks, JsonWriter.write(entry));
+      }
+    }
   }
 }

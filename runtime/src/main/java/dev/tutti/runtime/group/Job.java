@@ -130,6 +130,7 @@ final class Job {
   void start() {
     monitor.join();
     monitor.start();
+    records.open();
   }
 
   Store userStore(String group) {
@@ -421,6 +422,7 @@ final class Job {
   /** Frees everything. The rank that serves the store lets the others finish first. */
   void close(boolean failed, int failedRank) {
     monitor.leave();
+    records.close();
     try {
       if (monitor.hasJoined() && !monitor.isUnheard()) {
         BoundedCalls.call("tutti-leave-" + rank, LEAVE, () -> leave());

@@ -121,7 +121,7 @@ public final class FlightRecord {
   }
 
   /** Returns c10d's name of an element type. */
-  static String dtypeName(DType dtype) {
+  public static String dtypeName(DType dtype) {
     return switch (dtype) {
       case FLOAT32 -> "Float";
       case FLOAT64 -> "Double";

@@ -1,0 +1,136 @@
+package dev.tutti.cli.trace;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.cli.run.CommandProcess;
+import dev.tutti.store.tcp.TcpStoreServer;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests that ranks which hang give their flight records to somebody who asks from outside. */
+@Timeout(180)
+class RecordOnRequestTest {
+  private static final String MISSING =
+      "group 0: rank 1 has not come to allReduce #3 %1$s, in which 1 of 2 are; its last"
+          + " collective was allReduce #2 %1$s";
+
+  @TempDir Path folder;
+
+  private final List<CommandProcess> ranks = new ArrayList<>();
+  private TcpStoreServer server;
+
+  @BeforeEach
+  void serve() throws Exception {
+    server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+  }
+
+  @AfterEach
+  void end() {
+    ranks.forEach(CommandProcess::close);
+    server.close();
+  }
+
+  private void start(Map<String, String> more) throws Exception {
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> environment = new HashMap<>(more);
+      environment.putAll(
+          Map.of(
+              "RANK", "" + rank,
+              "WORLD_SIZE", "2",
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", "" + server.port(),
+              "TORCHELASTIC_USE_AGENT_STORE", "1",
+              "TUTTI_BACKEND", "gloo"));
+      ranks.add(CommandProcess.startProgram(environment, StalledRank.class));
+    }
+    for (CommandProcess rank : ranks) {
+      rank.await(lines -> lines.contains("READY"));
+    }
+  }
+
+  private List<String> problems() throws Exception {
+    return TraceAnalysis.of(TraceFiles.read(List.of(folder))).problems;
+  }
+
+  /** Asks until rank 0 is in the third collective, as it may not have come there yet. */
+  private void untilStalled(BooleanSupplier asked) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!asked.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      LockSupport.parkNanos(50_000_000);
+    }
+  }
+
+  private static String run(String... command) {
+    try {
+      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+      String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertThat(process.waitFor()).as(output).isZero();
+      return output;
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private boolean isProblemKnown(String input) {
+    try (var files = Files.list(folder)) {
+      return files.filter(file -> !file.getFileName().toString().startsWith(".")).count() >= 2
+          && problems().equals(List.of(MISSING.formatted(input)));
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void bySignal() throws Exception {
+    start(Map.of("TUTTI_FLIGHT_RECORD_DUMP", folder.resolve("rank_").toString()));
+    untilStalled(
+        () -> {
+          ranks.forEach(rank -> run("kill", "-USR1", "" + rank.pid()));
+          return Files.exists(folder.resolve("flight-record-0.json"))
+              && Files.exists(folder.resolve("flight-record-1.json"))
+              && isProblemKnown("Float[1]");
+        });
+    assertThat(folder.resolve("rank_0")).exists();
+    assertThat(folder.resolve("rank_1")).exists();
+    ranks.forEach(
+        rank ->
+            assertThat(rank.lines())
+                .noneMatch(line -> line.contains("dev.tutti"))
+                .contains("READY"));
+  }
+
+  @Test
+  void byJcmd() throws Exception {
+    start(Map.of());
+    String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
+    for (CommandProcess rank : ranks) {
+      String output = run(jcmd, "" + rank.pid(), "JFR.start", "name=tutti");
+      assertThat(output).contains("Started recording");
+    }
+    untilStalled(
+        () -> {
+          for (int rank = 0; rank < 2; rank++) {
+            String file = folder.resolve(rank + ".jfr").toString();
+            String output =
+                run(jcmd, "" + ranks.get(rank).pid(), "JFR.dump", "name=tutti", "filename=" + file);
+            assertThat(output).contains("Dumped recording");
+          }
+          return isProblemKnown("float32 of 4 bytes");
+        });
+  }
+}

@@ -1,0 +1,26 @@
+package dev.tutti.cli.trace;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+
+/** A rank of two: reduces twice; then one waits in a third time, and the other for its input. */
+final class StalledRank {
+  private StalledRank() {}
+
+  public static void main(String[] arguments) throws Exception {
+    try (ProcessGroup group = ProcessGroup.init()) {
+      Tensor sum = Tensor.of(1f);
+      group.allReduce(sum);
+      group.allReduce(sum);
+      System.out.println("READY");
+      if (group.rank() == 0) {
+        group.allReduce(sum);
+      } else {
+        int _ = System.in.read();
+      }
+    } catch (TuttiException e) {
+      System.out.println("FAILED " + e.getMessage());
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.runtime.signal.SignalHandler;
+import java.lang.System.Logger.Level;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/** Writes the flight records of all ranks of this process when it gets the signal USR1. */
+final class DumpSignal {
+  private static final System.Logger LOG = System.getLogger(DumpSignal.class.getName());
+  private static final String SIGNAL = "USR1";
+
+  private static final Set<FlightRecords> RECORDS = ConcurrentHashMap.newKeySet();
+  private static @Nullable SignalHandler handler;
+
+  private DumpSignal() {}
+
+  /** Takes over the signal, unless the program has; from then on it writes these records too. */
+  static synchronized void add(FlightRecords records) {
+    RECORDS.add(records);
+    if (handler != null) {
+      return;
+    }
+    try {
+      SignalHandler installed =
+          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpIfAsked));
+      handler = installed;
+      if (!installed.wasDefault()) {
+        installed.restore();
+      }
+    } catch (ReflectiveOperationException | IllegalArgumentException e) {
+      LOG.log(Level.DEBUG, "SIG" + SIGNAL + " writes no flight record", e);
+    }
+  }
+
+  static void remove(FlightRecords records) {
+    RECORDS.remove(records);
+  }
+}
