@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** The command line: run, bench, store, doctor and trace. */
+/** The command line: run, bench, store, doctor, trace and status. */
 @NullMarked
 module dev.tutti.cli {
   requires static org.jspecify;
@@ -37,6 +37,9 @@ module dev.tutti.cli {
       com.google.guice,
       info.picocli;
   opens dev.tutti.cli.run to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.status to
       com.google.guice,
       info.picocli;
   opens dev.tutti.cli.store to

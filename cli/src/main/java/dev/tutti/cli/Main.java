@@ -14,6 +14,7 @@ import dev.tutti.cli.help.HelpFilesCommand;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.RunCommand;
+import dev.tutti.cli.status.StatusCommand;
 import dev.tutti.cli.store.StoreCommand;
 import dev.tutti.cli.trace.TraceCommand;
 import java.io.PrintWriter;
@@ -48,6 +49,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
       StoreCommand.class,
       DoctorCommand.class,
       TraceCommand.class,
+      StatusCommand.class,
       CompletionCommand.class,
       HelpFilesCommand.class,
       CommandLine.HelpCommand.class

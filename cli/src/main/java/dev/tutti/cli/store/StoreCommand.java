@@ -7,16 +7,13 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.AeronClusterProvider;
 import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
-import dev.tutti.spi.StoreProvider;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.URI;
@@ -47,8 +44,6 @@ import picocli.CommandLine.Spec;
     optionListHeading = "%nOptions:%n",
     commandListHeading = "%nCommands:%n")
 public final class StoreCommand implements Runnable {
-  private static final String CLUSTER = "aeron-cluster://";
-  private static final int DEFAULT_PORT = 29500;
   private static final int ROUND_TRIPS = 200;
   private static final Duration LOOK = Duration.ofMillis(100);
 
@@ -86,44 +81,8 @@ public final class StoreCommand implements Runnable {
     spec.commandLine().usage(spec.commandLine().getOut());
   }
 
-  private record Place(StoreKind kind, String host, int port) {}
-
   private String url() {
-    if (at != null) {
-      return at;
-    }
-    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1");
-    String port = settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT);
-    HostPort address = new HostPort(HostPort.parse(host).host(), -1);
-    return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
-  }
-
-  private static Place place(String url) {
-    int colon = url.indexOf("://");
-    if (colon < 0) {
-      throw new IllegalArgumentException(
-          "a store is written as tcp://host:port, aeron://host:port or aeron-cluster://a:p,b:p,c:p,"
-              + " not '"
-              + url
-              + "'");
-    }
-    HostPort address = HostPort.parse(url.substring(colon + 3));
-    return new Place(
-        kind(url.substring(0, colon)),
-        address.host(),
-        address.port() < 0 ? DEFAULT_PORT : address.port());
-  }
-
-  private static StoreKind kind(String scheme) {
-    return StoreKind.find(scheme)
-        .orElseThrow(
-            () ->
-                new IllegalArgumentException(
-                    "no store '"
-                        + scheme
-                        + "' that can be served; there are "
-                        + StoreKind.schemes()
-                        + ", aeron-cluster"));
+    return at == null ? StoreAddress.ofEnvironment(settings) : at;
   }
 
   private void with(Consumer<Store> body) {
@@ -138,7 +97,7 @@ public final class StoreCommand implements Runnable {
     String found = at == null ? ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT;" : ";";
     String what = "the store at " + url + found + " 'tutti store serve' serves one";
     try (Notice _ = notice(what)) {
-      return connect(url, limit);
+      return StoreAddress.connect(url, limit, settings);
     }
   }
 
@@ -151,18 +110,6 @@ public final class StoreCommand implements Runnable {
 
   private Notice noticeOfKeys(List<String> keys) {
     return notice((keys.size() == 1 ? "the key " : "the keys ") + String.join(", ", keys));
-  }
-
-  private Store connect(String url, Duration limit) {
-    if (url.startsWith(CLUSTER)) {
-      return new AeronClusterProvider()
-          .open(
-              StoreProvider.Request.of(URI.create(url), 0, 1)
-                  .withTimeout(limit)
-                  .withSettings(settings));
-    }
-    Place place = place(url);
-    return place.kind().connect(place.host(), place.port(), limit, settings);
   }
 
   private void print(byte[] value) {
@@ -188,14 +135,14 @@ public final class StoreCommand implements Runnable {
           @Nullable Path data)
       throws IOException, InterruptedException {
     String url = url();
-    if (url.startsWith(CLUSTER)) {
+    if (StoreAddress.isCluster(url)) {
       serveMember(url, member, data);
       return;
     }
     if (member != null || data != null) {
       throw new IllegalArgumentException("--member and --data are for --at aeron-cluster://...");
     }
-    Place place = place(url);
+    StoreAddress place = StoreAddress.parse(url);
     InetAddress address =
         place.host().equals("0.0.0.0") ? null : InetAddress.getByName(place.host());
     CountDownLatch ended = new CountDownLatch(1);

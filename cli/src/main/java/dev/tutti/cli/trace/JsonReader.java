@@ -7,7 +7,7 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /** Reads JSON into maps, lists, texts, longs, doubles, booleans and null. */
-final class JsonReader {
+public final class JsonReader {
   private static final int DEEPEST = 100;
 
   private final String text;
@@ -23,7 +23,7 @@ final class JsonReader {
    *
    * @throws IllegalArgumentException if it is not
    */
-  static @Nullable Object read(String text) {
+  public static @Nullable Object read(String text) {
     JsonReader reader = new JsonReader(text);
     Object value = reader.value();
     if (reader.peek() != 0) {

@@ -38,6 +38,9 @@ final class TraceAnalysis {
   /** What is wrong, in words; empty if nothing is. */
   final List<String> problems = new ArrayList<>();
 
+  /** Of those, which calls do not fit each other. */
+  final List<String> disagreements = new ArrayList<>();
+
   /** How often each rank came last, and to what. */
   final SortedMap<Integer, Straggling> stragglers = new TreeMap<>();
 
@@ -106,6 +109,7 @@ final class TraceAnalysis {
     String disagreement = disagreement(all, ranks.size());
     if (!disagreement.isEmpty()) {
       problems.add(where + disagreement);
+      disagreements.add(where + disagreement);
     }
     findMissing(where, all, ranks);
   }

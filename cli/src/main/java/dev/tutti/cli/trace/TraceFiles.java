@@ -88,6 +88,11 @@ final class TraceFiles {
     if (trace.entries().containsKey(rank)) {
       return;
     }
+    add(record, all, rank, trace);
+  }
+
+  /** Adds what a flight record holds. */
+  static void add(Map<?, ?> record, List<?> all, int rank, RankTrace trace) {
     trace.addRank(rank);
     if (record.get("pg_config") instanceof Map<?, ?> groups) {
       groups.forEach(

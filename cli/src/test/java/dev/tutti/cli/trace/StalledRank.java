@@ -5,7 +5,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 
 /** A rank of two: reduces twice; then one waits in a third time, and the other for its input. */
-final class StalledRank {
+public final class StalledRank {
   private StalledRank() {}
 
   public static void main(String[] arguments) throws Exception {

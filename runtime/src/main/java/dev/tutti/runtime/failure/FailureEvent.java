@@ -1,6 +1,7 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
+import dev.tutti.runtime.status.Inquiry;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -71,6 +72,11 @@ public record FailureEvent(
         0,
         Duration.ZERO,
         "its process ended, or its host is lost");
+  }
+
+  /** Tells whether an entry of the log is a failure. */
+  static boolean isOne(byte[] entry) {
+    return !Question.isQuestion(entry) && !Inquiry.isInquiry(entry);
   }
 
   /** Tells whether this is of all groups of a rank. */

@@ -54,7 +54,7 @@ public final class FailureLog {
       if (bytes.length == 0) {
         break;
       }
-      if (Question.isQuestion(bytes)) {
+      if (!FailureEvent.isOne(bytes)) {
         continue;
       }
       events++;

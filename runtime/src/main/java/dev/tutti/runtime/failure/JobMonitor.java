@@ -9,6 +9,8 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.status.Inquiry;
+import dev.tutti.runtime.status.StatusAnswers;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -32,7 +34,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class JobMonitor implements AutoCloseable {
   /*
-   * The log is the keys event/1, event/2, ..., each a failure or a question. Each is written once, by compare-and-set from absent,
+   * The log is the keys event/1, event/2, ..., each a failure, a question of a rank or
+   * an inquiry from outside. Each is written once, by compare-and-set from absent,
    * so it has no gaps and one order, and the first event of a group is the same one on every rank. A
    * writer that loses the race for a number reads the winner's event, delivers it like the reader
    * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
@@ -65,6 +68,7 @@ public final class JobMonitor implements AutoCloseable {
   private final List<FailureEvent> lost = new ArrayList<>();
   private final Map<String, Asked> asked = new HashMap<>();
   private final Questions questions;
+  private volatile @Nullable StatusAnswers answers;
   private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
   private volatile boolean keepsWills;
@@ -99,7 +103,13 @@ public final class JobMonitor implements AutoCloseable {
   /** The last question in a group, with its number in the log. */
   private record Asked(Question question, long number) {}
 
-  public void start() {
+  /**
+   * Begins to read the log.
+   *
+   * @param status tells where this rank stands to who asks from outside, on threads of this monitor
+   */
+  public void start(Supplier<byte[]> status) {
+    answers = new StatusAnswers(writeStore, rank, status);
     reader.start();
   }
 
@@ -284,7 +294,7 @@ public final class JobMonitor implements AutoCloseable {
       if (!store.check(List.of(key))) {
         return false;
       }
-      if (!Question.isQuestion(store.get(key))) {
+      if (FailureEvent.isOne(store.get(key))) {
         return true;
       }
     }
@@ -423,8 +433,22 @@ public final class JobMonitor implements AutoCloseable {
   private void deliver(long number, byte[] entry) {
     if (Question.isQuestion(entry)) {
       deliver(number, Question.decode(entry));
+    } else if (Inquiry.isInquiry(entry)) {
+      deliver(number, Inquiry.decode(entry));
     } else {
       deliver(number, FailureEvent.decode(entry));
+    }
+  }
+
+  private void deliver(long number, Inquiry inquiry) {
+    synchronized (delivery) {
+      if (number == delivered + 1) {
+        delivered = number;
+        StatusAnswers answering = answers;
+        if (answering != null) {
+          answering.begin(inquiry);
+        }
+      }
     }
   }
 

@@ -90,6 +90,11 @@ final class FlightRecords implements RecordSource {
         prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
   }
 
+  /** Returns the groups that are open, in the order in which they were made. */
+  synchronized List<Group> openGroups() {
+    return List.copyOf(open);
+  }
+
   private synchronized List<FlightRecord.Part> parts() {
     return Stream.concat(closed.stream(), open.stream()).map(Group::flightRecord).toList();
   }

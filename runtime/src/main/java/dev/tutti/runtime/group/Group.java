@@ -173,7 +173,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   /** Says where this rank stands, to ranks that wait for it. */
-  private RankProgress standing() {
+  RankProgress standing() {
     return runner.progress(isClosed()).with(maker.place());
   }
 
@@ -202,7 +202,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Returns the last operations of this rank. */
   FlightRecord.Part flightRecord() {
-    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames);
+    return flightRecord(Integer.MAX_VALUE);
+  }
+
+  /** Returns the last operations of this rank, no more than a number. */
+  FlightRecord.Part flightRecord(int most) {
+    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames, most);
   }
 
   @Override

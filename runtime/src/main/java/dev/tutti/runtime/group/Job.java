@@ -129,7 +129,8 @@ final class Job {
 
   void start() {
     monitor.join();
-    monitor.start();
+    JobStatus status = new JobStatus(rank, size, records);
+    monitor.start(status::zipped);
     records.open();
   }
 

@@ -105,11 +105,16 @@ public final class FlightRecorder {
    * @param lastCollective number of the last collective that was issued
    * @param running a collective that {@link #ended} will record, or null
    * @param backends names of the group's backends
+   * @param most how many of the last operations
    */
   public synchronized FlightRecord.Part toPart(
-      GroupIdentity group, long lastCollective, @Nullable GroupOperation running, String backends) {
+      GroupIdentity group,
+      long lastCollective,
+      @Nullable GroupOperation running,
+      String backends,
+      int most) {
     List<Map<String, Object>> entries = new ArrayList<>();
-    for (long place = Math.max(0, next - ring.length); place < next; place++) {
+    for (long place = Math.max(0, next - Math.min(most, ring.length)); place < next; place++) {
       entries.add(
           ring[(int) (place % ring.length)].toMap(place, group, lastCollective, wallOffset));
     }

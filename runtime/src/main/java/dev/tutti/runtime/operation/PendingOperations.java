@@ -112,6 +112,41 @@ public final class PendingOperations {
     }
   }
 
+  /**
+   * An operation that has not ended.
+   *
+   * @param op what it is
+   * @param nanos how long it has waited, as far as that is known
+   */
+  public record Wait(RankProgress.Pending op, long nanos) {}
+
+  /** Lists what has not ended, and for how long each has waited, the longest first. */
+  public List<Wait> waits() {
+    List<Wait> all = new ArrayList<>();
+    long now = System.nanoTime();
+    GroupOperation running = running();
+    if (running != null) {
+      all.add(new Wait(describe(running), now - sinceOfInline(now)));
+    }
+    for (Iterable<GroupOperation> some : List.of(onStream.pending(), operations)) {
+      for (GroupOperation op : some) {
+        long issued = op.issuedNanos();
+        all.add(new Wait(describe(op), issued == 0 ? 0 : now - issued));
+      }
+    }
+    all.sort(Comparator.comparingLong(Wait::nanos).reversed());
+    return all;
+  }
+
+  /** Returns since when the inline collective runs, or since when it was seen if it is not timed. */
+  private synchronized long sinceOfInline(long nowNanos) {
+    long issued = inline.issuedNanos();
+    if (issued != 0) {
+      return issued;
+    }
+    return seenNumber == inline.sequenceNumber() ? seenNanos : nowNanos;
+  }
+
   private static RankProgress.Pending describe(GroupOperation op) {
     return new RankProgress.Pending(op.type(), op.sequenceNumber(), op.peer(), op.tag());
   }

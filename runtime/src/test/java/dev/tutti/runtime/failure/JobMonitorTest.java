@@ -51,7 +51,7 @@ class JobMonitorTest {
     try (JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1), heard::complete);
-      monitor.start();
+      monitor.start(() -> new byte[0]);
       LocalWorld.until("the losses", () -> losses.get() < 0);
       FailureEvent event =
           new FailureEvent(
@@ -67,7 +67,7 @@ class JobMonitorTest {
         JobMonitor monitor = new JobMonitor(cutOff(shared), "", 3, -1)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(2, 3), heard::complete);
-      monitor.start();
+      monitor.start(() -> new byte[0]);
       shared.set("event/1", new byte[] {1, 2, 3});
       FailureEvent event = heard.get(20, TimeUnit.SECONDS);
       assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);

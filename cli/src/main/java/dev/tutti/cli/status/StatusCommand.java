@@ -1,0 +1,136 @@
+package dev.tutti.cli.status;
+
+import com.google.inject.Inject;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Signals;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.status.JobView.Silence;
+import dev.tutti.cli.store.StoreAddress;
+import dev.tutti.runtime.status.StatusQuery;
+import java.time.Duration;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** Asks the ranks of a running job where they stand. */
+@Command(
+    name = "status",
+    sortOptions = false,
+    description =
+        "Asks the ranks of a running job where they stand: what each waits in and for whom, who"
+            + " comes last and by how much.",
+    descriptionHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {
+      "",
+      "The exit code is 1 if a rank does not answer, a group has failed or calls do not fit."
+    })
+public final class StatusCommand implements Callable<Integer> {
+  private static final String CLEAR = "\u001b[H\u001b[2J";
+
+  @Option(
+      names = "--at",
+      paramLabel = "URL",
+      description =
+          "The store of the job, as in tcp://host:29500. Default: that of the ranks of this user on"
+              + " this host; else by TUTTI_STORE, MASTER_ADDR and MASTER_PORT.")
+  private @Nullable String at;
+
+  @Option(
+      names = "--watch",
+      description = "Ask again every second, or as often as --every says, until ended.")
+  private boolean watch;
+
+  @Option(
+      names = "--every",
+      paramLabel = "TIME",
+      description = "How often --watch asks, as in 500ms or 5s. Default: 1s.")
+  private String every = "1s";
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "TIME",
+      description = "How long to wait for the store, and each time for answers. Default: 2s.")
+  private String timeout = "2s";
+
+  private final Terminal terminal;
+  private final Settings settings;
+
+  @Inject
+  StatusCommand(Terminal terminal, Settings settings) {
+    this.terminal = terminal;
+    this.settings = settings;
+  }
+
+  private record Place(String url, Settings settings) {}
+
+  @Override
+  public Integer call() throws InterruptedException {
+    Duration limit = Setting.parseDuration(timeout);
+    Place place = place();
+    CountDownLatch ended = new CountDownLatch(1);
+    try (Store store = StoreAddress.connect(place.url(), limit, place.settings());
+        StatusQuery query =
+            StatusQuery.of(store, !watch)
+                .orElseThrow(() -> new LaunchException(1, "no rank has joined at " + place.url()));
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      JobView view = print(query, limit);
+      long period = Setting.parseDuration(every).toNanos();
+      while (watch && !ended.await(period, TimeUnit.NANOSECONDS)) {
+        view = print(query, limit);
+      }
+      return view.isTroubled() ? 1 : 0;
+    }
+  }
+
+  private Place place() {
+    if (at != null) {
+      return new Place(at, settings);
+    }
+    SortedMap<String, Settings> local = LocalJobs.find();
+    if (local.size() > 1) {
+      throw new IllegalArgumentException(
+          "several jobs have ranks on this host; say which by --at: "
+              + String.join(", ", local.keySet()));
+    }
+    return local.isEmpty()
+        ? new Place(StoreAddress.ofEnvironment(settings), settings)
+        : new Place(local.firstKey(), local.get(local.firstKey()));
+  }
+
+  private JobView print(StatusQuery query, Duration limit) {
+    JobView view = view(query, limit);
+    StringBuilder text = new StringBuilder(watch && terminal.outIsTerminal() ? CLEAR : "");
+    view.lines().forEach(line -> text.append(line).append('\n'));
+    terminal.out().print(text);
+    terminal.out().flush();
+    return view;
+  }
+
+  private static JobView view(StatusQuery query, Duration limit) {
+    SortedMap<Integer, RankAnswer> answers = new TreeMap<>();
+    query.ask(limit).forEach((rank, bytes) -> answers.put(rank, RankAnswer.read(bytes)));
+    answers.values().forEach(answer -> query.addBelow(answer.size()));
+    SortedMap<Integer, Silence> silent = new TreeMap<>();
+    SortedSet<Integer> left = query.left();
+    for (int rank : query.ranks()) {
+      if (!answers.containsKey(rank)) {
+        silent.put(
+            rank,
+            left.contains(rank)
+                ? Silence.LEFT
+                : query.hasJoined(rank) ? Silence.NO_ANSWER : Silence.NOT_JOINED);
+      }
+    }
+    return new JobView(answers, silent);
+  }
+}

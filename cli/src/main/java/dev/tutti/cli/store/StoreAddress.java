@@ -1,0 +1,82 @@
+package dev.tutti.cli.store;
+
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.aeron.AeronClusterProvider;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.HostPort;
+import dev.tutti.spi.StoreProvider;
+import java.net.URI;
+import java.time.Duration;
+
+/**
+ * Where a store is that a process serves.
+ *
+ * @param kind what it is
+ * @param host where it is
+ * @param port at which it listens
+ */
+public record StoreAddress(StoreKind kind, String host, int port) {
+  private static final String CLUSTER = "aeron-cluster://";
+  private static final int DEFAULT_PORT = 29500;
+
+  /** Returns the URL of the store that the ranks of a job use by default. */
+  public static String ofEnvironment(Settings settings) {
+    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1");
+    String port = settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT);
+    HostPort address = new HostPort(HostPort.parse(host).host(), -1);
+    return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
+  }
+
+  static boolean isCluster(String url) {
+    return url.startsWith(CLUSTER);
+  }
+
+  static StoreAddress parse(String url) {
+    int colon = url.indexOf("://");
+    if (colon < 0) {
+      throw new IllegalArgumentException(
+          "a store is written as tcp://host:port, aeron://host:port or aeron-cluster://a:p,b:p,c:p,"
+              + " not '"
+              + url
+              + "'");
+    }
+    HostPort address = HostPort.parse(url.substring(colon + 3));
+    return new StoreAddress(
+        kind(url.substring(0, colon)),
+        address.host(),
+        address.port() < 0 ? DEFAULT_PORT : address.port());
+  }
+
+  private static StoreKind kind(String scheme) {
+    return StoreKind.find(scheme)
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "no store '"
+                        + scheme
+                        + "' that can be served; there are "
+                        + StoreKind.schemes()
+                        + ", aeron-cluster"));
+  }
+
+  /**
+   * Opens a store that somebody serves.
+   *
+   * @param url as people write it
+   * @param limit deadline to reach it, and of its calls
+   * @param settings with the token of the job
+   * @throws IllegalArgumentException if the URL names no such store
+   */
+  public static Store connect(String url, Duration limit, Settings settings) {
+    if (isCluster(url)) {
+      return new AeronClusterProvider()
+          .open(
+              StoreProvider.Request.of(URI.create(url), 0, 1)
+                  .withTimeout(limit)
+                  .withSettings(settings));
+    }
+    StoreAddress place = parse(url);
+    return place.kind.connect(place.host, place.port, limit, settings);
+  }
+}

@@ -1,0 +1,194 @@
+package dev.tutti.cli.status;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.tutti.cli.CliModule;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.CommandProcess;
+import dev.tutti.cli.trace.StalledRank;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreServer;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what {@code tutti status} says of jobs whose ranks are processes. */
+@Timeout(180)
+class StatusCommandTest {
+  @TempDir Path folder;
+
+  private final List<CommandProcess> ranks = new ArrayList<>();
+  private TcpStoreServer server;
+  private int exitCode;
+
+  @BeforeEach
+  void serve() throws Exception {
+    server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+  }
+
+  @AfterEach
+  void end() {
+    ranks.forEach(CommandProcess::close);
+    server.close();
+  }
+
+  private void start(int size, Class<?> program) throws Exception {
+    Map<String, String> environment = new HashMap<>();
+    environment.put("WORLD_SIZE", "" + size);
+    environment.put("MASTER_ADDR", "127.0.0.1");
+    environment.put("MASTER_PORT", "" + server.port());
+    environment.put("TORCHELASTIC_USE_AGENT_STORE", "1");
+    environment.put("TUTTI_BACKEND", "gloo");
+    for (int rank = 0; rank < size; rank++) {
+      environment.put("RANK", "" + rank);
+      ranks.add(CommandProcess.startProgram(environment, program));
+    }
+    for (CommandProcess rank : ranks) {
+      rank.await(lines -> lines.contains("READY"));
+    }
+  }
+
+  private List<String[]> status(String... more) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    List<String> arguments = new ArrayList<>(List.of("status", "--at", url()));
+    arguments.addAll(List.of(more));
+    exitCode =
+        Main.execute(
+            new CliModule(terminal, Map.of()),
+            terminal,
+            Map.of(),
+            arguments.toArray(String[]::new));
+    assertThat(err.toString(UTF_8)).isEmpty();
+    return out.toString(UTF_8).lines().map(line -> line.strip().split(" {2,}")).toList();
+  }
+
+  private String url() {
+    return "tcp://127.0.0.1:" + server.port();
+  }
+
+  private List<String[]> until(Predicate<List<String[]>> condition) {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (true) {
+      List<String[]> rows = status();
+      if (condition.test(rows)) {
+        return rows;
+      }
+      assertThat(System.nanoTime())
+          .as(() -> rows.stream().map(Arrays::toString).toList().toString())
+          .isLessThan(deadline);
+      LockSupport.parkNanos(50_000_000);
+    }
+  }
+
+  @Test
+  void itNamesWhoIsMissingAndWhereThatRankIs() throws Exception {
+    start(2, StalledRank.class);
+    List<String[]> rows = until(found -> found.get(1)[3].equals("allReduce #3"));
+    assertThat(rows).hasSize(3);
+    assertThat(rows.get(0))
+        .containsExactly(
+            "rank", "process", "group", "operation", "for", "waits for", "last", "lag", "at");
+    assertThat(rows.get(1)[0]).isEqualTo("0");
+    assertThat(rows.get(1)[1]).endsWith("/" + ranks.get(0).pid());
+    assertThat(rows.get(1)[2]).isEqualTo("0");
+    assertThat(rows.get(1)[4]).matches("\\d+\\.\\d s");
+    assertThat(rows.get(1)[5]).isEqualTo("rank 1");
+    assertThat(rows.get(2)[1]).endsWith("/" + ranks.get(1).pid());
+    assertThat(rows.get(2)[3]).isEqualTo("none since #2");
+    assertThat(rows.get(2)[5]).isEqualTo("-");
+    assertThat(rows.get(2)[8]).startsWith("main: ").contains("StalledRank.main");
+    assertThat(exitCode).isZero();
+  }
+
+  @Test
+  void itNamesTheRankThatIsLateAndItsLag() throws Exception {
+    start(3, SteppingRank.class);
+    List<String[]> rows = until(found -> lag(found.get(3)) > 19);
+    assertThat(lag(rows.get(3))).isCloseTo(20, within(2.0));
+    String[] last = rows.get(3)[6].split("/");
+    assertThat(Integer.parseInt(last[1])).isGreaterThan(30);
+    assertThat(Integer.parseInt(last[0])).isGreaterThan(Integer.parseInt(last[1]) * 9 / 10);
+  }
+
+  private static double lag(String[] row) {
+    return Double.parseDouble(row[7].replace(" ms", ""));
+  }
+
+  @Test
+  void itSaysThatARankDoesNotAnswerOrWhatFailed() throws Exception {
+    start(3, SteppingRank.class);
+    assertThat(status()).hasSize(4);
+    assertThat(exitCode).isZero();
+    ranks.get(1).close();
+    // The others end by the failure, and leave.
+    List<String[]> rows =
+        until(found -> found.get(2)[1].equals("does not answer") && exitCode == 1);
+    assertThat(rows.get(2)[0]).isEqualTo("1");
+  }
+
+  @Test
+  void itLeavesOnlyTheEntryInTheLogBehind() throws Exception {
+    start(2, StalledRank.class);
+    try (TcpStore store = new TcpStore("127.0.0.1", server.port())) {
+      List<String> before = store.listKeys();
+      status();
+      assertThat(store.listKeys())
+          .containsAll(before)
+          .filteredOn(key -> !before.contains(key))
+          .containsExactly("tutti/0/event/1");
+    }
+  }
+
+  @Test
+  void watchingAsksAgainUntilASignal() throws Exception {
+    start(2, StalledRank.class);
+    try (CommandProcess command =
+        CommandProcess.start("status", "--at", url(), "--watch", "--every", "50ms")) {
+      command.await(
+          lines -> lines.stream().filter(line -> line.startsWith("rank")).count() >= 5);
+      new ProcessBuilder("kill", "-TERM", "" + command.pid()).start().waitFor();
+      assertThat(command.exitCode()).isZero();
+      assertThat(command.lines()).noneMatch(line -> line.contains("does not answer"));
+    }
+    try (TcpStore store = new TcpStore("127.0.0.1", server.port())) {
+      assertThat(store.listKeys()).noneMatch(key -> key.startsWith("tutti/0/status/"));
+    }
+  }
+
+  @Test
+  void jobsOfThisHostAreFoundByTheEnvironmentOfTheirRanks() throws Exception {
+    Path process = Files.createDirectory(folder.resolve("17"));
+    Files.writeString(
+        process.resolve("environ"),
+        "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0TUTTI_TOKEN=0123456789abcdef\0");
+    Files.writeString(
+        Files.createDirectory(folder.resolve("18")).resolve("environ"), "MASTER_PORT=1\0HOME=/\0");
+    Files.createDirectory(folder.resolve("19"));
+    assertThat(LocalJobs.find(folder)).containsOnlyKeys("tcp://h1:4711");
+    assertThat(LocalJobs.find(folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
+        .contains("0123456789abcdef");
+    assertThat(LocalJobs.find(folder.resolve("none"))).isEmpty();
+  }
+}

@@ -1,0 +1,77 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.runtime.operation.FlightRecord;
+import dev.tutti.runtime.record.JsonWriter;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.GZIPOutputStream;
+
+/** Says where a rank stands in all its groups. Any thread may call it. */
+final class JobStatus {
+  /** How many of its last operations a rank tells of, for who compares ranks. */
+  private static final int RECENT = 64;
+
+  private final int rank;
+  private final int size;
+  private final FlightRecords records;
+
+  /**
+   * Creates what tells of a rank.
+   *
+   * @param rank among all
+   * @param size number of all ranks
+   * @param records has its groups
+   */
+  JobStatus(int rank, int size, FlightRecords records) {
+    this.rank = rank;
+    this.size = size;
+    this.records = records;
+  }
+
+  /** Returns it as plain maps, lists, texts and numbers. */
+  Map<String, Object> toMap() {
+    List<Group> groups = records.openGroups();
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("rank", rank);
+    map.put("size", size);
+    map.put("host", host());
+    map.put("pid", ProcessHandle.current().pid());
+    map.put("groups", groups.stream().map(GroupStatus::of).toList());
+    map.put(
+        "flight_record",
+        FlightRecord.of(rank, groups.stream().map(group -> group.flightRecord(RECENT)).toList()));
+    return map;
+  }
+
+  /** Returns it as JSON. */
+  String toJson() {
+    return JsonWriter.write(toMap());
+  }
+
+  /** Returns it as JSON that is compressed. */
+  byte[] zipped() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (OutputStream zip = new GZIPOutputStream(bytes)) {
+      zip.write(toJson().getBytes(StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static String host() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "";
+    }
+  }
+}

@@ -1,0 +1,52 @@
+package dev.tutti.runtime.status;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Supplier;
+
+/** Answers inquiries for one rank, each on a thread of its own. */
+public final class StatusAnswers {
+  private static final System.Logger LOG = System.getLogger(StatusAnswers.class.getName());
+  private static final Duration LEASE = Duration.ofSeconds(15);
+
+  private final Store store;
+  private final int rank;
+  private final Supplier<byte[]> status;
+
+  /**
+   * Creates what answers for a rank.
+   *
+   * @param store of the job
+   * @param rank among all
+   * @param status what to answer, made anew each time
+   */
+  public StatusAnswers(Store store, int rank, Supplier<byte[]> status) {
+    this.store = store;
+    this.rank = rank;
+    this.status = status;
+  }
+
+  /** Begins to answer; never blocks. */
+  public void begin(Inquiry inquiry) {
+    Thread.ofPlatform().daemon().name("tutti-status-" + rank).start(() -> serve(inquiry));
+  }
+
+  private void serve(Inquiry inquiry) {
+    try {
+      long round = 1;
+      do {
+        store.await(List.of(inquiry.askKey(round)), round == 1 ? Duration.ZERO : LEASE);
+        store.set(inquiry.answerKey(round, rank), status.get());
+        round++;
+      } while (!inquiry.once());
+    } catch (StoreTimeoutException e) {
+      LOG.log(Level.TRACE, "rank {0}: nobody asks any more", rank);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot answer where it stands: {1}", rank, e);
+    }
+  }
+}

@@ -1,0 +1,153 @@
+package dev.tutti.runtime.status;
+
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.PrefixStore;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.UUID;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/** Asks all ranks of the job at a store where they stand. One thread at a time uses it. */
+public final class StatusQuery implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(StatusQuery.class.getName());
+  private static final Pattern JOINED =
+      Pattern.compile("tutti/(\\d+)(?:\\.(\\d+))?/joined/(\\d+)");
+
+  private final Store store;
+  private final Inquiry inquiry;
+  private final SortedSet<Integer> ranks;
+  private final List<String> written = new ArrayList<>();
+  private long round;
+
+  private StatusQuery(Store store, SortedSet<Integer> ranks, boolean once) {
+    this.store = store;
+    this.ranks = ranks;
+    this.inquiry = new Inquiry(UUID.randomUUID().toString(), once);
+  }
+
+  private record Life(long restart, long earlier) {
+    String prefix() {
+      return "tutti/" + restart + (earlier == 0 ? "" : "." + earlier);
+    }
+
+    private boolean isAfter(Life other) {
+      return restart > other.restart || (restart == other.restart && earlier > other.earlier);
+    }
+  }
+
+  /**
+   * Prepares to ask the last job that joined at a store; empty if none has.
+   *
+   * @param store stays open when this is closed
+   * @param once whether {@link #ask} will be called only once
+   */
+  public static Optional<StatusQuery> of(Store store, boolean once) {
+    Life last = new Life(-1, 0);
+    Map<Life, SortedSet<Integer>> joined = new HashMap<>();
+    for (String key : store.listKeys()) {
+      Matcher parts = JOINED.matcher(key);
+      if (parts.matches()) {
+        String earlier = parts.group(2);
+        Life life =
+            new Life(
+                Long.parseLong(parts.group(1)), earlier == null ? 0 : Long.parseLong(earlier));
+        joined.computeIfAbsent(life, _ -> new TreeSet<>()).add(Integer.valueOf(parts.group(3)));
+        last = life.isAfter(last) ? life : last;
+      }
+    }
+    SortedSet<Integer> ranks = joined.get(last);
+    return ranks == null
+        ? Optional.empty()
+        : Optional.of(new StatusQuery(new PrefixStore(last.prefix(), store), ranks, once));
+  }
+
+  /** Returns the ranks that are asked: those that had joined, and others that were added. */
+  public SortedSet<Integer> ranks() {
+    return new TreeSet<>(ranks);
+  }
+
+  /** Asks all ranks below a number from now on; an answer says how many there are. */
+  public void addBelow(int size) {
+    for (int rank = 0; rank < size; rank++) {
+      ranks.add(rank);
+    }
+  }
+
+  /** Tells whether a rank has joined; ranks of PyTorch never do. */
+  public boolean hasJoined(int rank) {
+    return store.check(List.of("joined/" + rank));
+  }
+
+  /** Tells which ranks have left since: they closed the group of all ranks. */
+  public SortedSet<Integer> left() {
+    return ranks.stream()
+        .filter(rank -> store.check(List.of("left/" + rank)))
+        .collect(Collectors.toCollection(TreeSet::new));
+  }
+
+  /**
+   * Asks once more, and returns what each rank answered in time.
+   *
+   * @param limit how long to wait for answers
+   */
+  public SortedMap<Integer, byte[]> ask(Duration limit) {
+    round++;
+    set(inquiry.askKey(round), "1");
+    if (round == 1) {
+      log(inquiry.encode());
+    }
+    SortedMap<Integer, byte[]> answers = new TreeMap<>();
+    SortedSet<Integer> asked = ranks();
+    asked.removeAll(left());
+    List<String> keys = asked.stream().map(rank -> inquiry.answerKey(round, rank)).toList();
+    try {
+      store.await(keys, keys.isEmpty() ? Duration.ZERO : limit);
+    } catch (StoreTimeoutException e) {
+      LOG.log(Level.TRACE, "not all ranks answer: {0}", e);
+    }
+    for (int rank : asked) {
+      String key = inquiry.answerKey(round, rank);
+      if (store.check(List.of(key))) {
+        answers.put(rank, store.get(key));
+        boolean _ = store.deleteKey(key);
+      } else {
+        written.add(key);
+      }
+    }
+    return answers;
+  }
+
+  private void log(byte[] entry) {
+    long number = 1;
+    while (!store.compareSet("event/" + number, null, entry).stored()) {
+      number++;
+    }
+  }
+
+  private void set(String key, String value) {
+    store.set(key, value);
+    written.add(key);
+  }
+
+  /** Takes everything that was written out of the store, but for the entry in the log. */
+  @Override
+  public void close() {
+    for (String key : written) {
+      boolean _ = store.deleteKey(key);
+    }
+    written.clear();
+    store.close();
+  }
+}

@@ -1,0 +1,5 @@
+/** Questions of somebody outside a job, which all its ranks answer through the store. */
+@NullMarked
+package dev.tutti.runtime.status;
+
+import org.jspecify.annotations.NullMarked;
