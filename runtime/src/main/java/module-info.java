@@ -7,7 +7,10 @@ module dev.tutti.runtime {
   requires transitive dev.tutti;
   requires dev.tutti.cpu;
   requires dev.tutti.store;
+  requires static java.management;
+  requires static jdk.httpserver;
   requires static jdk.jfr;
+  requires static jdk.management;
   requires static jdk.unsupported;
   requires static org.jspecify;
 

@@ -166,8 +166,7 @@ class StatusCommandTest {
     start(2, StalledRank.class);
     try (CommandProcess command =
         CommandProcess.start("status", "--at", url(), "--watch", "--every", "50ms")) {
-      command.await(
-          lines -> lines.stream().filter(line -> line.startsWith("rank")).count() >= 5);
+      command.await(lines -> lines.stream().filter(line -> line.startsWith("rank")).count() >= 5);
       new ProcessBuilder("kill", "-TERM", "" + command.pid()).start().waitFor();
       assertThat(command.exitCode()).isZero();
       assertThat(command.lines()).noneMatch(line -> line.contains("does not answer"));

@@ -90,6 +90,11 @@ final class FlightRecords implements RecordSource {
         prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
   }
 
+  /** Returns what is in the JSON file. */
+  Map<String, Object> toMap() {
+    return FlightRecord.of(rank, parts());
+  }
+
   /** Returns the groups that are open, in the order in which they were made. */
   synchronized List<Group> openGroups() {
     return List.copyOf(open);

@@ -71,6 +71,8 @@ final class Job {
   private final Store ownStore;
   private final JobMonitor monitor;
 
+  private volatile @Nullable AutoCloseable debug;
+
   /** Holds the flight records of this rank's groups. */
   final FlightRecords records;
 
@@ -132,6 +134,7 @@ final class Job {
     JobStatus status = new JobStatus(rank, size, records);
     monitor.start(status::zipped);
     records.open();
+    debug = JobDebug.start(status, records, settings, providers.values());
   }
 
   Store userStore(String group) {
@@ -424,6 +427,7 @@ final class Job {
   void close(boolean failed, int failedRank) {
     monitor.leave();
     records.close();
+    closeDebug();
     try {
       if (monitor.hasJoined() && !monitor.isUnheard()) {
         BoundedCalls.call("tutti-leave-" + rank, LEAVE, () -> leave());
@@ -438,6 +442,14 @@ final class Job {
       BoundedCalls.call("tutti-leave-" + rank, RELEASE, this::release);
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: the store does not close in time: {1}", rank, e);
+    }
+  }
+
+  private void closeDebug() {
+    try (AutoCloseable _ = debug) {
+      debug = null;
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: its debug server does not close: {1}", rank, e);
     }
   }
 

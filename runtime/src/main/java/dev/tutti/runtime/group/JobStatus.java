@@ -36,6 +36,14 @@ final class JobStatus {
     this.records = records;
   }
 
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return size;
+  }
+
   /** Returns it as plain maps, lists, texts and numbers. */
   Map<String, Object> toMap() {
     List<Group> groups = records.openGroups();

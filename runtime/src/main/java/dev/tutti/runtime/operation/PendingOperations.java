@@ -138,7 +138,9 @@ public final class PendingOperations {
     return all;
   }
 
-  /** Returns since when the inline collective runs, or since when it was seen if it is not timed. */
+  /**
+   * Returns since when the inline collective runs, or since when it was seen if it is not timed.
+   */
   private synchronized long sinceOfInline(long nowNanos) {
     long issued = inline.issuedNanos();
     if (issued != 0) {

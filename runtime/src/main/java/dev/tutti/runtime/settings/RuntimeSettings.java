@@ -92,6 +92,21 @@ public final class RuntimeSettings {
   public static final Setting<Boolean> TORCH_NAN_CHECK =
       Setting.flag("TORCH_NCCL_NAN_CHECK", false, "the same");
 
+  /** Asks for a debug server. */
+  public static final Setting<Integer> DEBUG_PORT =
+      checked(
+          Setting.integer(
+              "TUTTI_DEBUG_PORT",
+              -1,
+              "port of the debug server of the first rank of a host, the next one is of the second;"
+                  + " 0 takes free ones, -1 is for none"),
+          number -> number >= -1 && number <= 0xffff,
+          "expected a port, or -1");
+
+  /** Says where the debug server listens. */
+  public static final Setting<String> DEBUG_HOST =
+      Setting.text("TUTTI_DEBUG_HOST", "127.0.0.1", "address at which the debug server listens");
+
   /** This rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
 
@@ -163,6 +178,11 @@ public final class RuntimeSettings {
     return "";
   }
 
+  /** Returns which rank this is on its host, as launchers say in LOCAL_RANK; 0 if none did. */
+  public static int localRank(Settings settings) {
+    return settings.text("LOCAL_RANK").filter(text -> text.matches("\\d{1,4}")).map(Integer::valueOf).orElse(0);
+  }
+
   private static <T> Setting<T> checked(
       Setting<T> setting, Predicate<T> condition, String expected) {
     return Setting.of(
@@ -207,6 +227,8 @@ public final class RuntimeSettings {
         FLIGHT_RECORD_ON_CLOSE,
         NAN_CHECK,
         TORCH_NAN_CHECK,
+        DEBUG_PORT,
+        DEBUG_HOST,
         RANK,
         WORLD_SIZE,
         MASTER_ADDR,

@@ -34,6 +34,8 @@ public final class SettingNames {
           "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
           "TUTTI_CUDA_SHARING",
           "TUTTI_CUDA_TWO_SHOT_BYTES",
+          "TUTTI_DEBUG_HOST",
+          "TUTTI_DEBUG_PORT",
           "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
           "TUTTI_FAKE_UNIFORM_RANKS",
           "TUTTI_FLIGHT_RECORD",

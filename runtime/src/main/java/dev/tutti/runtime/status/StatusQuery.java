@@ -22,8 +22,7 @@ import java.util.stream.Collectors;
 /** Asks all ranks of the job at a store where they stand. One thread at a time uses it. */
 public final class StatusQuery implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(StatusQuery.class.getName());
-  private static final Pattern JOINED =
-      Pattern.compile("tutti/(\\d+)(?:\\.(\\d+))?/joined/(\\d+)");
+  private static final Pattern JOINED = Pattern.compile("tutti/(\\d+)(?:\\.(\\d+))?/joined/(\\d+)");
 
   private final Store store;
   private final Inquiry inquiry;
@@ -61,8 +60,7 @@ public final class StatusQuery implements AutoCloseable {
       if (parts.matches()) {
         String earlier = parts.group(2);
         Life life =
-            new Life(
-                Long.parseLong(parts.group(1)), earlier == null ? 0 : Long.parseLong(earlier));
+            new Life(Long.parseLong(parts.group(1)), earlier == null ? 0 : Long.parseLong(earlier));
         joined.computeIfAbsent(life, _ -> new TreeSet<>()).add(Integer.valueOf(parts.group(3)));
         last = life.isAfter(last) ? life : last;
       }

@@ -1,0 +1,170 @@
+package dev.tutti.runtime.debug;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+
+/** Shows by HTTP where a rank stands, to who has the token of the job. */
+public final class DebugServer implements AutoCloseable {
+  /*
+   * What clients can use up is bounded: connections, the threads that read requests and write answers,
+   * the time of both, and how many answers are made at once. Who comes when all threads are taken is
+   * turned away. The limits of time and of connections are the JDK's, for all its HTTP servers of this
+   * process, and are set only where the program has not.
+   */
+  private static final int THREADS = 32;
+  private static final int ANSWERS = 2;
+  private static final int WAIT_SECONDS = 5;
+  private static final Map<String, String> LIMITS =
+      Map.of(
+          "sun.net.httpserver.maxReqTime", "5",
+          "sun.net.httpserver.maxRspTime", "20",
+          "sun.net.httpserver.idleInterval", "10",
+          "jdk.httpserver.maxConnections", "128");
+
+  private static final String TEXT = "text/plain; charset=utf-8";
+  private static final String JSON = "application/json";
+
+  private final HttpServer server;
+  private final ThreadPoolExecutor threads;
+  private final TokenCheck check;
+  private final Semaphore answers = new Semaphore(ANSWERS);
+
+  /** Makes the text of an answer. */
+  private interface Content {
+    String make() throws IOException;
+  }
+
+  private DebugServer(HttpServer server, ThreadPoolExecutor threads, JobToken token) {
+    this.server = server;
+    this.threads = threads;
+    this.check = new TokenCheck(token);
+  }
+
+  /**
+   * Starts to serve.
+   *
+   * @param address where to listen; port 0 takes a free one
+   * @param token that requests must show; is set
+   * @param source what to show
+   * @throws IOException if it cannot listen there
+   */
+  public static DebugServer start(InetSocketAddress address, JobToken token, DebugSource source)
+      throws IOException {
+    LIMITS.forEach(
+        (name, value) -> {
+          if (System.getProperty(name) == null) {
+            System.setProperty(name, value);
+          }
+        });
+    HttpServer server = HttpServer.create(address, 0);
+    ThreadPoolExecutor threads =
+        new ThreadPoolExecutor(
+            0,
+            THREADS,
+            WAIT_SECONDS,
+            TimeUnit.SECONDS,
+            new SynchronousQueue<>(),
+            Thread.ofPlatform().daemon().name("tutti-debug-" + source.rank() + "-", 0).factory());
+    server.setExecutor(threads);
+    DebugServer debug = new DebugServer(server, threads, token);
+    debug.serve(source);
+    server.start();
+    return debug;
+  }
+
+  private void serve(DebugSource source) {
+    Metrics metrics = new Metrics(source);
+    add("/status", JSON, source::status);
+    add("/flight-record", JSON, source::flightRecord);
+    add("/stacks", TEXT, Stacks::text);
+    add("/settings", JSON, () -> SettingsView.json(source.settings(), source.declared()));
+    add("/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics::write);
+    add("/page.js", "text/javascript", () -> resource("page.js"));
+    add("/", "text/html; charset=utf-8", () -> resource("page.html"));
+  }
+
+  private void add(String path, String type, Content content) {
+    server.createContext(path, exchange -> answer(exchange, path, type, content));
+  }
+
+  private void answer(HttpExchange exchange, String path, String type, Content content)
+      throws IOException {
+    try (exchange) {
+      exchange.getResponseHeaders().set("Cache-Control", "no-store");
+      exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
+      if (!check.accepts(exchange.getRequestHeaders().getFirst("Authorization"))) {
+        exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
+        send(exchange, 401, TEXT, "the token of the job is missing\n");
+      } else if (!exchange.getRequestMethod().equals("GET")) {
+        exchange.getResponseHeaders().set("Allow", "GET");
+        send(exchange, 405, TEXT, "only GET\n");
+      } else if (!exchange.getRequestURI().getPath().equals(path)) {
+        send(exchange, 404, TEXT, "there is no such page\n");
+      } else {
+        answer(exchange, type, content);
+      }
+    }
+  }
+
+  private void answer(HttpExchange exchange, String type, Content content) throws IOException {
+    String text;
+    try {
+      if (!answers.tryAcquire(WAIT_SECONDS, TimeUnit.SECONDS)) {
+        send(exchange, 503, TEXT, "too many requests at once\n");
+        return;
+      }
+      try {
+        text = content.make();
+      } finally {
+        answers.release();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return;
+    } catch (IOException | RuntimeException e) {
+      send(exchange, 500, TEXT, e + "\n");
+      return;
+    }
+    exchange.getResponseHeaders().set("Content-Security-Policy", "default-src 'self'");
+    send(exchange, 200, type, text);
+  }
+
+  private static void send(HttpExchange exchange, int code, String type, String text)
+      throws IOException {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    exchange.getResponseHeaders().set("Content-Type", type);
+    exchange.sendResponseHeaders(code, bytes.length);
+    exchange.getResponseBody().write(bytes);
+  }
+
+  private static String resource(String name) throws IOException {
+    try (InputStream in = DebugServer.class.getResourceAsStream(name)) {
+      if (in == null) {
+        throw new IOException("no " + name);
+      }
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    }
+  }
+
+  /** Returns the port at which it listens. */
+  public int port() {
+    return server.getAddress().getPort();
+  }
+
+  /** Ends it at once; requests are broken off. */
+  @Override
+  public void close() {
+    server.stop(0);
+    threads.shutdownNow();
+  }
+}

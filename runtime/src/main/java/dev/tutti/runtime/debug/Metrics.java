@@ -1,0 +1,96 @@
+package dev.tutti.runtime.debug;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * Writes the numbers of a rank in Prometheus' text form. Operations are added up from the first
+ * time on, so that nobody pays for it before.
+ */
+final class Metrics {
+  private final DebugSource source;
+  private final Map<String, OperationTotals> totals = new ConcurrentHashMap<>();
+
+  Metrics(DebugSource source) {
+    this.source = source;
+  }
+
+  String write() {
+    List<GroupMeter> groups = source.groups();
+    groups.forEach(group -> totals.computeIfAbsent(group.group(), _ -> listen(group)));
+    PrometheusText text = new PrometheusText("rank", Integer.toString(source.rank()));
+    writeTotals(text);
+    gauge(text, groups, "tutti_pending_operations", "Operations not ended", GroupMeter::pending);
+    gauge(
+        text,
+        groups,
+        "tutti_waiting_seconds",
+        "Time that the first operation which has not ended has waited",
+        GroupMeter::waitedSeconds);
+    gauge(
+        text,
+        groups,
+        "tutti_group_failed",
+        "1 if the group has failed",
+        group -> group.hasFailed() ? 1 : 0);
+    text.begin("tutti_collectives_total", "counter", "Collectives issued since the group was made");
+    groups.forEach(group -> text.add(group.lastCollective(), "group", group.group()));
+    text.begin(
+        "tutti_path_collectives_total", "counter", "Collectives by path since the group was made");
+    for (GroupMeter group : groups) {
+      group.paths().forEach((path, count) -> text.add(count, "group", group.group(), "path", path));
+    }
+    return text.toString();
+  }
+
+  private static OperationTotals listen(GroupMeter group) {
+    OperationTotals made = new OperationTotals();
+    group.addListener(made);
+    return made;
+  }
+
+  private void writeTotals(PrometheusText text) {
+    text.begin("tutti_operations_total", "counter", "Operations that ended");
+    addTotals(text, sums -> sums.operations.sum());
+    text.begin("tutti_operation_bytes_total", "counter", "Bytes that operations read");
+    addTotals(text, sums -> sums.bytes.sum());
+    text.begin("tutti_operation_seconds_total", "counter", "Time from issue to end of operations");
+    addTotals(text, sums -> sums.nanos.sum() / 1e9);
+  }
+
+  private void addTotals(
+      PrometheusText text, ToDoubleFunction<OperationTotals.Totals> value) {
+    List<String> names = new ArrayList<>(totals.keySet());
+    names.sort(null);
+    for (String group : names) {
+      OperationTotals ofGroup = totals.get(group);
+      if (ofGroup != null) {
+        ofGroup.forEach(
+            (kind, sums) ->
+                text.add(
+                    value.applyAsDouble(sums),
+                    "group",
+                    group,
+                    "type",
+                    kind.type(),
+                    "path",
+                    kind.path(),
+                    "state",
+                    kind.state()));
+      }
+    }
+  }
+
+  private static void gauge(
+      PrometheusText text,
+      List<GroupMeter> groups,
+      String name,
+      String help,
+      ToDoubleFunction<GroupMeter> value) {
+    text.begin(name, "gauge", help);
+    groups.forEach(group -> text.add(value.applyAsDouble(group), "group", group.group()));
+  }
+}

@@ -1,0 +1,52 @@
+package dev.tutti.runtime.debug;
+
+import dev.tutti.GroupListener;
+import dev.tutti.Tensor;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BiConsumer;
+
+/** Adds up the operations of a group by type, path and state. Any thread may call it. */
+final class OperationTotals implements GroupListener {
+  private final Map<Kind, Totals> totals = new ConcurrentHashMap<>();
+
+  /**
+   * What operations are added up together.
+   *
+   * @param type what they are
+   * @param path that they took, or empty
+   * @param state in which they ended
+   */
+  record Kind(String type, String path, String state) {}
+
+  /** Sums over operations of a kind. */
+  static final class Totals {
+    final LongAdder operations = new LongAdder();
+    final LongAdder bytes = new LongAdder();
+    final LongAdder nanos = new LongAdder();
+  }
+
+  @Override
+  public void after(OpEvent event, Outcome outcome) {
+    Kind kind =
+        new Kind(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
+    Totals sums = totals.computeIfAbsent(kind, _ -> new Totals());
+    sums.operations.increment();
+    sums.bytes.add(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));
+    sums.nanos.add(outcome.duration().toNanos());
+  }
+
+  private static long bytes(List<Tensor> tensors) {
+    long bytes = 0;
+    for (Tensor tensor : tensors) {
+      bytes += tensor.numel() * tensor.dtype().byteSize();
+    }
+    return bytes;
+  }
+
+  void forEach(BiConsumer<Kind, Totals> consumer) {
+    totals.forEach(consumer);
+  }
+}

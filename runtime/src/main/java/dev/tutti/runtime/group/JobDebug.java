@@ -1,0 +1,166 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.GroupListener;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.runtime.debug.DebugServer;
+import dev.tutti.runtime.debug.DebugSource;
+import dev.tutti.runtime.debug.GroupMeter;
+import dev.tutti.runtime.operation.PendingOperations.Wait;
+import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.net.InetSocketAddress;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Has what the debug server of a rank shows, and starts that server. */
+final class JobDebug implements DebugSource {
+  private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
+
+  private final JobStatus status;
+  private final FlightRecords records;
+  private final Settings settings;
+  private final Collection<BackendProvider> providers;
+
+  private JobDebug(
+      JobStatus status,
+      FlightRecords records,
+      Settings settings,
+      Collection<BackendProvider> providers) {
+    this.status = status;
+    this.records = records;
+    this.settings = settings;
+    this.providers = providers;
+  }
+
+  /**
+   * Starts a server if the settings ask for one; null if they do not, or it cannot be started, which
+   * is logged.
+   *
+   * @param status of the rank
+   * @param records of its groups
+   * @param settings of the rank
+   * @param providers of its backends
+   */
+  static @Nullable AutoCloseable start(
+      JobStatus status,
+      FlightRecords records,
+      Settings settings,
+      Collection<BackendProvider> providers) {
+    int port = settings.get(RuntimeSettings.DEBUG_PORT);
+    if (port < 0) {
+      return null;
+    }
+    String who = "rank " + status.rank() + "/" + status.size();
+    JobToken token = settings.get(JobToken.SETTING);
+    if (!token.isSet()) {
+      LOG.log(Level.WARNING, who + ": no debug server, since TUTTI_TOKEN is not set");
+      return null;
+    }
+    String host = settings.get(RuntimeSettings.DEBUG_HOST);
+    try {
+      int own = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
+      DebugServer server =
+          DebugServer.start(
+              new InetSocketAddress(host, own),
+              token,
+              new JobDebug(status, records, settings, providers));
+      LOG.log(
+          Level.INFO,
+          "{0}: debug server at http://{1}:{2}",
+          who,
+          host,
+          Integer.toString(server.port()));
+      return server;
+    } catch (IOException | IllegalArgumentException | LinkageError e) {
+      LOG.log(Level.WARNING, who + ": no debug server at " + host + ":" + port + ": " + e);
+      return null;
+    }
+  }
+
+  @Override
+  public int rank() {
+    return status.rank();
+  }
+
+  @Override
+  public int size() {
+    return status.size();
+  }
+
+  @Override
+  public String status() {
+    return status.toJson();
+  }
+
+  @Override
+  public String flightRecord() {
+    return JsonWriter.write(records.toMap());
+  }
+
+  @Override
+  public Settings settings() {
+    return settings;
+  }
+
+  @Override
+  public List<Setting<?>> declared() {
+    List<Setting<?>> all = new ArrayList<>(RuntimeSettings.all());
+    all.add(JobToken.SETTING);
+    providers.forEach(provider -> all.addAll(provider.settings()));
+    return all;
+  }
+
+  @Override
+  public List<GroupMeter> groups() {
+    List<GroupMeter> meters = new ArrayList<>();
+    records.openGroups().forEach(group -> meters.add(new Meter(group)));
+    return meters;
+  }
+
+  /** The numbers of one group. */
+  private record Meter(Group of) implements GroupMeter {
+    @Override
+    public String group() {
+      return of.identity.name();
+    }
+
+    @Override
+    public void addListener(GroupListener listener) {
+      var _ = of.listeners.add(listener);
+    }
+
+    @Override
+    public long lastCollective() {
+      return of.runner.sequence();
+    }
+
+    @Override
+    public int pending() {
+      return of.pending.waits().size();
+    }
+
+    @Override
+    public double waitedSeconds() {
+      List<Wait> waits = of.pending.waits();
+      return waits.isEmpty() ? 0 : waits.getFirst().nanos() / 1e9;
+    }
+
+    @Override
+    public boolean hasFailed() {
+      return of.failures.isFailing();
+    }
+
+    @Override
+    public Map<String, Long> paths() {
+      return of.paths.read();
+    }
+  }
+}
