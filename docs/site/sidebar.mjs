@@ -22,6 +22,7 @@ export const sections = [
       ['docs/security.md', 'security', 'Security'],
       ['docs/embedding.md', 'embedding', 'Embedding'],
       ['docs/watching.md', 'watching', 'Watching a job'],
+      ['docs/micrometer.md', 'micrometer', 'Micrometer'],
       ['docs/spark.md', 'spark', 'Spark'],
       ['docs/lightgbm.md', 'lightgbm', 'LightGBM'],
       ['docs/cuda-ipc.md', 'cuda-ipc', 'CUDA tensors between processes'],

@@ -13,11 +13,14 @@ import java.util.TreeSet;
  *
  * @param groups the ranks of each group
  * @param entries of each rank, oldest first
+ * @param pauses of the JVMs of ranks
  */
 record RankTrace(
-    SortedMap<String, SortedSet<Integer>> groups, SortedMap<Integer, List<TraceEntry>> entries) {
+    SortedMap<String, SortedSet<Integer>> groups,
+    SortedMap<Integer, List<TraceEntry>> entries,
+    List<Pause> pauses) {
   static RankTrace empty() {
-    return new RankTrace(new TreeMap<>(), new TreeMap<>());
+    return new RankTrace(new TreeMap<>(), new TreeMap<>(), new ArrayList<>());
   }
 
   void addRank(int rank) {

@@ -69,11 +69,19 @@ final class TimeLine {
   }
 
   private long aligned(TraceEntry entry) {
-    return entry.startNanos() + analysis.clockOffsets.getOrDefault(entry.rank(), 0L);
+    return aligned(entry.rank(), entry.startNanos());
+  }
+
+  private long aligned(int rank, long nanos) {
+    return nanos + analysis.clockOffsets.getOrDefault(rank, 0L);
   }
 
   private double micros(TraceEntry entry) {
     return (aligned(entry) - originNanos) / 1e3;
+  }
+
+  private double micros(Pause pause) {
+    return (aligned(pause.rank(), pause.startNanos()) - originNanos) / 1e3;
   }
 
   /** Writes trace events, as Perfetto and browsers read them: a process a rank, a row a group. */
@@ -113,6 +121,17 @@ final class TimeLine {
                 events.add(event);
               }
             });
+    for (Pause pause : trace.pauses()) {
+      Map<String, Object> event = new LinkedHashMap<>();
+      event.put("ph", "X");
+      event.put("name", pause.what());
+      event.put("cat", "pause");
+      event.put("pid", (long) pause.rank());
+      event.put("tid", 2L * trace.groups().size());
+      event.put("ts", micros(pause));
+      event.put("dur", pause.nanos() / 1e3);
+      events.add(event);
+    }
     Map<String, Object> all = new LinkedHashMap<>();
     all.put("displayTimeUnit", "ns");
     all.put("traceEvents", events);
@@ -145,6 +164,16 @@ final class TimeLine {
         end = Math.max(end, micros(entry) + entry.nanos() / 1e3);
       }
       row++;
+    }
+    List<Integer> ranks = List.copyOf(trace.entries().keySet());
+    for (Pause pause : trace.pauses()) {
+      Map<String, Object> event = new LinkedHashMap<>();
+      event.put("row", (long) ranks.indexOf(pause.rank()));
+      event.put("ts", micros(pause));
+      event.put("dur", pause.nanos() / 1e3);
+      event.put("name", "pause");
+      event.put("text", "rank " + pause.rank() + " " + pause.what());
+      events.add(event);
     }
     Map<String, Object> data = new LinkedHashMap<>();
     data.put("report", report);

@@ -44,6 +44,9 @@ final class TraceAnalysis {
   /** How often each rank came last, and to what. */
   final SortedMap<Integer, Straggling> stragglers = new TreeMap<>();
 
+  /** Which collectives a rank came late to since its JVM stood still. */
+  final List<HeldUp> heldUp = new ArrayList<>();
+
   /** Where the time of each rank went. */
   final SortedMap<Integer, Share> shares = new TreeMap<>();
 
@@ -209,8 +212,28 @@ final class TraceAnalysis {
     Straggling straggling = stragglers.computeIfAbsent(last.rank(), _ -> new Straggling());
     straggling.times++;
     straggling.waitedNanos += waits.stream().mapToLong(Long::longValue).sum();
-    straggling.lags.add(median(waits));
+    long lag = median(waits);
+    straggling.lags.add(lag);
+    findPauses(last, lag);
     straggling.byOperation.merge(last.type().label(), 1, Integer::sum);
+  }
+
+  /** Finds the pauses that are most of the time by which a rank was late, by its own clock. */
+  private void findPauses(TraceEntry last, long lagNanos) {
+    long paused = 0;
+    SortedSet<String> what = new TreeSet<>();
+    for (Pause pause : trace.pauses()) {
+      if (pause.rank() == last.rank()) {
+        long part = pause.within(last.startNanos() - lagNanos, last.startNanos());
+        if (part > 0) {
+          paused += part;
+          what.add(pause.what());
+        }
+      }
+    }
+    if (paused > 0 && 2 * paused >= lagNanos) {
+      heldUp.add(new HeldUp(last, lagNanos, paused, String.join(", ", what)));
+    }
   }
 
   private void measureSpan(int rank, List<TraceEntry> entries) {

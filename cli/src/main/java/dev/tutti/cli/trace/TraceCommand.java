@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -24,11 +25,14 @@ import picocli.CommandLine.Parameters;
     sortOptions = false,
     description =
         "Compares the flight records or JFR files of all ranks: calls that do not fit, ranks that"
-            + " are missing, who comes last and how long the others wait.",
+            + " are missing, who comes last, how long the others wait, and pauses of the garbage"
+            + " collector that are the cause.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {"", "The exit code is 1 if calls do not fit or a rank is missing."})
 public final class TraceCommand implements Callable<Integer> {
+  private static final int MOST_PAUSES = 10;
+
   @Parameters(
       arity = "1..*",
       paramLabel = "FILE",
@@ -80,6 +84,10 @@ public final class TraceCommand implements Callable<Integer> {
     if (analysis.problems.isEmpty()) {
       text.append("all collectives fit, and no rank is missing\n");
     }
+    analysis.heldUp.stream()
+        .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())
+        .limit(MOST_PAUSES)
+        .forEach(each -> text.append("PAUSE ").append(each.describe()).append('\n'));
     text.append(
         "\nrank  collectives  time s  waiting  moving  last  lag ms  others waited ms  in\n");
     for (Map.Entry<Integer, Share> each : analysis.shares.entrySet()) {

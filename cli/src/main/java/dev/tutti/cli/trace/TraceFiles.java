@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -216,9 +217,32 @@ final class TraceFiles {
         trace.add(entry);
       }
     }
+    Set<Integer> inFile = new HashSet<>(ranks);
+    read.forEach(key -> inFile.add((Integer) key.getFirst()));
+    readPauses(events, inFile, trace);
     Map<List<Object>, TraceEntry> records = readRecords(events, trace);
     records.keySet().removeAll(read);
     records.values().forEach(trace::add);
+  }
+
+  /** Reads the pauses of the garbage collector, which stop all ranks of the process. */
+  private static void readPauses(List<RecordedEvent> events, Set<Integer> ranks, RankTrace trace) {
+    Map<Integer, String> causes = new HashMap<>();
+    for (RecordedEvent event : events) {
+      if (event.getEventType().getName().equals("jdk.GarbageCollection")) {
+        causes.put(event.getInt("gcId"), event.getString("name") + ", " + event.getString("cause"));
+      }
+    }
+    for (RecordedEvent event : events) {
+      if (event.getEventType().getName().equals("jdk.GCPhasePause")) {
+        String what =
+            event.getString("name") + " (" + causes.getOrDefault(event.getInt("gcId"), "?") + ")";
+        for (int rank : ranks) {
+          long start = nanos(event.getStartTime());
+          trace.pauses().add(new Pause(rank, start, nanos(event.getEndTime()), what));
+        }
+      }
+    }
   }
 
   /** Reads the flight records in a recording; the last of an operation counts. */

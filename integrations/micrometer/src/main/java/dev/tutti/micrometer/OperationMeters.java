@@ -46,15 +46,15 @@ final class OperationMeters implements GroupListener {
 
   @Override
   public void after(OpEvent event, Outcome outcome) {
-    LongTaskTimer.Sample sample = samples.remove(event.id());
-    if (sample != null) {
-      long _ = sample.stop();
-    }
     Kind kind =
         new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
     Meters each = meters.computeIfAbsent(kind, this::metersOf);
     each.timer.record(outcome.duration());
     each.bytes.increment(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));
+    LongTaskTimer.Sample sample = samples.remove(event.id());
+    if (sample != null) {
+      long _ = sample.stop();
+    }
   }
 
   @Override

@@ -37,11 +37,11 @@ final class Metrics {
         "1 if the group has failed",
         group -> group.hasFailed() ? 1 : 0);
     text.begin("tutti_collectives_total", "counter", "Collectives issued since the group was made");
-    groups.forEach(group -> text.add(group.lastCollective(), "group", group.group()));
+    groups.forEach(group -> text.add((double) group.lastCollective(), "group", group.group()));
     text.begin(
         "tutti_path_collectives_total", "counter", "Collectives by path since the group was made");
     for (GroupMeter group : groups) {
-      group.paths().forEach((path, count) -> text.add(count, "group", group.group(), "path", path));
+      group.paths().forEach((path, count) -> text.add((double) count, "group", group.group(), "path", path));
     }
     return text.toString();
   }
@@ -54,9 +54,9 @@ final class Metrics {
 
   private void writeTotals(PrometheusText text) {
     text.begin("tutti_operations_total", "counter", "Operations that ended");
-    addTotals(text, sums -> sums.operations.sum());
+    addTotals(text, sums -> (double) sums.operations.sum());
     text.begin("tutti_operation_bytes_total", "counter", "Bytes that operations read");
-    addTotals(text, sums -> sums.bytes.sum());
+    addTotals(text, sums -> (double) sums.bytes.sum());
     text.begin("tutti_operation_seconds_total", "counter", "Time from issue to end of operations");
     addTotals(text, sums -> sums.nanos.sum() / 1e9);
   }

@@ -59,6 +59,8 @@ abstract class CallEvent extends Event implements OperationTrace {
       @Nullable String newPath,
       WorkState newState,
       long queuedNanos) {
+    // Else an event that is used again would have the duration of its first time.
+    end();
     if (!shouldCommit()) {
       return;
     }

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
@@ -98,6 +99,25 @@ class EventsTest {
     assertThat(states(all)).containsExactly("closed", "made");
     assertThat(of(all, "StoreCall")).isNotEmpty();
     assertThat(of(all, "Failure")).isEmpty();
+  }
+
+  @Test
+  void eachOperationHasItsOwnDuration() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, _) -> LockSupport.parkNanos(op.sequenceNumber() == 2 ? 300_000_000 : 1);
+    List<RecordedEvent> all =
+        record(
+            () -> {
+              try (ProcessGroup group = provider.alone()) {
+                for (int i = 0; i < 3; i++) {
+                  group.allReduce(Tensor.of(1f));
+                }
+              }
+            });
+    assertThat(of(all, "Operation"))
+        .extracting(event -> event.getDuration().toMillis() >= 290)
+        .containsExactly(false, true, false);
   }
 
   @Test
