@@ -64,7 +64,8 @@ class PauseTest {
               assertThat(held.pausedNanos()).isBetween(held.lagNanos() / 2, held.lagNanos());
               assertThat(held.describe())
                   .startsWith("group 0: rank 0 came ")
-                  .contains(" ms late to allReduce #32 float32 of 4 bytes; its JVM stood still for ");
+                  .contains(
+                      " ms late to allReduce #32 float32 of 4 bytes; its JVM stood still for ");
             });
     assertThat(new TimeLine(trace, analysis).toPerfetto()).contains("System.gc()");
     assertThat(new TimeLine(trace, analysis).toHtml("")).contains("System.gc()");

@@ -46,8 +46,7 @@ final class OperationMeters implements GroupListener {
 
   @Override
   public void after(OpEvent event, Outcome outcome) {
-    Kind kind =
-        new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
+    Kind kind = new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
     Meters each = meters.computeIfAbsent(kind, this::metersOf);
     each.timer.record(outcome.duration());
     each.bytes.increment(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));

@@ -44,8 +44,12 @@ class TuttiMetricsTest {
       work.await();
       group.barrier();
       Tags reduced = Tags.of("type", "allReduce", "state", "completed", "group", "0");
-      until(() -> own.find("tutti.operations").tags(reduced).timers().stream()
-          .mapToLong(Timer::count).sum() == 2);
+      until(
+          () ->
+              own.find("tutti.operations").tags(reduced).timers().stream()
+                      .mapToLong(Timer::count)
+                      .sum()
+                  == 2);
       assertThat(
               own.find("tutti.operation.bytes").tags(reduced).counters().stream()
                   .mapToDouble(counter -> counter.count())
@@ -57,8 +61,13 @@ class TuttiMetricsTest {
       assertThat(group.usageByPath()).containsKey(first.getId().getTag("path"));
       assertThat(own.get("tutti.operations").tags("type", "barrier").timer().count()).isOne();
       assertThat(own.get("tutti.failures").counter().count()).isZero();
-      until(() -> own.get("tutti.operations.waiting").tags("type", "allReduce").longTaskTimer()
-          .activeTasks() == 0);
+      until(
+          () ->
+              own.get("tutti.operations.waiting")
+                      .tags("type", "allReduce")
+                      .longTaskTimer()
+                      .activeTasks()
+                  == 0);
       List<String> lines = own.scrape().lines().toList();
       assertThat(lines)
           .contains("# TYPE tutti_operations_seconds summary")
@@ -102,11 +111,13 @@ class TuttiMetricsTest {
     if (group.rank() == 1) {
       group.abort("no more");
     }
-    assertThatThrownBy(() -> {
-      while (true) {
-        group.allReduce(Tensor.of(1f));
-      }
-    }).isInstanceOf(TuttiException.class);
+    assertThatThrownBy(
+            () -> {
+              while (true) {
+                group.allReduce(Tensor.of(1f));
+              }
+            })
+        .isInstanceOf(TuttiException.class);
     until(() -> own.get("tutti.failures").counter().count() == 1);
   }
 

@@ -41,7 +41,9 @@ final class Metrics {
     text.begin(
         "tutti_path_collectives_total", "counter", "Collectives by path since the group was made");
     for (GroupMeter group : groups) {
-      group.paths().forEach((path, count) -> text.add((double) count, "group", group.group(), "path", path));
+      group
+          .paths()
+          .forEach((path, count) -> text.add((double) count, "group", group.group(), "path", path));
     }
     return text.toString();
   }
@@ -61,8 +63,7 @@ final class Metrics {
     addTotals(text, sums -> sums.nanos.sum() / 1e9);
   }
 
-  private void addTotals(
-      PrometheusText text, ToDoubleFunction<OperationTotals.Totals> value) {
+  private void addTotals(PrometheusText text, ToDoubleFunction<OperationTotals.Totals> value) {
     List<String> names = new ArrayList<>(totals.keySet());
     names.sort(null);
     for (String group : names) {

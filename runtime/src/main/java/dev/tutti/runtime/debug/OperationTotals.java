@@ -30,8 +30,7 @@ final class OperationTotals implements GroupListener {
 
   @Override
   public void after(OpEvent event, Outcome outcome) {
-    Kind kind =
-        new Kind(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
+    Kind kind = new Kind(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
     Totals sums = totals.computeIfAbsent(kind, _ -> new Totals());
     sums.operations.increment();
     sums.bytes.add(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));

@@ -37,7 +37,8 @@ final class TokenCheck {
         return isToken(authorization.substring(BEARER.length()).strip());
       }
       if (lower.startsWith(BASIC)) {
-        byte[] decoded = Base64.getDecoder().decode(authorization.substring(BASIC.length()).strip());
+        byte[] decoded =
+            Base64.getDecoder().decode(authorization.substring(BASIC.length()).strip());
         String both = new String(decoded, StandardCharsets.UTF_8);
         return isToken(both.substring(both.indexOf(':') + 1));
       }

@@ -41,8 +41,8 @@ final class JobDebug implements DebugSource {
   }
 
   /**
-   * Starts a server if the settings ask for one; null if they do not, or it cannot be started, which
-   * is logged.
+   * Starts a server if the settings ask for one; null if they do not, or it cannot be started,
+   * which is logged.
    *
    * @param status of the rank
    * @param records of its groups

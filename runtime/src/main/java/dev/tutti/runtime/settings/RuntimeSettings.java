@@ -180,7 +180,11 @@ public final class RuntimeSettings {
 
   /** Returns which rank this is on its host, as launchers say in LOCAL_RANK; 0 if none did. */
   public static int localRank(Settings settings) {
-    return settings.text("LOCAL_RANK").filter(text -> text.matches("\\d{1,4}")).map(Integer::valueOf).orElse(0);
+    return settings
+        .text("LOCAL_RANK")
+        .filter(text -> text.matches("\\d{1,4}"))
+        .map(Integer::valueOf)
+        .orElse(0);
   }
 
   private static <T> Setting<T> checked(

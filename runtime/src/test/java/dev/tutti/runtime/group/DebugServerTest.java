@@ -174,8 +174,7 @@ class DebugServerTest {
   void aPortThatIsTakenFailsNoGroup() throws Exception {
     try (ProcessGroup _ = group();
         ProcessGroup second =
-            new ScriptedProvider()
-                .alone("TUTTI_DEBUG_PORT", "" + port(), "TUTTI_TOKEN", TOKEN)) {
+            new ScriptedProvider().alone("TUTTI_DEBUG_PORT", "" + port(), "TUTTI_TOKEN", TOKEN)) {
       second.allReduce(Tensor.of(1f));
       assertThat(said.records.getLast().getMessage())
           .startsWith("rank 0/1: no debug server at 127.0.0.1:")
