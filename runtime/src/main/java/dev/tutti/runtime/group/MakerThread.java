@@ -9,7 +9,16 @@ import java.util.List;
  */
 final class MakerThread {
   private static final List<String> BELOW =
-      List.of("java.", "jdk.", "sun.", "dev.tutti.runtime.", "dev.tutti.cpu.");
+      List.of(
+          "java.",
+          "jdk.",
+          "sun.",
+          "dev.tutti.runtime.",
+          "dev.tutti.cpu.",
+          "dev.tutti.store.",
+          "dev.tutti.aeron.",
+          "dev.tutti.gloo.",
+          "dev.tutti.cuda.");
 
   private final WeakReference<Thread> thread = new WeakReference<>(Thread.currentThread());
 
