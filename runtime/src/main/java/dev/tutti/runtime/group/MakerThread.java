@@ -15,6 +15,7 @@ final class MakerThread {
           "sun.",
           "dev.tutti.runtime.",
           "dev.tutti.cpu.",
+          "dev.tutti.spi.",
           "dev.tutti.store.",
           "dev.tutti.aeron.",
           "dev.tutti.gloo.",
