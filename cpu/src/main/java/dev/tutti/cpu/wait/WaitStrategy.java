@@ -192,7 +192,7 @@ public final class WaitStrategy {
 
   private Stage stage() {
     long waited = now - start;
-    if (waited >= awakeNanos || spinNanos != FOREVER && cores.areBusy(now)) {
+    if (waited >= awakeNanos || (spinNanos != FOREVER && cores.areBusy(now))) {
       return Stage.SLEEP;
     }
     return waited < spinNanos ? Stage.SPIN : Stage.YIELD;
