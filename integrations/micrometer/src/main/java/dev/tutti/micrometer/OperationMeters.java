@@ -49,7 +49,8 @@ final class OperationMeters implements GroupListener {
     Kind kind = new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
     Meters each = meters.computeIfAbsent(kind, this::metersOf);
     each.timer.record(outcome.duration());
-    each.bytes.increment(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));
+    List<Tensor> moved = event.inputs().isEmpty() ? event.outputs() : event.inputs();
+    each.bytes.increment((double) bytes(moved));
     LongTaskTimer.Sample sample = samples.remove(event.id());
     if (sample != null) {
       long _ = sample.stop();
