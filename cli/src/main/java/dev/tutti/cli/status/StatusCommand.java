@@ -11,6 +11,7 @@ import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.status.StatusQuery;
 import java.time.Duration;
+import java.util.Map;
 import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeMap;
@@ -102,9 +103,10 @@ public final class StatusCommand implements Callable<Integer> {
           "several jobs have ranks on this host; say which by --at: "
               + String.join(", ", local.keySet()));
     }
-    return local.isEmpty()
-        ? new Place(StoreAddress.ofEnvironment(settings), settings)
-        : new Place(local.firstKey(), local.get(local.firstKey()));
+    for (Map.Entry<String, Settings> only : local.entrySet()) {
+      return new Place(only.getKey(), only.getValue());
+    }
+    return new Place(StoreAddress.ofEnvironment(settings), settings);
   }
 
   private JobView print(StatusQuery query, Duration limit) {
