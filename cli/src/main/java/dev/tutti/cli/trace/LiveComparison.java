@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Compares the flight records of ranks that run: which calls do not fit, and who comes last. It does not tell
- * which ranks are missing, as the records are not of one moment.
+ * Compares the flight records of ranks that run: which calls do not fit, and who comes last. It
+ * does not tell which ranks are missing, as the records are not of one moment.
  */
 public final class LiveComparison {
   private final TraceAnalysis analysis;

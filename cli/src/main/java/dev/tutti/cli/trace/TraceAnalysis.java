@@ -5,7 +5,9 @@ import dev.tutti.runtime.failure.Disagreement;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -34,6 +36,10 @@ final class TraceAnalysis {
           OpType.ALL_TO_ALL_SINGLE);
 
   private final RankTrace trace;
+
+  /** The collectives of each group by number, with their entries by rank. */
+  private final Map<String, SortedMap<Long, SortedMap<Integer, TraceEntry>>> collectives =
+      new HashMap<>();
 
   /** What is wrong, in words; empty if nothing is. */
   final List<String> problems = new ArrayList<>();
@@ -89,6 +95,11 @@ final class TraceAnalysis {
 
   private TraceAnalysis(RankTrace trace) {
     this.trace = trace;
+    trace.groups().keySet().forEach(group -> collectives.put(group, trace.collectives(group)));
+  }
+
+  private SortedMap<Long, SortedMap<Integer, TraceEntry>> collectives(String group) {
+    return collectives.getOrDefault(group, Collections.emptySortedMap());
   }
 
   static TraceAnalysis of(RankTrace trace) {
@@ -108,7 +119,7 @@ final class TraceAnalysis {
         problems.add(where + "there is no record of rank " + rank);
       }
     }
-    SortedMap<Long, SortedMap<Integer, TraceEntry>> all = trace.collectives(group);
+    SortedMap<Long, SortedMap<Integer, TraceEntry>> all = collectives(group);
     String disagreement = disagreement(all, ranks.size());
     if (!disagreement.isEmpty()) {
       problems.add(where + disagreement);
@@ -120,6 +131,9 @@ final class TraceAnalysis {
   /** Says which calls do not fit each other, and which rank differs from more than half. */
   private static String disagreement(
       SortedMap<Long, SortedMap<Integer, TraceEntry>> all, int size) {
+    boolean isOfTorch =
+        all.values().stream()
+            .anyMatch(ranks -> ranks.values().stream().anyMatch(TraceEntry::isOfTorch));
     SortedMap<Integer, List<Issued>> issued = new TreeMap<>();
     all.values()
         .forEach(
@@ -132,10 +146,10 @@ final class TraceAnalysis {
                                 new Issued(
                                     entry.type(),
                                     entry.sequence(),
-                                    entry.reduceOp(),
+                                    isOfTorch ? "" : entry.reduceOp(),
                                     entry.dtype().replace(' ', '_'),
                                     entry.numel(),
-                                    entry.root()))));
+                                    isOfTorch ? -1 : entry.root()))));
     SortedMap<Integer, RankProgress> progress = new TreeMap<>();
     issued.forEach((rank, calls) -> progress.put(rank, RankProgress.ofCalls(calls)));
     Disagreement.Finding found = Disagreement.find(progress, size);
@@ -182,11 +196,11 @@ final class TraceAnalysis {
   }
 
   private void measure(String group, SortedSet<Integer> ranks) {
-    for (SortedMap<Integer, TraceEntry> entries : trace.collectives(group).values()) {
+    for (SortedMap<Integer, TraceEntry> entries : collectives(group).values()) {
       boolean isWhole =
           entries.size() == ranks.size()
               && entries.size() > 1
-              && entries.values().stream().allMatch(TraceEntry::isCompleted);
+              && entries.values().stream().allMatch(TraceEntry::isTimed);
       if (isWhole) {
         measure(entries);
       }
@@ -249,7 +263,7 @@ final class TraceAnalysis {
   private void alignClocks() {
     SortedMap<Integer, List<Long>> differences = new TreeMap<>();
     for (String group : trace.groups().keySet()) {
-      for (SortedMap<Integer, TraceEntry> entries : trace.collectives(group).values()) {
+      for (SortedMap<Integer, TraceEntry> entries : collectives(group).values()) {
         TraceEntry first = entries.firstEntry().getValue();
         boolean isReference =
             first.rank() == trace.entries().firstKey()

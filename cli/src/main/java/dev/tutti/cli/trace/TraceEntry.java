@@ -19,6 +19,8 @@ import java.util.List;
  * @param state completed, started or scheduled
  * @param startNanos when it was called, by the rank's clock
  * @param endNanos when it ended; 0 if it has not, or was not timed as it never had to wait
+ * @param isOfTorch whether PyTorch recorded it, which tells neither what reduces nor the root, and
+ *     on Gloo no times
  */
 record TraceEntry(
     int rank,
@@ -33,14 +35,21 @@ record TraceEntry(
     String path,
     String state,
     long startNanos,
-    long endNanos) {
+    long endNanos,
+    boolean isOfTorch) {
+  static final String COMPLETED = "completed";
 
   boolean isMessage() {
     return type.isPointToPoint();
   }
 
   boolean isCompleted() {
-    return state.equals("completed");
+    return state.equals(COMPLETED);
+  }
+
+  /** Tells whether {@link #nanos} is how long it took. */
+  boolean isTimed() {
+    return isCompleted() && (endNanos != 0 || !isOfTorch);
   }
 
   /** Returns how long it took; 0 if it was not timed. */
@@ -67,7 +76,8 @@ record TraceEntry(
         path,
         state,
         startNanos,
-        endNanos);
+        endNanos,
+        isOfTorch);
   }
 
   /** Says how many bytes of a type of elements; nothing without one. */

@@ -4,6 +4,8 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.runtime.operation.FlightRecord;
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,29 +44,40 @@ final class TraceFiles {
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
-    List<Path> pickles = new ArrayList<>();
+    Map<Path, byte[]> pickles = new LinkedHashMap<>();
     for (Path path : expand(paths)) {
-      byte[] bytes = Files.readAllBytes(path);
-      try {
-        if (bytes.length > 3 && new String(bytes, 0, 3, StandardCharsets.US_ASCII).equals("FLR")) {
-          readRecording(path, trace);
-        } else if (bytes.length > 0 && (bytes[0] & 0xff) == 0x80) {
-          pickles.add(path);
-        } else {
-          add(JsonReader.read(new String(bytes, StandardCharsets.UTF_8)), path, trace);
-        }
-      } catch (IllegalArgumentException e) {
-        throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
+      byte[] head = head(path);
+      if (head.length == 3 && new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
+        readRecording(path, trace);
+      } else if (head.length > 0 && (head[0] & 0xff) == 0x80) {
+        pickles.put(path, Files.readAllBytes(path));
+      } else {
+        add(path, () -> JsonReader.read(Files.readString(path)), trace);
       }
     }
-    for (Path path : pickles) {
-      try {
-        add(PickleReader.read(Files.readAllBytes(path)), path, trace);
-      } catch (IllegalArgumentException e) {
-        throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
-      }
+    for (Map.Entry<Path, byte[]> pickle : pickles.entrySet()) {
+      add(pickle.getKey(), () -> PickleReader.read(pickle.getValue()), trace);
     }
     return trace;
+  }
+
+  /** Reads a value from a file. */
+  private interface Reader {
+    @Nullable Object read() throws IOException;
+  }
+
+  private static byte[] head(Path path) throws IOException {
+    try (InputStream in = Files.newInputStream(path)) {
+      return in.readNBytes(3);
+    }
+  }
+
+  private static void add(Path path, Reader reader, RankTrace trace) throws IOException {
+    try {
+      add(reader.read(), path, trace);
+    } catch (IllegalArgumentException | CharacterCodingException e) {
+      throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
+    }
   }
 
   private static List<Path> expand(List<Path> paths) throws IOException {
@@ -127,6 +140,8 @@ final class TraceFiles {
 
   private static TraceEntry entry(int rank, Map<?, ?> fields) {
     boolean isMessage = Boolean.TRUE.equals(fields.get("is_p2p"));
+    boolean isOfTorch = text(fields.get("op")).isEmpty();
+    boolean isRetired = Boolean.TRUE.equals(fields.get("retired"));
     List<List<Long>> sizes = sizes(fields.get("input_sizes"));
     return new TraceEntry(
         rank,
@@ -143,19 +158,25 @@ final class TraceFiles {
         text(fields.get("reduce_op")),
         (int) number(fields.get(isMessage ? "peer" : "root"), -1),
         text(fields.get("path")),
-        text(fields.get("state")),
+        isOfTorch && isRetired ? TraceEntry.COMPLETED : text(fields.get("state")),
         number(fields.get("time_created_ns"), 0),
-        number(fields.get("time_discovered_completed_ns"), 0));
+        number(fields.get("time_discovered_completed_ns"), 0),
+        isOfTorch);
   }
 
   private static OpType type(Map<?, ?> fields) {
     String own = text(fields.get("op"));
     String name = own.isEmpty() ? text(fields.get("profiling_name")) : own;
     String bare = name.substring(name.indexOf(':') + 1).replaceAll(" .*", "");
+    OpType known = labelled(bare);
+    return known == OpType.UNKNOWN ? ofTorch(bare) : known;
+  }
+
+  private static OpType labelled(String label) {
     return Arrays.stream(OpType.values())
-        .filter(type -> type.label().equals(bare))
+        .filter(type -> type.label().equals(label))
         .findFirst()
-        .orElseGet(() -> ofTorch(bare));
+        .orElse(OpType.UNKNOWN);
   }
 
   private static OpType ofTorch(String name) {
@@ -286,16 +307,12 @@ final class TraceFiles {
   }
 
   private static TraceEntry ofEvent(RecordedEvent event, int rank, boolean isMessage) {
-    String label = event.getString("type");
     String dtype = text(event.getString("dtype"));
     long bytes = event.getLong("bytes");
     return new TraceEntry(
         rank,
         event.getString("group"),
-        Arrays.stream(OpType.values())
-            .filter(type -> type.label().equals(label))
-            .findFirst()
-            .orElse(OpType.UNKNOWN),
+        labelled(event.getString("type")),
         event.getLong("sequence"),
         dtype,
         bytes,
@@ -303,9 +320,10 @@ final class TraceFiles {
         "",
         isMessage ? event.getInt("peer") : -1,
         text(event.getString("path")),
-        event.getString("state").equals("COMPLETED") ? "completed" : "started",
+        event.getString("state").equals("COMPLETED") ? TraceEntry.COMPLETED : "started",
         nanos(event.getStartTime()),
-        nanos(event.getEndTime()));
+        nanos(event.getEndTime()),
+        false);
   }
 
   private static long nanos(Instant time) {

@@ -16,6 +16,7 @@ import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.runtime.record.PickleWriter;
 import dev.tutti.store.HashStore;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -205,12 +206,59 @@ class TraceCommandTest {
                 "",
                 "completed",
                 i * 1000L + clock,
-                i * 1000L + 100 + clock + (i == 5 && rank == 1 ? 777 : 0)));
+                i * 1000L + 100 + clock + (i == 5 && rank == 1 ? 777 : 0),
+                false));
       }
     }
     assertThat(TraceAnalysis.of(trace).clockOffsets)
         .containsEntry(0, 0L)
         .containsEntry(1, -1_000_000L);
+  }
+
+  /** Writes what a rank of PyTorch records of an all-reduce and a broadcast on Gloo. */
+  private void recordTorch(int rank, int broadcastElements) throws IOException {
+    List<Object> entries = new ArrayList<>();
+    for (int i = 1; i <= 2; i++) {
+      entries.add(
+          Map.of(
+              "process_group",
+              List.of("0", "default_pg"),
+              "collective_seq_id",
+              (long) i,
+              "profiling_name",
+              i == 1 ? "gloo:all_reduce" : "gloo:broadcast",
+              "input_sizes",
+              List.of(List.of(i == 1 ? 1L : broadcastElements)),
+              "input_dtypes",
+              List.of("Float"),
+              "state",
+              "scheduled",
+              "retired",
+              true,
+              "is_p2p",
+              false));
+    }
+    Files.write(folder.resolve("rank_" + rank), PickleWriter.write(Map.of("entries", entries)));
+  }
+
+  @Test
+  void ranksOfPyTorchAreNotBlamedForWhatTheirRecordsLeaveOut() throws Exception {
+    run(
+        2,
+        Duration.ofSeconds(60),
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          group.broadcast(Tensor.of(1f, 2f), 1);
+        });
+    recordTorch(2, 2);
+    TraceAnalysis analysis = analysis();
+    assertThat(analysis.problems).isEmpty();
+    assertThat(analysis.stragglers).doesNotContainKey(2);
+    recordTorch(2, 3);
+    assertThat(analysis().problems)
+        .singleElement()
+        .asString()
+        .contains("broadcast #2", "rank 2 differs from the others");
   }
 
   @Test
