@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -57,7 +58,7 @@ final class NamespaceHosts implements AutoCloseable {
    * @param folder where the list of their names is written
    * @throws TestAbortedException if this process may not, or a tool is missing
    */
-  static NamespaceHosts create(int count, Path folder) throws Exception {
+  static NamespaceHosts create(int count, Path folder) throws IOException {
     NamespaceHosts made = new NamespaceHosts(count, folder);
     try {
       removeStale();
@@ -72,7 +73,7 @@ final class NamespaceHosts implements AutoCloseable {
     }
   }
 
-  private void lay() throws Exception {
+  private void lay() throws IOException {
     add(bridge);
     ip("-n", bridge, "link", "add", "bridge", "type", "bridge");
     ip("-n", bridge, "link", "set", "bridge", "up");
@@ -88,13 +89,13 @@ final class NamespaceHosts implements AutoCloseable {
     }
   }
 
-  private void add(String namespace) throws Exception {
+  private void add(String namespace) throws IOException {
     ip("netns", "add", namespace);
     namespaces.add(namespace);
   }
 
   /** Removes what was left by a test that was killed. */
-  private static void removeStale() throws Exception {
+  private static void removeStale() throws IOException {
     for (String line : ip("netns", "list").lines().toList()) {
       Matcher matcher = NAME.matcher(line.split(" ", 2)[0]);
       if (matcher.matches() && ProcessHandle.of(Long.parseLong(matcher.group(1))).isEmpty()) {
@@ -127,13 +128,13 @@ final class NamespaceHosts implements AutoCloseable {
     return all;
   }
 
-  private static String ip(String... arguments) throws Exception {
+  private static String ip(String... arguments) throws IOException {
     List<String> command = new ArrayList<>(List.of("ip"));
     command.addAll(List.of(arguments));
     return run(command);
   }
 
-  private static String run(List<String> command) throws Exception {
+  private static String run(List<String> command) throws IOException {
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     try {
       process.getOutputStream().close();
@@ -142,6 +143,9 @@ final class NamespaceHosts implements AutoCloseable {
         throw new IOException(command + ": " + output.strip());
       }
       return output;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedIOException(command + " was interrupted");
     } finally {
       process.destroyForcibly();
     }
@@ -149,7 +153,7 @@ final class NamespaceHosts implements AutoCloseable {
 
   /** Removes the hosts; no process may be left on them. */
   @Override
-  public void close() throws Exception {
+  public void close() throws IOException {
     for (String namespace : namespaces) {
       ip("netns", "delete", namespace);
     }

@@ -22,7 +22,6 @@ final class Torchrun implements LaunchEnvironment {
     String size = variables.text(RuntimeSettings.WORLD_SIZE.name()).orElse("");
     String host = variables.text(RuntimeSettings.MASTER_ADDR.name()).orElse("");
     String port = variables.text(RuntimeSettings.MASTER_PORT.name()).orElse("");
-    return rank.map(
-        number -> new Launch(LAUNCHER, number, size, host, port, variables.seen()));
+    return rank.map(number -> new Launch(LAUNCHER, number, size, host, port, variables.seen()));
   }
 }

@@ -108,8 +108,7 @@ class LaunchEnvironmentsTest {
 
   @Test
   void listsWhatWasSeenOfALauncherThatSaysNoRank() {
-    assertThat(
-            LaunchEnvironments.seen(Recorded.environment("WORLD_SIZE=2", "MASTER_ADDR=node0")))
+    assertThat(LaunchEnvironments.seen(Recorded.environment("WORLD_SIZE=2", "MASTER_ADDR=node0")))
         .isEqualTo("WORLD_SIZE=2, MASTER_ADDR=node0");
   }
 
