@@ -15,7 +15,8 @@ export const sections = [
     pages: [
       ['docs/gradients.md', 'gradients', 'Data-parallel training'],
       ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults'],
-      ['docs/launchers.md', 'launchers', 'Several hosts and launchers'],
+      ['docs/hosts.md', 'hosts', 'Several hosts'],
+      ['docs/launchers.md', 'launchers', 'Launchers'],
       ['docs/gpus.md', 'gpus', 'GPUs'],
       ['docs/interop.md', 'interop', 'PyTorch jobs'],
       ['docs/stores.md', 'stores', 'Stores'],

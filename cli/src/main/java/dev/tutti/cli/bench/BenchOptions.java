@@ -78,16 +78,16 @@ final class BenchOptions {
       names = "--warmup",
       paramLabel = "N",
       description =
-          "Operations before that. Default: as many as take 500 ms, and a second more"
+          "Operations before that. Default: as many as take 200 ms, and a second more"
               + " before the first size.")
   @Nullable Integer warmup;
 
   @Option(
       names = "--time",
       paramLabel = "TIME",
-      description = "What a size should take without --iters. Default: 800ms.",
+      description = "What a size should take without --iters. Default: 500ms.",
       converter = RunCommand.DurationConverter.class)
-  Duration time = Duration.ofMillis(800);
+  Duration time = Duration.ofMillis(500);
 
   @Option(
       names = "--timeout",

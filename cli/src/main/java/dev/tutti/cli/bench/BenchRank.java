@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Measures on one rank.
  *
- * <p>For each size: check the results, warm up for 500 ms (the first size for a second longer, as
+ * <p>For each size: check the results, warm up for 200 ms (the first size for a second longer, as
  * all code is cold then) and on until the compilers of all ranks have little to do, let rank 0
  * choose a number of operations by what one took, run them back to back on zeros with one time
  * stamp each on rank 0, check again. On a device a time stamp is of many operations, since the
@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * elements, go through the store and not through the operations under test.
  */
 final class BenchRank {
-  private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final long COLD_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long MOST_WARMUP_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);

@@ -42,7 +42,8 @@ final class DoctorSummary {
                         value(well, "cores") + " cores",
                         value(well, "memory"));
                 case "settings" -> settings(well);
-                default -> well.stream().map(CheckResult::name).collect(Collectors.joining(", "));
+                case "network" -> names(well, name -> !name.equals("host name"));
+                default -> names(well, _ -> true);
               };
           if (!text.isEmpty()) {
             summary.add(CheckResult.ok(SECTION, section, text, ""));
@@ -63,6 +64,10 @@ final class DoctorSummary {
         .map(each -> CheckResult.broken(SECTION, each.name(), each.value(), each.detail()))
         .forEach(summary::add);
     return summary;
+  }
+
+  private static String names(List<CheckResult> findings, Predicate<String> which) {
+    return findings.stream().map(CheckResult::name).filter(which).collect(Collectors.joining(", "));
   }
 
   private static String value(List<CheckResult> findings, String name) {

@@ -163,8 +163,14 @@ public final class HostCheck {
               "network",
               "host name",
               "does not resolve",
-              e.getMessage() + "; add it to /etc/hosts, or name an interface"));
+              reason(e) + "; add it to /etc/hosts, or name an interface"));
     }
+  }
+
+  /** Returns why a name does not resolve; the JDK puts a text of its own in front of the reason. */
+  static String reason(UnknownHostException e) {
+    Throwable cause = e.getCause() == null ? e : e.getCause();
+    return String.valueOf(cause.getMessage());
   }
 
   private static String size(long bytes) {

@@ -50,7 +50,12 @@ public final class Notice implements AutoCloseable {
 
   /** Writes a time with its unit. */
   public static String inWords(Duration time) {
-    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
+    long millis = time.toMillis();
+    if (millis % 1000 != 0) {
+      return millis + " ms";
+    }
+    boolean isMinutes = millis > 0 && millis % 60_000 == 0;
+    return isMinutes ? time.toMinutes() + " min" : time.toSeconds() + " s";
   }
 
   @Override

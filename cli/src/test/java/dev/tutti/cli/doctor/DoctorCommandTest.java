@@ -101,6 +101,17 @@ class DoctorCommandTest {
   }
 
   @Test
+  void sumsUpInterfacesWithoutTheHostName() {
+    assertThat(
+            DoctorSummary.of(
+                List.of(
+                    CheckResult.ok("network", "eth0", "10.0.0.2", "up"),
+                    CheckResult.ok("network", "lo", "127.0.0.1", "up"),
+                    CheckResult.ok("network", "host name", "node1", "10.0.0.2"))))
+        .containsExactly(CheckResult.ok("", "network", "eth0, lo", ""));
+  }
+
+  @Test
   void breaksLinesAtTheEdgeOfTheTerminal() {
     Wrapper wrapper = new Wrapper(40);
     assertThat(wrapper.wrap("one two three four five six seven", 10))

@@ -3,6 +3,7 @@ package dev.tutti.cli.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.doctor.CheckResult.Status;
+import java.net.UnknownHostException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -30,5 +31,14 @@ class HostCheckTest {
   @Test
   void ratesTheVersionThatRuns() {
     assertThat(HostCheck.run().getFirst().value()).isEqualTo(Runtime.version().toString());
+  }
+
+  @Test
+  void saysWhyANameDoesNotResolveInTheWordsOfTheCause() {
+    UnknownHostException plain = new UnknownHostException("vm: Name or service not known");
+    assertThat(HostCheck.reason(plain)).isEqualTo("vm: Name or service not known");
+    UnknownHostException wrapped = new UnknownHostException("Object@7fc2vm: not known");
+    wrapped.initCause(plain);
+    assertThat(HostCheck.reason(wrapped)).isEqualTo("vm: Name or service not known");
   }
 }

@@ -29,6 +29,19 @@ public final class CommandProcess implements AutoCloseable {
     return new CommandProcess(new ProcessBuilder(command).start());
   }
 
+  /** Starts {@code tutti} behind a command that starts others, with more variables. */
+  static CommandProcess startInside(
+      List<String> inside, Map<String, String> environment, List<String> arguments)
+      throws IOException {
+    List<String> command = new ArrayList<>(inside);
+    command.addAll(TestPlans.DEFAULT_SIGNALS);
+    command.addAll(OwnJava.command());
+    command.addAll(arguments);
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    return new CommandProcess(builder.start());
+  }
+
   /** Starts another program of the tests, with more variables. */
   public static CommandProcess startProgram(
       Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
@@ -68,7 +81,7 @@ public final class CommandProcess implements AutoCloseable {
   }
 
   public void await(Predicate<List<String>> condition) throws InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
     synchronized (lines) {
       while (!condition.test(lines)) {
         long left = (deadline - System.nanoTime()) / 1_000_000;
@@ -88,7 +101,7 @@ public final class CommandProcess implements AutoCloseable {
 
   /** Waits for the end, and returns the exit code. */
   public int exitCode() throws InterruptedException {
-    if (!process.waitFor(60, TimeUnit.SECONDS)) {
+    if (!process.waitFor(120, TimeUnit.SECONDS)) {
       throw new AssertionError("does not end; got " + lines());
     }
     for (Thread reader : readers) {

@@ -417,7 +417,7 @@ class RunCommandTest {
         String place = " of 3 at 127.0.0.1:" + port;
         assertThat(withoutLog(zero.lines()))
             .contains(warning, "[rank0] 0" + place, "[rank1] 1" + place)
-            .filteredOn(line -> !line.contains("waiting, 600 s at most"))
+            .filteredOn(line -> !line.contains("waiting, 10 min at most"))
             .hasSize(4);
         assertThat(zero.lines()).anyMatch(line -> line.contains("TUTTI_TOKEN is not set"));
         assertThat(one.lines()).containsExactly(warning, "[rank2] 2" + place);

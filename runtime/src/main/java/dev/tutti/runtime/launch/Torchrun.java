@@ -19,12 +19,9 @@ final class Torchrun implements LaunchEnvironment {
   @Override
   public Optional<Launch> read(Variables variables) {
     Optional<String> rank = variables.text(RuntimeSettings.RANK.name());
-    if (rank.isEmpty()) {
-      return Optional.empty();
-    }
     String size = variables.text(RuntimeSettings.WORLD_SIZE.name()).orElse("");
     String host = variables.text(RuntimeSettings.MASTER_ADDR.name()).orElse("");
     String port = variables.text(RuntimeSettings.MASTER_PORT.name()).orElse("");
-    return Optional.of(new Launch(LAUNCHER, rank.get(), size, host, port, variables.seen()));
+    return rank.map(number -> new Launch(LAUNCHER, number, size, host, port, variables.seen()));
   }
 }

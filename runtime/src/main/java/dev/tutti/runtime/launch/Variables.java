@@ -73,7 +73,7 @@ final class Variables {
   /** Returns what to throw, with all that was read. */
   RendezvousException refusal(String reason) {
     return new RendezvousException(
-        "%s does not say which rank this is: %s; seen were %s. %s"
+        "no rank follows from %s: %s; seen were %s. %s"
             .formatted(launcher, reason, Launch.text(seen), LaunchEnvironments.REMEDY));
   }
 

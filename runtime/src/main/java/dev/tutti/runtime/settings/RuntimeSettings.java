@@ -20,7 +20,10 @@ public final class RuntimeSettings {
 
   /** Says where the ranks meet. */
   public static final Setting<String> INIT_METHOD =
-      Setting.text("TUTTI_INIT_METHOD", "env://", "where the ranks meet: env://, tcp://, file://");
+      Setting.text(
+          "TUTTI_INIT_METHOD",
+          "env://",
+          "where the ranks meet: env://, or a store such as tcp://, file://, aeron://");
 
   /** Names the store that env:// uses. */
   public static final Setting<String> STORE =

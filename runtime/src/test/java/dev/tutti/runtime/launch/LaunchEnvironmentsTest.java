@@ -107,6 +107,12 @@ class LaunchEnvironmentsTest {
   }
 
   @Test
+  void listsWhatWasSeenOfALauncherThatSaysNoRank() {
+    assertThat(LaunchEnvironments.seen(Recorded.environment("WORLD_SIZE=2", "MASTER_ADDR=node0")))
+        .isEqualTo("WORLD_SIZE=2, MASTER_ADDR=node0");
+  }
+
+  @Test
   void listsWhatWasSeen() {
     assertThat(
             LaunchEnvironments.seen(

@@ -59,7 +59,7 @@ class OpenMpiTest {
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_RANK=1"))
         .isInstanceOf(RendezvousException.class)
         .hasMessage(
-            "Open MPI does not say which rank this is: OMPI_COMM_WORLD_SIZE is not set; seen were"
+            "no rank follows from Open MPI: OMPI_COMM_WORLD_SIZE is not set; seen were"
                 + " OMPI_COMM_WORLD_RANK=1. "
                 + LaunchEnvironments.REMEDY);
   }
