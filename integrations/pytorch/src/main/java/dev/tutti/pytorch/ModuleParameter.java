@@ -1,6 +1,8 @@
 package dev.tutti.pytorch;
 
 import dev.tutti.Tensor;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.bytedeco.pytorch.TensorBase;
 import org.bytedeco.pytorch.VoidTensorHook;
 import org.jspecify.annotations.Nullable;
@@ -94,10 +96,20 @@ final class ModuleParameter implements AutoCloseable {
   }
 
   private static final class Hook extends VoidTensorHook {
+    /** Autograd calls hooks as long as they are registered, so they must not be collected before. */
+    private static final Set<Hook> REGISTERED = ConcurrentHashMap.newKeySet();
+
     private final Runnable comes;
 
     Hook(Runnable comes) {
       this.comes = comes;
+      REGISTERED.add(this);
+    }
+
+    @Override
+    public void close() {
+      super.close();
+      REGISTERED.remove(this);
     }
 
     @Override

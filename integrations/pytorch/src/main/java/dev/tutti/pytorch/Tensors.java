@@ -24,13 +24,19 @@ public final class Tensors {
    * not move the view.
    *
    * @param tensor dense, on the host or on a CUDA device
-   * @throws IllegalArgumentException if the tensor is not dense, or Tutti lacks its type or device
+   * @throws IllegalArgumentException if the tensor is not dense or is conjugated lazily, or Tutti
+   *     lacks its type or device
    */
   public static Tensor of(org.bytedeco.pytorch.Tensor tensor) {
     if (!tensor.defined() || tensor.layout().value != torch.Layout.Strided.value) {
       throw new IllegalArgumentException(
           "a tensor that is viewed must be defined and dense, but this is "
               + (tensor.defined() ? tensor.layout().intern() : "undefined"));
+    }
+    if (tensor.is_conj() || tensor.is_neg()) {
+      throw new IllegalArgumentException(
+          "a tensor that PyTorch conjugates or negates when it is read cannot be viewed:"
+              + " resolve_conj() and resolve_neg() copy it");
     }
     int dimensions = Math.toIntExact(tensor.dim());
     long[] shape = new long[dimensions];

@@ -127,6 +127,10 @@ class TensorsTest {
     assertThatThrownBy(() -> Tensors.of(new org.bytedeco.pytorch.Tensor()))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageEndingWith("undefined");
+    org.bytedeco.pytorch.Tensor complex = Tensors.toTorch(Tensor.allocate(DType.COMPLEX64, 2));
+    assertThatThrownBy(() -> Tensors.of(complex.conj()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("resolve_conj()");
     assertThatThrownBy(() -> Tensors.toTorch(Tensor.wrap(new float[2])))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("dense native memory alone");
