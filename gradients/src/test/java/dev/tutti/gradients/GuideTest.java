@@ -20,7 +20,10 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Compiles and runs the code of docs/gradients.md, and the code without an engine of docs/training.md. */
+/**
+ * Compiles and runs the code of docs/gradients.md, and the code without an engine of
+ * docs/training.md.
+ */
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "docs", "gradients.md");
   private static final Path TRAINING = Path.of("..", "docs", "training.md");

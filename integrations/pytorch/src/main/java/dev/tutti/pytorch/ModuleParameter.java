@@ -96,7 +96,9 @@ final class ModuleParameter implements AutoCloseable {
   }
 
   private static final class Hook extends VoidTensorHook {
-    /** Autograd calls hooks as long as they are registered, so they must not be collected before. */
+    /**
+     * Autograd calls hooks as long as they are registered, so they must not be collected before.
+     */
     private static final Set<Hook> REGISTERED = ConcurrentHashMap.newKeySet();
 
     private final Runnable comes;

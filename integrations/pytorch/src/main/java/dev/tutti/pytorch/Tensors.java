@@ -19,9 +19,9 @@ public final class Tensors {
   private Tensors() {}
 
   /**
-   * Views a tensor of PyTorch, at its strides. What a group writes is in PyTorch's tensor, unseen by
-   * autograd. The memory is that which the tensor has now: resizing it, or setting its data, does
-   * not move the view.
+   * Views a tensor of PyTorch, at its strides. What a group writes is in PyTorch's tensor, unseen
+   * by autograd. The memory is that which the tensor has now: resizing it, or setting its data,
+   * does not move the view.
    *
    * @param tensor dense, on the host or on a CUDA device
    * @throws IllegalArgumentException if the tensor is not dense or is conjugated lazily, or Tutti
@@ -94,8 +94,7 @@ public final class Tensors {
         switch (device.type()) {
           case "cpu" -> torch.DeviceType.CPU;
           case "cuda" -> torch.DeviceType.CUDA;
-          default ->
-              throw new IllegalArgumentException("PyTorch's tensors cannot be on " + device);
+          default -> throw new IllegalArgumentException("PyTorch's tensors cannot be on " + device);
         };
     return new org.bytedeco.pytorch.DeviceOptional(
         device.isCpu()

@@ -9,7 +9,9 @@ import org.bytedeco.pytorch.MemoryFormatOptional;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 
-/** Allocates buckets by PyTorch, for devices. PyTorch frees them when nothing uses them any more. */
+/**
+ * Allocates buckets by PyTorch, for devices. PyTorch frees them when nothing uses them any more.
+ */
 final class TorchAllocator implements BucketAllocator {
   @Override
   public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {

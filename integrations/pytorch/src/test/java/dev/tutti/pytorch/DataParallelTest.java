@@ -213,7 +213,9 @@ class DataParallelTest {
       network.zero_grad(true);
       network.loss(part(group, 1), group.rank() == 1).backward();
       float[] own =
-          group.rank() == 1 ? Tensors.of(network.spare.weight().grad()).toFloatArray() : new float[9];
+          group.rank() == 1
+              ? Tensors.of(network.spare.weight().grad()).toFloatArray()
+              : new float[9];
       parallel.await();
       dev.tutti.Tensor sum = dev.tutti.Tensor.of(own);
       group.allReduce(sum);

@@ -58,7 +58,8 @@ class TensorsTest {
 
   @Test
   void stridesAreKept() {
-    org.bytedeco.pytorch.Tensor transposed = torch.arange(new org.bytedeco.pytorch.Scalar(6f)).view(2, 3).t();
+    org.bytedeco.pytorch.Tensor transposed =
+        torch.arange(new org.bytedeco.pytorch.Scalar(6f)).view(2, 3).t();
     Tensor ours = Tensors.of(transposed);
     assertThat(ours.shape()).containsExactly(3, 2);
     assertThat(ours.strides()).containsExactly(1, 3);
@@ -136,9 +137,7 @@ class TensorsTest {
         .hasMessageContaining("dense native memory alone");
     org.bytedeco.pytorch.Tensor unsigned =
         torch.empty(
-            new long[] {2},
-            new TensorOptions(torch.ScalarType.UInt16),
-            new MemoryFormatOptional());
+            new long[] {2}, new TensorOptions(torch.ScalarType.UInt16), new MemoryFormatOptional());
     assertThatThrownBy(() -> Tensors.of(unsigned))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage("Tutti has no tensors of PyTorch's type UInt16");

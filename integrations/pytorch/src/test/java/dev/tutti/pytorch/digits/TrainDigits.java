@@ -51,8 +51,7 @@ public final class TrainDigits {
       float[] pixels = new float[images.size() * Digits.PIXELS];
       long[] digits = new long[images.size()];
       for (int i = 0; i < digits.length; i++) {
-        System.arraycopy(
-            images.get(i).pixels(), 0, pixels, i * Digits.PIXELS, Digits.PIXELS);
+        System.arraycopy(images.get(i).pixels(), 0, pixels, i * Digits.PIXELS, Digits.PIXELS);
         digits[i] = images.get(i).digit();
       }
       return new Part(

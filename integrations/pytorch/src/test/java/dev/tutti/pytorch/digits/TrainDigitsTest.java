@@ -3,12 +3,12 @@ package dev.tutti.pytorch.digits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import org.bytedeco.javacpp.Loader;
-import org.bytedeco.pytorch.global.torch;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import org.bytedeco.javacpp.Loader;
+import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
