@@ -20,9 +20,13 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Compiles and runs the code of docs/gradients.md, on two ranks. */
+/**
+ * Compiles and runs the code of docs/gradients.md, and the code without an engine of
+ * docs/training.md.
+ */
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "docs", "gradients.md");
+  private static final Path TRAINING = Path.of("..", "docs", "training.md");
   private static final Pattern CODE =
       Pattern.compile("^```java$(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
   private static final String IMPORTS =
@@ -39,9 +43,10 @@ class GuideTest {
 
   @TestFactory
   Stream<DynamicTest> everyPieceOfCodeRuns() throws Exception {
-    List<String> pieces =
-        CODE.matcher(Files.readString(GUIDE)).results().map(found -> found.group(1)).toList();
-    assertThat(pieces).hasSizeGreaterThanOrEqualTo(4);
+    String training = Files.readString(TRAINING);
+    String code = Files.readString(GUIDE) + training.substring(0, training.indexOf("\n## DJL\n"));
+    List<String> pieces = CODE.matcher(code).results().map(found -> found.group(1)).toList();
+    assertThat(pieces).hasSizeGreaterThanOrEqualTo(5);
     return Stream.iterate(0, i -> i < pieces.size(), i -> i + 1)
         .map(i -> DynamicTest.dynamicTest("piece " + (i + 1), () -> run(pieces.get(i), i + 1)));
   }

@@ -52,10 +52,18 @@ class ReadmeWorldTest {
     assertThat(block.find()).isTrue();
     assertThat(run(folder, "SlowTest", IMPORTS + block.group(1)).names()).hasSize(1);
     assertThat(block.find()).isTrue();
-    String body = "class Bodies { @org.junit.jupiter.api.Test void run() {%s} }";
     // This module has no other backend.
     String code = block.group(1).replace("\"gloo\"", "\"threaded\"");
-    assertThat(run(folder, "Bodies", IMPORTS + body.formatted(code)).names()).hasSize(1);
+    assertThat(
+            run(
+                    folder,
+                    "Bodies",
+                    IMPORTS
+                        + "class Bodies { @org.junit.jupiter.api.Test void run() {"
+                        + code
+                        + "} }")
+                .names())
+        .hasSize(1);
     assertThat(block.find()).isFalse();
   }
 

@@ -22,26 +22,43 @@ import java.util.zip.GZIPInputStream;
  * @param training images to learn from
  * @param test images that are never learnt from
  */
-record Digits(List<Image> training, List<Image> test) {
-  static final int PIXELS = 64;
-  static final int CLASSES = 10;
+public record Digits(List<Image> training, List<Image> test) {
+  /** The number of pixels of an image. */
+  public static final int PIXELS = 64;
+
+  /** The number of digits. */
+  public static final int CLASSES = 10;
 
   private static final int TEST_IMAGES = 360;
   private static final long SPLIT_SEED = 1998;
 
   /** One digit as it was written. */
-  static final class Image {
-    final float[] pixels;
-    final int digit;
+  public static final class Image {
+    private final float[] pixels;
+    private final int digit;
 
     Image(float[] pixels, int digit) {
       this.pixels = pixels;
       this.digit = digit;
     }
+
+    /** Returns the darkness of each pixel, from 0 to 1, row by row. */
+    public float[] pixels() {
+      return pixels;
+    }
+
+    /** Returns the digit that was meant. */
+    public int digit() {
+      return digit;
+    }
   }
 
-  /** Reads the images and splits them, always the same way. */
-  static Digits load() throws IOException {
+  /**
+   * Reads the images and splits them, always the same way.
+   *
+   * @throws IOException if the file is not there or damaged
+   */
+  public static Digits load() throws IOException {
     List<Image> images = new ArrayList<>();
     try (InputStream resource = Digits.class.getResourceAsStream("digits.csv.gz")) {
       if (resource == null) {

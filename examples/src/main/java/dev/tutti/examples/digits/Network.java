@@ -52,9 +52,9 @@ final class Network {
    */
   double addGradient(Image image, float[] gradient) {
     forward(image);
-    double loss = softmax(image.digit);
+    double loss = softmax(image.digit());
     float[] error = scores;
-    error[image.digit] -= 1;
+    error[image.digit()] -= 1;
     for (int c = 0; c < CLASSES; c++) {
       gradient[BIAS2 + c] += error[c];
       for (int h = 0; h < HIDDEN; h++) {
@@ -71,7 +71,7 @@ final class Network {
       }
       gradient[BIAS1 + h] += back;
       for (int p = 0; p < PIXELS; p++) {
-        gradient[h * PIXELS + p] += back * image.pixels[p];
+        gradient[h * PIXELS + p] += back * image.pixels()[p];
       }
     }
     return loss;
@@ -88,7 +88,7 @@ final class Network {
     for (int h = 0; h < HIDDEN; h++) {
       float sum = parameters[BIAS1 + h];
       for (int p = 0; p < PIXELS; p++) {
-        sum += parameters[h * PIXELS + p] * image.pixels[p];
+        sum += parameters[h * PIXELS + p] * image.pixels()[p];
       }
       hidden[h] = Math.max(0, sum);
     }

@@ -108,7 +108,7 @@ public final class TrainDigits {
     long right = 0;
     for (int i = group.rank(); i < images.size(); i += group.size()) {
       Image image = images.get(i);
-      if (network.classify(image) == image.digit) {
+      if (network.classify(image) == image.digit()) {
         right++;
       }
     }

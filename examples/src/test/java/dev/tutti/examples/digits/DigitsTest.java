@@ -22,8 +22,8 @@ class DigitsTest {
     all.addAll(digits.test());
     int[] counts = new int[10];
     for (Image image : all) {
-      counts[image.digit]++;
-      for (float pixel : image.pixels) {
+      counts[image.digit()]++;
+      for (float pixel : image.pixels()) {
         assertThat(pixel).isBetween(0f, 1f);
       }
     }
@@ -32,7 +32,7 @@ class DigitsTest {
 
   private static List<Object> content(Image image) {
     List<Object> content = new ArrayList<>();
-    for (float pixel : image.pixels) {
+    for (float pixel : image.pixels()) {
       content.add(pixel);
     }
     return content;

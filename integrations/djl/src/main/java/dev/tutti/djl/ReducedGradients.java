@@ -1,0 +1,150 @@
+package dev.tutti.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDScope;
+import ai.djl.nn.Parameter;
+import ai.djl.training.GradientCollector;
+import ai.djl.training.Trainer;
+import ai.djl.util.Pair;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Reduces the gradients of a model's parameters.
+ *
+ * <p>Each gradient's array is told to use a part of a bucket as its memory. An engine that does so
+ * on the host then has its gradients there, and nothing is copied. One that copies what an array is
+ * told to use has them copied into the buckets and back in each step. Which of both holds is looked
+ * up in each step, as a program may replace gradients.
+ */
+final class ReducedGradients implements AutoCloseable {
+  private final List<NDArray> parameters = new ArrayList<>();
+  private final GradientReducer reducer;
+
+  /** Compares parameters and copies those of rank 0, on all ranks together. */
+  ReducedGradients(ProcessGroup group, Trainer trainer, ReducerOptions options) {
+    List<String> names = new ArrayList<>();
+    List<NDArray> buffers = new ArrayList<>();
+    for (Pair<String, Parameter> each : trainer.getModel().getBlock().getParameters()) {
+      NDArray array = requireUsable(trainer, each);
+      if (each.getValue().requiresGradient()) {
+        names.add(each.getKey());
+        parameters.add(array);
+      } else {
+        buffers.add(array);
+      }
+    }
+    defineGradients(trainer);
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      List<Tensor> views = parameters.stream().map(ArrayMemory::read).toList();
+      List<Tensor> bufferViews = buffers.stream().map(ArrayMemory::read).toList();
+      reducer =
+          new GradientReducer(
+              group, views, options.withNames(names).withBuffers(bufferViews).withoutRebuild());
+      writeCopies(parameters, views);
+      writeCopies(buffers, bufferViews);
+      for (int i = 0; i < parameters.size(); i++) {
+        NDArray gradient = parameters.get(i).getGradient();
+        reducer.gradient(i).copyFrom(ArrayMemory.read(gradient));
+        gradient.set(bucketBuffer(i));
+      }
+    }
+  }
+
+  private static NDArray requireUsable(Trainer trainer, Pair<String, Parameter> parameter) {
+    if (!parameter.getValue().isInitialized()) {
+      throw new IllegalStateException(
+          "the parameter "
+              + parameter.getKey()
+              + " has no values yet: call Trainer.initialize before start");
+    }
+    NDArray array = parameter.getValue().getArray();
+    if (trainer.getDevices().length != 1 || !trainer.getDevices()[0].equals(array.getDevice())) {
+      throw new IllegalArgumentException(
+          "each rank trains on one device, that of its model, but this trainer has "
+              + List.of(trainer.getDevices())
+              + " and the parameter "
+              + parameter.getKey()
+              + " is on "
+              + array.getDevice());
+    }
+    return array;
+  }
+
+  /** Lets every parameter have a gradient of its own, also one that a step will not use. */
+  private void defineGradients(Trainer trainer) {
+    try (NDScope scope = new NDScope();
+        GradientCollector collector = trainer.newGradientCollector()) {
+      scope.suppressNotUsedWarning();
+      for (NDArray parameter : parameters) {
+        collector.backward(parameter.mul(0).sum());
+      }
+    }
+  }
+
+  private static void writeCopies(List<NDArray> arrays, List<Tensor> views) {
+    for (int i = 0; i < arrays.size(); i++) {
+      if (!ArrayMemory.isShared(arrays.get(i), views.get(i))) {
+        ArrayMemory.write(arrays.get(i), views.get(i));
+      }
+    }
+  }
+
+  private ByteBuffer bucketBuffer(int index) {
+    return reducer.gradient(index).segment().asByteBuffer().order(ByteOrder.nativeOrder());
+  }
+
+  /** Makes all gradients means over all ranks. */
+  void reduce() {
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      NDArray[] copied = new NDArray[parameters.size()];
+      for (int i = copied.length - 1; i >= 0; i--) {
+        NDArray gradient = parameters.get(i).getGradient();
+        Tensor bucket = reducer.gradient(i);
+        if (!ArrayMemory.isShared(gradient, bucket)) {
+          bucket.copyFrom(ArrayMemory.read(gradient));
+          copied[i] = gradient;
+        }
+        reducer.ready(i);
+      }
+      reducer.await();
+      for (int i = 0; i < copied.length; i++) {
+        if (copied[i] != null) {
+          copied[i].set(bucketBuffer(i));
+        }
+      }
+    }
+  }
+
+  GradientReducer reducer() {
+    return reducer;
+  }
+
+  /**
+   * Gives gradients memory of the engine, which lives as long as their model, and frees buckets.
+   */
+  @Override
+  public void close() {
+    for (int i = 0; i < parameters.size(); i++) {
+      try (NDScope scope = new NDScope()) {
+        scope.suppressNotUsedWarning();
+        NDArray gradient = parameters.get(i).getGradient();
+        if (ArrayMemory.isShared(gradient, reducer.gradient(i))) {
+          NDArray own = gradient.duplicate();
+          NDScope.unregister(own);
+          own.attach(parameters.get(i).getManager());
+          gradient.set(own.toByteBuffer(true));
+        }
+      }
+    }
+    reducer.close();
+  }
+}

@@ -1,0 +1,152 @@
+package dev.tutti.djl;
+
+import ai.djl.training.dataset.RandomAccessDataset;
+import ai.djl.training.dataset.Sampler;
+import dev.tutti.ProcessGroup;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.Random;
+
+/**
+ * Divides a data set among the ranks of a group (PyTorch: {@code DistributedSampler}).
+ *
+ * <p>All ranks put the samples of an epoch in the same order, by a seed and the epoch's number;
+ * rank r takes each sample at a position r, r + size, r + 2 size and so on. So the batches of all
+ * ranks together are those of one process with batches {@code size} times as large. Every rank has
+ * the same number of batches, of the same sizes.
+ *
+ * <p>Each call of {@link #sample} begins the next epoch, from 0 on. Immutable but for that; each
+ * {@code with} method returns a changed sampler that begins at epoch 0. One thread at a time calls
+ * it.
+ */
+public final class ShardedSampler implements Sampler {
+  private static final long GOLDEN_RATIO = 0x9e3779b97f4a7c15L;
+
+  private final int rank;
+  private final int size;
+  private final int batchSize;
+  private final boolean shuffled;
+  private final boolean tailDropped;
+  private final long seed;
+  private long epoch;
+
+  /**
+   * Creates a sampler that shuffles with seed 0, and repeats samples where they cannot be divided
+   * evenly.
+   *
+   * @param group of all ranks that train
+   * @param batchSize samples of a batch on each rank, from 1
+   */
+  public ShardedSampler(ProcessGroup group, int batchSize) {
+    this(group.rank(), group.size(), batchSize, true, false, 0);
+  }
+
+  ShardedSampler(
+      int rank, int size, int batchSize, boolean shuffled, boolean tailDropped, long seed) {
+    if (batchSize < 1) {
+      throw new IllegalArgumentException(
+          "a batch of rank " + rank + " has at least one sample, not " + batchSize);
+    }
+    this.rank = rank;
+    this.size = size;
+    this.batchSize = batchSize;
+    this.shuffled = shuffled;
+    this.tailDropped = tailDropped;
+    this.seed = seed;
+  }
+
+  /**
+   * Changes the seed of the order.
+   *
+   * @param newSeed the same on all ranks
+   */
+  public ShardedSampler withSeed(long newSeed) {
+    return new ShardedSampler(rank, size, batchSize, shuffled, tailDropped, newSeed);
+  }
+
+  /** Takes samples in the order of the data set. */
+  public ShardedSampler withoutShuffle() {
+    return new ShardedSampler(rank, size, batchSize, false, tailDropped, seed);
+  }
+
+  /**
+   * Leaves samples at the end of an epoch out that do not fill a batch on every rank. Without this
+   * the first samples of the epoch are repeated until every rank has as many as the others, and the
+   * last batch may be smaller than the rest.
+   */
+  public ShardedSampler withDroppedTail() {
+    return new ShardedSampler(rank, size, batchSize, shuffled, true, seed);
+  }
+
+  /**
+   * Says which epoch the next call of {@link #sample} begins, as after a checkpoint.
+   *
+   * @param next from 0, the same on all ranks
+   */
+  public void setEpoch(long next) {
+    epoch = next;
+  }
+
+  @Override
+  public int getBatchSize() {
+    return batchSize;
+  }
+
+  /**
+   * Begins an epoch.
+   *
+   * @param dataset of at most {@link Integer#MAX_VALUE} samples, the same on all ranks
+   * @return the batches of this rank
+   */
+  @Override
+  public Iterator<List<Long>> sample(RandomAccessDataset dataset) {
+    int[] order = order(Math.toIntExact(dataset.size()), epoch++);
+    long samples =
+        tailDropped
+            ? order.length / ((long) size * batchSize) * batchSize
+            : Math.ceilDiv(order.length, size);
+    return new Batches(order, samples);
+  }
+
+  private int[] order(int count, long ofEpoch) {
+    int[] order = new int[count];
+    Random random = new Random(seed + ofEpoch * GOLDEN_RATIO);
+    for (int i = 0; i < count; i++) {
+      int other = shuffled ? random.nextInt(i + 1) : i;
+      order[i] = order[other];
+      order[other] = i;
+    }
+    return order;
+  }
+
+  private final class Batches implements Iterator<List<Long>> {
+    private final int[] order;
+    private final long samples;
+    private long next;
+
+    Batches(int[] order, long samples) {
+      this.order = order;
+      this.samples = samples;
+    }
+
+    @Override
+    public boolean hasNext() {
+      return next < samples;
+    }
+
+    @Override
+    public List<Long> next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException("the epoch of rank " + rank + " is over");
+      }
+      long end = Math.min(next + batchSize, samples);
+      List<Long> batch = new ArrayList<>(batchSize);
+      for (; next < end; next++) {
+        batch.add((long) order[Math.toIntExact((next * size + rank) % order.length)]);
+      }
+      return batch;
+    }
+  }
+}

@@ -1,0 +1,84 @@
+package dev.tutti.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.engine.Engine;
+import dev.tutti.ProcessGroup;
+import dev.tutti.testing.World;
+import java.io.StringWriter;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.BeforeAll;
+
+/** Compiles and runs the code on DJL in docs/training.md, on two ranks. */
+class GuideTest {
+  private static final Path GUIDE = Path.of("..", "..", "docs", "training.md");
+  private static final Pattern CODE =
+      Pattern.compile("^## DJL$.*?^```java$(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
+  private static final String IMPORTS =
+      """
+      import ai.djl.*;
+      import ai.djl.ndarray.*;
+      import ai.djl.ndarray.types.*;
+      import ai.djl.nn.*;
+      import ai.djl.nn.core.*;
+      import ai.djl.training.*;
+      import ai.djl.training.dataset.*;
+      import ai.djl.training.evaluator.*;
+      import ai.djl.training.listener.*;
+      import ai.djl.training.loss.*;
+      import ai.djl.training.optimizer.*;
+      import ai.djl.training.tracker.*;
+      import dev.tutti.ProcessGroup;
+      import dev.tutti.djl.*;
+      import java.nio.file.*;
+      """;
+
+  /** Unpacks libtorch before the deadline of the world begins. */
+  @BeforeAll
+  static void load() {
+    Engine.getInstance();
+  }
+
+  @World(backends = "gloo", processes = true, timeoutSeconds = 120)
+  void theCodeRuns(ProcessGroup group) throws Exception {
+    Matcher code = CODE.matcher(Files.readString(GUIDE));
+    assertThat(code.find()).isTrue();
+    Path folder = Files.createTempDirectory(Path.of("target"), "guide");
+    Path file = folder.resolve("Piece.java");
+    Files.writeString(
+        file,
+        IMPORTS
+            + "public class Piece { public static void run(ProcessGroup group) throws Exception {"
+            + code.group(1)
+            + "}}");
+    compile(file, folder);
+    try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
+      loader.loadClass("Piece").getMethod("run", ProcessGroup.class).invoke(null, group);
+    }
+  }
+
+  private static void compile(Path file, Path folder) throws Exception {
+    JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+    StringWriter output = new StringWriter();
+    try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
+      List<String> options =
+          List.of(
+              "-proc:none", "-cp", System.getProperty("java.class.path"), "-d", folder.toString());
+      assertThat(
+              compiler
+                  .getTask(output, files, null, options, null, files.getJavaFileObjects(file))
+                  .call())
+          .as("compiles: %s", output)
+          .isTrue();
+    }
+  }
+}

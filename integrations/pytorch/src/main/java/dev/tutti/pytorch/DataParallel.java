@@ -1,0 +1,173 @@
+package dev.tutti.pytorch;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import org.bytedeco.pytorch.Module;
+import org.bytedeco.pytorch.StringTensorDict;
+import org.bytedeco.pytorch.StringTensorDictItem;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Trains a module on all ranks of a group: gradients become means over all ranks while backward
+ * goes on (PyTorch: {@code DistributedDataParallel}).
+ *
+ * <p>A step is {@code loss.backward()}, then {@link #await}, then the optimizer's step. All ranks
+ * take the same steps. One thread at a time calls the methods, the one that calls backward or
+ * others; backward may use threads of its own. From the beginning of backward to the end of {@link
+ * #await} the program makes no other collectives of the group.
+ *
+ * <p>A hook of each parameter is called just before its gradient is written. It says that the
+ * gradient before it, of the same thread, is complete, and {@link #await} that the last one is. So
+ * no gradient is reduced while autograd writes it.
+ */
+public final class DataParallel implements AutoCloseable {
+  private final List<ModuleParameter> parameters = new ArrayList<>();
+  private final GradientReducer reducer;
+  private final Map<Thread, Integer> written = new ConcurrentHashMap<>();
+  private final boolean[] marked;
+  private boolean synchronizing = true;
+  private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
+
+  /**
+   * Creates it with the default options, as {@link #DataParallel(Module, ProcessGroup,
+   * ReducerOptions)} does.
+   *
+   * @param module to train
+   * @param group of all ranks that train it
+   */
+  public DataParallel(Module module, ProcessGroup group) {
+    this(module, group, ReducerOptions.DEFAULT);
+  }
+
+  /**
+   * Compares the parameters of all ranks, copies those of rank 0 to all, with the buffers and with
+   * parameters that require no gradient, and registers hooks. All ranks of the group call it.
+   *
+   * @param module to train; later it gets no other parameters, and none of other memory or device
+   * @param group of all ranks that train it; it needs a backend for the host
+   * @param options how to reduce; names, buffers and gradients are taken from the module
+   * @throws dev.tutti.gradients.GradientException on all ranks, if their parameters or options
+   *     differ, with the first difference; the group goes on
+   * @throws IllegalArgumentException if no parameter requires a gradient, or one is of a kind that
+   *     {@link Tensors#of} or the reducer refuses
+   */
+  public DataParallel(Module module, ProcessGroup group, ReducerOptions options) {
+    List<String> names = new ArrayList<>();
+    List<Tensor> tensors = new ArrayList<>();
+    List<Tensor> buffers = new ArrayList<>();
+    List<org.bytedeco.pytorch.Tensor> trained = new ArrayList<>();
+    StringTensorDict named = module.named_parameters();
+    for (long i = 0; i < named.size(); i++) {
+      StringTensorDictItem item = named.get(i);
+      org.bytedeco.pytorch.Tensor parameter = new org.bytedeco.pytorch.Tensor(item.access());
+      if (!parameter.requires_grad()) {
+        buffers.add(Tensors.of(parameter));
+      } else if (trained.stream().noneMatch(parameter::is_same)) {
+        names.add(item.key().getString());
+        tensors.add(Tensors.of(parameter));
+        trained.add(parameter);
+      }
+    }
+    for (org.bytedeco.pytorch.Tensor buffer : module.buffers().get()) {
+      buffers.add(Tensors.of(buffer));
+    }
+    ReducerOptions complete = options.withNames(names).withBuffers(buffers);
+    if (tensors.stream().anyMatch(each -> !each.device().isCpu())) {
+      complete = complete.withAllocator(new TorchAllocator());
+    }
+    reducer = new GradientReducer(group, tensors, complete);
+    marked = new boolean[trained.size()];
+    for (int i = 0; i < marked.length; i++) {
+      int index = i;
+      parameters.add(new ModuleParameter(trained.get(i), () -> comes(index)));
+      parameters.get(i).use(reducer.gradient(i));
+    }
+  }
+
+  /** Takes note that a gradient will be written now, so that the one before it is complete. */
+  private void comes(int index) {
+    Integer before = written.put(Thread.currentThread(), index);
+    if (before != null) {
+      complete(before);
+    }
+  }
+
+  /** Nothing may be thrown through the frames of autograd: {@link #await} throws it. */
+  private void complete(int index) {
+    if (failure.get() != null) {
+      return;
+    }
+    try {
+      parameters.get(index).collect();
+      marked[index] = true;
+      reducer.ready(index);
+    } catch (RuntimeException e) {
+      failure.compareAndSet(null, e);
+    }
+  }
+
+  /**
+   * Ends a backward, and returns when the gradients of all parameters are means over all ranks;
+   * within {@link #noSync} it only ends the backward.
+   *
+   * @throws dev.tutti.gradients.GradientException if a parameter got no gradient, with its name, or
+   *     the step failed here or on another rank, with the rank that is lost, if one is
+   */
+  public void await() {
+    written.values().forEach(this::complete);
+    written.clear();
+    RuntimeException failed = failure.get();
+    if (failed != null) {
+      throw failed;
+    }
+    reducer.await();
+    for (int i = 0; i < marked.length; i++) {
+      parameters.get(i).use(reducer.gradient(i));
+      if (synchronizing && !marked[i] && reducer.isUsed(i)) {
+        parameters.get(i).putView();
+      }
+      marked[i] = false;
+    }
+  }
+
+  /**
+   * Lets several backwards add up gradients on each rank without reducing them, until the
+   * registration is closed. Each ends with {@link #await}. The first one after that reduces the
+   * sum.
+   *
+   * @throws IllegalStateException amid a step; closing the registration throws it, too
+   */
+  public Registration noSync() {
+    Registration noSync = reducer.noSync();
+    synchronizing = false;
+    return () -> {
+      noSync.close();
+      synchronizing = true;
+    };
+  }
+
+  /** Returns the reducer, for its statistics and buckets. */
+  public GradientReducer reducer() {
+    return reducer;
+  }
+
+  /**
+   * Removes the hooks and frees the buckets; gradients keep their values, in memory of PyTorch. The
+   * module and the group stay as they are, but amid a step the step fails on all ranks. The second
+   * and later calls do nothing.
+   */
+  @Override
+  public void close() {
+    parameters.forEach(ModuleParameter::close);
+    parameters.clear();
+    reducer.close();
+  }
+}

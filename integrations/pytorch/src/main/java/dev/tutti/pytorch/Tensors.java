@@ -1,0 +1,146 @@
+package dev.tutti.pytorch;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.pytorch.TensorOptions;
+import org.bytedeco.pytorch.global.torch;
+import org.bytedeco.pytorch.global.torch.ScalarType;
+
+/**
+ * Views tensors of PyTorch as tensors of Tutti and the other way round, without copies, on the host
+ * and on CUDA devices. Whoever uses one of both keeps their common memory alive, also when the
+ * other is gone. Any thread calls it.
+ */
+public final class Tensors {
+  private Tensors() {}
+
+  /**
+   * Views a tensor of PyTorch, at its strides. What a group writes is in PyTorch's tensor, unseen
+   * by autograd. The memory is that which the tensor has now: resizing it, or setting its data,
+   * does not move the view.
+   *
+   * @param tensor dense, on the host or on a CUDA device
+   * @throws IllegalArgumentException if the tensor is not dense or is conjugated lazily, or Tutti
+   *     lacks its type or device
+   */
+  public static Tensor of(org.bytedeco.pytorch.Tensor tensor) {
+    if (!tensor.defined() || tensor.layout().value != torch.Layout.Strided.value) {
+      throw new IllegalArgumentException(
+          "a tensor that is viewed must be defined and dense, but this is "
+              + (tensor.defined() ? tensor.layout().intern() : "undefined"));
+    }
+    if (tensor.is_conj() || tensor.is_neg()) {
+      throw new IllegalArgumentException(
+          "a tensor that PyTorch conjugates or negates when it is read cannot be viewed:"
+              + " resolve_conj() and resolve_neg() copy it");
+    }
+    int dimensions = Math.toIntExact(tensor.dim());
+    long[] shape = new long[dimensions];
+    long[] strides = new long[dimensions];
+    boolean empty = false;
+    long last = 0;
+    for (int i = 0; i < dimensions; i++) {
+      shape[i] = tensor.size(i);
+      strides[i] = tensor.stride(i);
+      empty |= shape[i] == 0;
+      last += (shape[i] - 1) * strides[i];
+    }
+    DType dtype = dtype(tensor.scalar_type());
+    long bytes = empty ? 0 : (last + 1) * dtype.byteSize();
+    return Tensor.wrap(memory(tensor, bytes), dtype, shape, strides, device(tensor.device()));
+  }
+
+  private static MemorySegment memory(org.bytedeco.pytorch.Tensor tensor, long bytes) {
+    org.bytedeco.pytorch.Tensor owner = new org.bytedeco.pytorch.Tensor(tensor);
+    // The owner's reference to the memory is given back when nothing uses the segment.
+    return MemorySegment.ofAddress(addressOf(tensor))
+        .reinterpret(bytes, Arena.ofAuto(), _ -> owner.close());
+  }
+
+  /** Returns where a tensor's first element is; 0 if it has none. */
+  static long addressOf(org.bytedeco.pytorch.Tensor tensor) {
+    try (Pointer data = tensor.data_ptr()) {
+      return data == null ? 0 : data.address();
+    }
+  }
+
+  /**
+   * Views a tensor of Tutti as one of PyTorch, at its strides.
+   *
+   * @param tensor dense, in native memory of the host or of a CUDA device; an arena that owns it
+   *     must stay open while PyTorch uses the result
+   * @throws IllegalArgumentException if the tensor is sparse or in an array, or PyTorch lacks its
+   *     device
+   */
+  public static org.bytedeco.pytorch.Tensor toTorch(Tensor tensor) {
+    if (tensor.isSparse() || !tensor.segment().isNative()) {
+      throw new IllegalArgumentException(
+          "PyTorch can view dense native memory alone, not " + tensor.describe());
+    }
+    try (TensorOptions typed = new TensorOptions(scalarType(tensor.dtype()));
+        TensorOptions options = typed.device(deviceOf(tensor.device()))) {
+      return torch.from_blob(
+          LentMemory.lend(tensor), tensor.shape(), tensor.strides(), LentMemory.RETURN, options);
+    }
+  }
+
+  /** Returns PyTorch's name of a device. */
+  static org.bytedeco.pytorch.DeviceOptional deviceOf(Device device) {
+    torch.DeviceType type =
+        switch (device.type()) {
+          case "cpu" -> torch.DeviceType.CPU;
+          case "cuda" -> torch.DeviceType.CUDA;
+          default -> throw new IllegalArgumentException("PyTorch's tensors cannot be on " + device);
+        };
+    return new org.bytedeco.pytorch.DeviceOptional(
+        device.isCpu()
+            ? new org.bytedeco.pytorch.Device(type)
+            : new org.bytedeco.pytorch.Device(type, (byte) device.index()));
+  }
+
+  private static Device device(org.bytedeco.pytorch.Device device) {
+    if (device.is_cpu()) {
+      return Device.CPU;
+    }
+    if (device.is_cuda()) {
+      return Device.cuda(device.index());
+    }
+    throw new IllegalArgumentException(
+        "tensors are viewed on the host and on CUDA devices, not on " + device.str().getString());
+  }
+
+  /** Returns PyTorch's name of a type. */
+  static ScalarType scalarType(DType dtype) {
+    return switch (dtype) {
+      case FLOAT32 -> ScalarType.Float;
+      case FLOAT64 -> ScalarType.Double;
+      case FLOAT16 -> ScalarType.Half;
+      case BFLOAT16 -> ScalarType.BFloat16;
+      case INT8 -> ScalarType.Char;
+      case UINT8 -> ScalarType.Byte;
+      case BOOL -> ScalarType.Bool;
+      case INT16 -> ScalarType.Short;
+      case INT32 -> ScalarType.Int;
+      case INT64 -> ScalarType.Long;
+      case COMPLEX64 -> ScalarType.ComplexFloat;
+      case COMPLEX128 -> ScalarType.ComplexDouble;
+      case FLOAT8_E4M3FN -> ScalarType.Float8_e4m3fn;
+      case FLOAT8_E5M2 -> ScalarType.Float8_e5m2;
+      case FLOAT8_E4M3FNUZ -> ScalarType.Float8_e4m3fnuz;
+      case FLOAT8_E5M2FNUZ -> ScalarType.Float8_e5m2fnuz;
+    };
+  }
+
+  private static DType dtype(ScalarType type) {
+    for (DType dtype : DType.values()) {
+      if (scalarType(dtype).value == type.value) {
+        return dtype;
+      }
+    }
+    throw new IllegalArgumentException("Tutti has no tensors of PyTorch's type " + type.intern());
+  }
+}

@@ -1,0 +1,40 @@
+package dev.tutti.pytorch;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.BucketAllocator;
+import java.lang.foreign.Arena;
+import org.bytedeco.pytorch.MemoryFormatOptional;
+import org.bytedeco.pytorch.TensorOptions;
+import org.bytedeco.pytorch.global.torch;
+
+/**
+ * Allocates buckets by PyTorch, for devices. PyTorch frees them when nothing uses them any more.
+ */
+final class TorchAllocator implements BucketAllocator {
+  @Override
+  public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {
+    try (TensorOptions typed = new TensorOptions(Tensors.scalarType(dtype));
+        TensorOptions options = typed.device(Tensors.deviceOf(device));
+        MemoryFormatOptional format = new MemoryFormatOptional();
+        org.bytedeco.pytorch.Tensor tensor = torch.empty(new long[] {numel}, options, format)) {
+      return Tensors.of(tensor);
+    }
+  }
+
+  @Override
+  public void zero(Tensor tensor) {
+    try (org.bytedeco.pytorch.Tensor view = Tensors.toTorch(tensor)) {
+      view.zero_();
+    }
+  }
+
+  @Override
+  public void copy(Tensor target, Tensor source) {
+    try (org.bytedeco.pytorch.Tensor to = Tensors.toTorch(target);
+        org.bytedeco.pytorch.Tensor from = Tensors.toTorch(source)) {
+      to.copy_(from.view(target.shape()));
+    }
+  }
+}

@@ -1,0 +1,11 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Data-parallel training by the Java bindings of PyTorch. */
+@NullMarked
+module dev.tutti.pytorch {
+  requires transitive dev.tutti.gradients;
+  requires transitive org.bytedeco.pytorch;
+  requires static org.jspecify;
+
+  exports dev.tutti.pytorch;
+}

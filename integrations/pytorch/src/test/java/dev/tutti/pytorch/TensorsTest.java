@@ -1,0 +1,145 @@
+package dev.tutti.pytorch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+import org.bytedeco.javacpp.Loader;
+import org.bytedeco.pytorch.MemoryFormatOptional;
+import org.bytedeco.pytorch.TensorOptions;
+import org.bytedeco.pytorch.global.torch;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class TensorsTest {
+  @BeforeAll
+  static void load() {
+    Loader.load(torch.class);
+  }
+
+  @ParameterizedTest
+  @EnumSource(DType.class)
+  void everyTypeIsViewedBothWays(DType dtype) {
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor ours = Tensor.allocate(arena, dtype, 3, 5);
+      for (int i = 0; i < ours.byteSize(); i++) {
+        ours.segment().set(java.lang.foreign.ValueLayout.JAVA_BYTE, i, (byte) (i % 2));
+      }
+      try (org.bytedeco.pytorch.Tensor torchs = Tensors.toTorch(ours)) {
+        assertThat(torchs.dim()).isEqualTo(2);
+        assertThat(torchs.size(1)).isEqualTo(5);
+        assertThat(torchs.data_ptr().address()).isEqualTo(ours.segment().address());
+        Tensor again = Tensors.of(torchs);
+        assertThat(again.describe()).isEqualTo(ours.describe());
+        assertThat(again.segment().mismatch(ours.segment())).isEqualTo(-1);
+        assertThat(again.segment().address()).isEqualTo(ours.segment().address());
+      }
+    }
+  }
+
+  @Test
+  void whatOneSideWritesTheOtherReads() {
+    org.bytedeco.pytorch.Tensor torchs = torch.zeros(2, 3);
+    Tensor ours = Tensors.of(torchs);
+    assertThat(ours.device()).isEqualTo(Device.CPU);
+    ours.setFloat(4, 7);
+    assertThat(torchs.get(1).get(1).item_float()).isEqualTo(7);
+
+    Tensor mine = Tensor.of(1f, 2f, 3f);
+    org.bytedeco.pytorch.Tensor theirs = Tensors.toTorch(mine);
+    theirs.mul_(new org.bytedeco.pytorch.Scalar(2));
+    assertThat(mine.toFloatArray()).containsExactly(2, 4, 6);
+  }
+
+  @Test
+  void stridesAreKept() {
+    org.bytedeco.pytorch.Tensor transposed =
+        torch.arange(new org.bytedeco.pytorch.Scalar(6f)).view(2, 3).t();
+    Tensor ours = Tensors.of(transposed);
+    assertThat(ours.shape()).containsExactly(3, 2);
+    assertThat(ours.strides()).containsExactly(1, 3);
+    assertThat(ours.isContiguous()).isFalse();
+
+    org.bytedeco.pytorch.Tensor back = Tensors.toTorch(ours);
+    assertThat(back.stride(1)).isEqualTo(3);
+    assertThat(back.equal(transposed)).isTrue();
+  }
+
+  @Test
+  void scalarsAndEmptyTensorsAreViewed() {
+    Tensor scalar = Tensors.of(torch.tensor(4.5f).view());
+    assertThat(scalar.dimensions()).isZero();
+    assertThat(scalar.getFloat(0)).isEqualTo(4.5f);
+    Tensor empty = Tensors.of(torch.zeros(0, 3));
+    assertThat(empty.shape()).containsExactly(0, 3);
+    assertThat(empty.numel()).isZero();
+  }
+
+  @Test
+  void aViewOutlivesTheTensorItWasMadeOf() {
+    org.bytedeco.pytorch.Tensor torchs = torch.ones(1000);
+    Tensor ours = Tensors.of(torchs);
+    torchs.close();
+    try (org.bytedeco.pytorch.Tensor other = torch.zeros(1000)) {
+      assertThat(other.numel()).isEqualTo(1000);
+      assertThat(ours.toFloatArray()).containsOnly(1);
+    }
+  }
+
+  @Test
+  void memoryIsKeptUntilTheLastViewOfItIsGone() {
+    Tensor ours = Tensor.allocate(DType.FLOAT32, 10);
+    long address = ours.segment().address();
+    org.bytedeco.pytorch.Tensor first = Tensors.toTorch(ours);
+    org.bytedeco.pytorch.Tensor second = Tensors.toTorch(ours);
+    assertThat(LentMemory.count(address)).isEqualTo(2);
+    first.close();
+    assertThat(LentMemory.count(address)).isEqualTo(1);
+    org.bytedeco.pytorch.Tensor shared = new org.bytedeco.pytorch.Tensor(second);
+    second.close();
+    assertThat(LentMemory.count(address)).isEqualTo(1);
+    shared.close();
+    assertThat(LentMemory.count(address)).isZero();
+  }
+
+  @Test
+  void theAllocatorOfDevicesWorksOnTheHostToo() {
+    TorchAllocator allocator = new TorchAllocator();
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor target = allocator.allocate(arena, Device.CPU, DType.FLOAT32, 6);
+      allocator.copy(target, Tensor.of(1f, 2f, 3f, 4f, 5f, 6f));
+      assertThat(target.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
+      allocator.zero(target);
+      assertThat(target.toFloatArray()).containsOnly(0);
+    }
+  }
+
+  @Test
+  void whatCannotBeViewedIsRefused() {
+    org.bytedeco.pytorch.Tensor sparse = torch.ones(2, 2).to_sparse();
+    assertThatThrownBy(() -> Tensors.of(sparse))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("must be defined and dense");
+    assertThatThrownBy(() -> Tensors.of(new org.bytedeco.pytorch.Tensor()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageEndingWith("undefined");
+    org.bytedeco.pytorch.Tensor complex = Tensors.toTorch(Tensor.allocate(DType.COMPLEX64, 2));
+    assertThatThrownBy(() -> Tensors.of(complex.conj()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("resolve_conj()");
+    assertThatThrownBy(() -> Tensors.toTorch(Tensor.wrap(new float[2])))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("dense native memory alone");
+    org.bytedeco.pytorch.Tensor unsigned =
+        torch.empty(
+            new long[] {2}, new TensorOptions(torch.ScalarType.UInt16), new MemoryFormatOptional());
+    assertThatThrownBy(() -> Tensors.of(unsigned))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("Tutti has no tensors of PyTorch's type UInt16");
+  }
+}
