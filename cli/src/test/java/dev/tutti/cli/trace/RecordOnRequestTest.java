@@ -24,10 +24,6 @@ import org.junit.jupiter.api.io.TempDir;
 /** Tests that ranks which hang give their flight records to somebody who asks from outside. */
 @Timeout(180)
 class RecordOnRequestTest {
-  private static final String MISSING =
-      "group 0: rank 1 has not come to allReduce #3 %1$s, in which 1 of 2 are; its last"
-          + " collective was allReduce #2 %1$s";
-
   @TempDir Path folder;
 
   private final List<CommandProcess> ranks = new ArrayList<>();
@@ -89,7 +85,13 @@ class RecordOnRequestTest {
   private boolean isProblemKnown(String input) {
     try (var files = Files.list(folder)) {
       return files.filter(file -> !file.getFileName().toString().startsWith(".")).count() >= 2
-          && problems().equals(List.of(MISSING.formatted(input)));
+          && problems()
+              .equals(
+                  List.of(
+                      "group 0: rank 1 has not come to allReduce #3 "
+                          + input
+                          + ", in which 1 of 2 are; its last collective was allReduce #2 "
+                          + input));
     } catch (Exception e) {
       throw new AssertionError(e);
     }
