@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.StringJoiner;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,6 +25,12 @@ public final class GroupOptions {
     this.fields = fields;
   }
 
+  private GroupOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new GroupOptions(copy);
+  }
+
   /**
    * Names the backend, or several by device type as in {@code cpu:gloo,cuda:cuda}. Without it the
    * setting {@code TUTTI_BACKEND} is asked, then the only usable backend on the class path is
@@ -32,9 +39,7 @@ public final class GroupOptions {
    * @param backend the name or names
    */
   public GroupOptions withBackend(String backend) {
-    Fields copy = fields.copy();
-    copy.backend = backend;
-    return new GroupOptions(copy);
+    return with(copy -> copy.backend = backend);
   }
 
   /**
@@ -43,9 +48,7 @@ public final class GroupOptions {
    * @param provider makes the backend
    */
   public GroupOptions withProvider(BackendProvider provider) {
-    Fields copy = fields.copy();
-    copy.provider = provider;
-    return new GroupOptions(copy);
+    return with(copy -> copy.provider = provider);
   }
 
   /**
@@ -56,9 +59,7 @@ public final class GroupOptions {
    * @param url the place
    */
   public GroupOptions withInitMethod(String url) {
-    Fields copy = fields.copy();
-    copy.initMethod = url;
-    return new GroupOptions(copy);
+    return with(copy -> copy.initMethod = url);
   }
 
   /**
@@ -68,9 +69,7 @@ public final class GroupOptions {
    * @param store shared by the ranks
    */
   public GroupOptions withStore(Store store) {
-    Fields copy = fields.copy();
-    copy.store = store;
-    return new GroupOptions(copy);
+    return with(copy -> copy.store = store);
   }
 
   /**
@@ -79,9 +78,7 @@ public final class GroupOptions {
    * @param rank from 0
    */
   public GroupOptions withRank(int rank) {
-    Fields copy = fields.copy();
-    copy.rank = rank;
-    return new GroupOptions(copy);
+    return with(copy -> copy.rank = rank);
   }
 
   /**
@@ -90,9 +87,7 @@ public final class GroupOptions {
    * @param size at least 1
    */
   public GroupOptions withSize(int size) {
-    Fields copy = fields.copy();
-    copy.size = size;
-    return new GroupOptions(copy);
+    return with(copy -> copy.size = size);
   }
 
   /**
@@ -101,9 +96,7 @@ public final class GroupOptions {
    * @param timeout positive
    */
   public GroupOptions withTimeout(Duration timeout) {
-    Fields copy = fields.copy();
-    copy.timeout = timeout;
-    return new GroupOptions(copy);
+    return with(copy -> copy.timeout = timeout);
   }
 
   /**
@@ -112,9 +105,7 @@ public final class GroupOptions {
    * @param device where its tensors are
    */
   public GroupOptions withDevice(Device device) {
-    Fields copy = fields.copy();
-    copy.device = device;
-    return new GroupOptions(copy);
+    return with(copy -> copy.device = device);
   }
 
   /**
@@ -123,9 +114,7 @@ public final class GroupOptions {
    * @param settings names and values
    */
   public GroupOptions withSettings(Settings settings) {
-    Fields copy = fields.copy();
-    copy.settings = settings;
-    return new GroupOptions(copy);
+    return with(copy -> copy.settings = settings);
   }
 
   /** Returns the name or names of the backend. */

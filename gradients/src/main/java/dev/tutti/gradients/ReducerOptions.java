@@ -3,6 +3,7 @@ package dev.tutti.gradients;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +34,12 @@ public final class ReducerOptions {
     this.fields = fields;
   }
 
+  private ReducerOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new ReducerOptions(copy);
+  }
+
   /**
    * Changes the size of buckets. One is full when it has at least as many bytes.
    *
@@ -44,10 +51,11 @@ public final class ReducerOptions {
       throw new IllegalArgumentException(
           "buckets need at least one byte, not " + first + " and " + others);
     }
-    Fields copy = fields.copy();
-    copy.firstBucketBytes = first;
-    copy.bucketBytes = others;
-    return new ReducerOptions(copy);
+    return with(
+        copy -> {
+          copy.firstBucketBytes = first;
+          copy.bucketBytes = others;
+        });
   }
 
   /**
@@ -56,9 +64,7 @@ public final class ReducerOptions {
    * @param names one for each parameter
    */
   public ReducerOptions withNames(List<String> names) {
-    Fields copy = fields.copy();
-    copy.names = List.copyOf(names);
-    return new ReducerOptions(copy);
+    return with(copy -> copy.names = List.copyOf(names));
   }
 
   /**
@@ -68,9 +74,7 @@ public final class ReducerOptions {
    * @param buffers of any type and shape, the same on all ranks
    */
   public ReducerOptions withBuffers(List<Tensor> buffers) {
-    Fields copy = fields.copy();
-    copy.buffers = List.copyOf(buffers);
-    return new ReducerOptions(copy);
+    return with(copy -> copy.buffers = List.copyOf(buffers));
   }
 
   /**
@@ -80,9 +84,7 @@ public final class ReducerOptions {
    * @param gradients one for each parameter, of its type, shape and device, at any strides
    */
   public ReducerOptions withGradients(List<Tensor> gradients) {
-    Fields copy = fields.copy();
-    copy.gradients = List.copyOf(gradients);
-    return new ReducerOptions(copy);
+    return with(copy -> copy.gradients = List.copyOf(gradients));
   }
 
   /**
@@ -90,9 +92,7 @@ public final class ReducerOptions {
    * find_unused_parameters}). The ranks then also exchange which were used, once each step.
    */
   public ReducerOptions withUnusedParameters() {
-    Fields copy = fields.copy();
-    copy.unusedParameters = true;
-    return new ReducerOptions(copy);
+    return with(copy -> copy.unusedParameters = true);
   }
 
   /**
@@ -102,9 +102,7 @@ public final class ReducerOptions {
    * @param divisor what gradients are divided by while some ranks are through
    */
   public ReducerOptions withUnevenInputs(Divisor divisor) {
-    Fields copy = fields.copy();
-    copy.divisor = Objects.requireNonNull(divisor, "divisor");
-    return new ReducerOptions(copy);
+    return with(copy -> copy.divisor = Objects.requireNonNull(divisor, "divisor"));
   }
 
   /**
@@ -112,9 +110,7 @@ public final class ReducerOptions {
    * they are formed anew after the first step, in the order in which gradients came on rank 0.
    */
   public ReducerOptions withoutRebuild() {
-    Fields copy = fields.copy();
-    copy.rebuild = false;
-    return new ReducerOptions(copy);
+    return with(copy -> copy.rebuild = false);
   }
 
   /**
@@ -123,9 +119,7 @@ public final class ReducerOptions {
    * @param hook one of this reducer's own on each rank
    */
   public ReducerOptions withHook(GradientHook hook) {
-    Fields copy = fields.copy();
-    copy.hook = Objects.requireNonNull(hook, "hook");
-    return new ReducerOptions(copy);
+    return with(copy -> copy.hook = Objects.requireNonNull(hook, "hook"));
   }
 
   /**
@@ -134,9 +128,7 @@ public final class ReducerOptions {
    * @param allocator for the devices of the parameters
    */
   public ReducerOptions withAllocator(BucketAllocator allocator) {
-    Fields copy = fields.copy();
-    copy.allocator = Objects.requireNonNull(allocator, "allocator");
-    return new ReducerOptions(copy);
+    return with(copy -> copy.allocator = Objects.requireNonNull(allocator, "allocator"));
   }
 
   /**

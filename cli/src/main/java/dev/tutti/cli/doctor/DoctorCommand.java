@@ -6,6 +6,7 @@ import dev.tutti.cli.Main;
 import dev.tutti.cli.doctor.CheckResult.Status;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.RunCommand;
+import dev.tutti.runtime.record.JsonWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -135,31 +136,12 @@ public final class DoctorCommand implements Callable<Integer> {
   }
 
   private static String toJson(CheckResult finding) {
-    return "{\"section\":"
-        + quote(finding.section())
-        + ",\"name\":"
-        + quote(finding.name())
-        + ",\"status\":"
-        + quote(finding.status().name().toLowerCase(Locale.ROOT))
-        + ",\"value\":"
-        + quote(finding.value())
-        + ",\"detail\":"
-        + quote(finding.detail())
-        + "}";
-  }
-
-  private static String quote(String text) {
-    StringBuilder quoted = new StringBuilder("\"");
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (c == '"' || c == '\\') {
-        quoted.append('\\').append(c);
-      } else if (c < ' ') {
-        quoted.append(String.format(Locale.ROOT, "\\u%04x", (int) c));
-      } else {
-        quoted.append(c);
-      }
-    }
-    return quoted.append('"').toString();
+    Map<String, Object> fields = new LinkedHashMap<>();
+    fields.put("section", finding.section());
+    fields.put("name", finding.name());
+    fields.put("status", finding.status().name().toLowerCase(Locale.ROOT));
+    fields.put("value", finding.value());
+    fields.put("detail", finding.detail());
+    return JsonWriter.write(fields);
   }
 }

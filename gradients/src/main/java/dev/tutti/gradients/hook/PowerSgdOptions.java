@@ -1,6 +1,7 @@
 package dev.tutti.gradients.hook;
 
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** The options of {@link PowerSgd}. Immutable; each {@code with} method returns a changed copy. */
@@ -27,6 +28,12 @@ public final class PowerSgdOptions {
     this.fields = fields;
   }
 
+  private PowerSgdOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new PowerSgdOptions(copy);
+  }
+
   /**
    * Changes the rank of the matrices that gradients are approximated by: 1 by default, more for
    * more bytes and a better approximation.
@@ -37,9 +44,7 @@ public final class PowerSgdOptions {
     if (rank < 1) {
       throw new IllegalArgumentException("rank must be at least 1, not " + rank);
     }
-    Fields copy = fields.copy();
-    copy.rank = rank;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.rank = rank);
   }
 
   /**
@@ -52,9 +57,7 @@ public final class PowerSgdOptions {
     if (steps < 0) {
       throw new IllegalArgumentException("steps must not be negative: " + steps);
     }
-    Fields copy = fields.copy();
-    copy.plainSteps = steps;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.plainSteps = steps);
   }
 
   /**
@@ -67,23 +70,17 @@ public final class PowerSgdOptions {
     if (!(rate > 0)) {
       throw new IllegalArgumentException("rate must be positive, not " + rate);
     }
-    Fields copy = fields.copy();
-    copy.leastRate = rate;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.leastRate = rate);
   }
 
   /** Forgets what an approximation leaves out, instead of adding it to the next step's gradient. */
   public PowerSgdOptions withoutErrorFeedback() {
-    Fields copy = fields.copy();
-    copy.errorFeedback = false;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.errorFeedback = false);
   }
 
   /** Begins each approximation at random, instead of at the factor of the step before. */
   public PowerSgdOptions withoutWarmStart() {
-    Fields copy = fields.copy();
-    copy.warmStart = false;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.warmStart = false);
   }
 
   /**
@@ -95,9 +92,7 @@ public final class PowerSgdOptions {
     if (!(epsilon >= 0)) {
       throw new IllegalArgumentException("epsilon must not be negative: " + epsilon);
     }
-    Fields copy = fields.copy();
-    copy.epsilon = epsilon;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.epsilon = epsilon);
   }
 
   /**
@@ -106,9 +101,7 @@ public final class PowerSgdOptions {
    * @param seed any
    */
   public PowerSgdOptions withSeed(long seed) {
-    Fields copy = fields.copy();
-    copy.seed = seed;
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.seed = seed);
   }
 
   /**
@@ -118,9 +111,7 @@ public final class PowerSgdOptions {
    * @param firstFactor the same on all ranks
    */
   public PowerSgdOptions withFirstFactor(FirstFactor firstFactor) {
-    Fields copy = fields.copy();
-    copy.firstFactor = Objects.requireNonNull(firstFactor, "firstFactor");
-    return new PowerSgdOptions(copy);
+    return with(copy -> copy.firstFactor = Objects.requireNonNull(firstFactor, "firstFactor"));
   }
 
   int rank() {
