@@ -127,7 +127,8 @@ public final class AeronClusterServer implements AutoCloseable {
         socket.bind(wanted);
       } catch (IOException e) {
         throw new StoreConnectionException(
-            "UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s; it takes the ports %d to %d"
+            ("UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s;"
+                    + " it takes the ports %d to %d")
                 .formatted(
                     wanted.getPort(),
                     own.host(),
