@@ -44,7 +44,7 @@ public interface Work {
   void await();
 
   /**
-   * Waits on the host until the operation ends, but no longer than a time. The operation goes on
+   * Waits on the host until the operation ends, but no longer than a time. The operation continues
    * when the wait ends first.
    *
    * @param timeout the longest wait from now

@@ -213,7 +213,7 @@ class KilledRankTest {
   }
 
   /**
-   * A rank that is stopped for longer than a timeout is given up; it ends when it goes on, and all
+   * A rank that is stopped for longer than a timeout is given up; it ends when it continues, and all
    * ranks, itself too, name it.
    */
   @ParameterizedTest

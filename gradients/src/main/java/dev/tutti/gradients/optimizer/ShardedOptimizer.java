@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
  * whole parameters with gradients that were added in the same order. In threads and in shared
  * memory an all-reduce adds in that order, too; over sockets, from three ranks on, in another one.
  *
- * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward goes
- * on. A rank holds the state of a part of the parameters and two buckets of memory beside the
+ * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward
+ * runs. A rank holds the state of a part of the parameters and two buckets of memory beside the
  * gradients. One thread at a time calls the methods, those of the reducer as that says.
  */
 public final class ShardedOptimizer implements AutoCloseable {
