@@ -10,10 +10,7 @@ import java.util.Optional;
  * Arranges the ranks of a group in a grid with named dimensions, and has a group along each (c10d:
  * {@code DeviceMesh}). So the groups of data, tensor and pipeline parallelism are one line:
  *
- * <pre>{@code
- * DeviceMesh mesh = DeviceMesh.init(group, new int[] {2, 4}, "dp", "tp");
- * mesh.group("dp").allReduce(gradient);
- * }</pre>
+ * {@snippet file="GroupSnippetsTest.java" region="mesh"}
  *
  * <p>Ranks lie in row-major order: the last dimension has neighboring ranks. Immutable; any thread
  * may call any method, and all ranks of the group call {@link #init} and {@link #flatten} in the

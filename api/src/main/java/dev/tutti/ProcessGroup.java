@@ -12,6 +12,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Moves and reduces tensors between the ranks of a group (c10d: {@code ProcessGroup}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="group"}
+ *
  * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of
  * a pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call
  * any method; where several threads issue collectives, the program must see to the common order.

@@ -8,6 +8,8 @@ import java.util.concurrent.CompletableFuture;
 /**
  * Stands for one operation of a process group, running or done (c10d: {@code Work}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="work"}
+ *
  * <p>State goes QUEUED, RUNNING, then to exactly one final state. It changes whether or not anybody
  * waits. A work holds the tensors of its operation until the device is done with them. All methods
  * may be called from any thread, any number of times.

@@ -16,13 +16,7 @@ import org.jspecify.annotations.Nullable;
  * mean of the gradients of that part alone, updates the parameters of that part, and hands them to
  * all.
  *
- * <pre>{@code
- * for (int i = parameters.size() - 1; i >= 0; i--) {
- *   optimizer.reducer().gradient(i).fill(...);
- *   optimizer.reducer().ready(i);
- * }
- * optimizer.step();
- * }</pre>
+ * {@snippet file="GradientSnippetsTest.java" region="optimizer"}
  *
  * <p>What a step does to a parameter is, bit for bit, what the same {@link ShardUpdate} does to
  * whole parameters with gradients that were added in the same order. In threads and in shared
