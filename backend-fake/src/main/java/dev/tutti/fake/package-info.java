@@ -3,8 +3,8 @@
  * demand.
  *
  * <p>Begin with {@link dev.tutti.fake.ThreadedWorld}, which runs a body on ranks that are threads.
- * {@link dev.tutti.fake.Faults} breaks them at will, {@link dev.tutti.fake.CallRecorder} lists their
- * calls.
+ * {@link dev.tutti.fake.Faults} breaks them at will, {@link dev.tutti.fake.CallRecorder} lists
+ * their calls.
  *
  * {@snippet file="FakeSnippetsTest.java" region="world"}
  */

@@ -13,8 +13,7 @@ import java.util.stream.Collectors;
 
 /** Rules of language, as checks of a text. */
 final class Prose {
-  private static final Pattern FRONT_MATTER =
-      Pattern.compile("\\A---\n.*?\n---\n", Pattern.DOTALL);
+  private static final Pattern FRONT_MATTER = Pattern.compile("\\A---\n.*?\n---\n", Pattern.DOTALL);
   private static final Pattern CODE_BLOCK =
       Pattern.compile("^\\s*```.*?^\\s*```\\s*$", Pattern.DOTALL | Pattern.MULTILINE);
   private static final Pattern CODE_SPAN = Pattern.compile("`[^`]*`");

@@ -42,8 +42,7 @@ class ProseRulesTest {
 
   @Test
   void findsUnwantedWords() throws Exception {
-    List<String> plain =
-        Prose.unwanted().stream().filter(word -> word.matches("[a-z ]+")).toList();
+    List<String> plain = Prose.unwanted().stream().filter(word -> word.matches("[a-z ]+")).toList();
     assertThat(plain).hasSizeGreaterThan(400);
     Pattern unwanted = Prose.anyOf(Prose.unwanted());
     for (String word : plain) {

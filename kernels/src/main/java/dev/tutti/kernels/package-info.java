@@ -1,6 +1,6 @@
 /**
- * Holds the compiled CUDA kernels of Tutti, and how to launch them, for backends that bring a driver
- * of their own. Programs need none of it.
+ * Holds the compiled CUDA kernels of Tutti, and how to launch them, for backends that bring a
+ * driver of their own. Programs need none of it.
  *
  * <p>Begin with {@link dev.tutti.kernels.KernelImage}, which has the code, and {@link
  * dev.tutti.kernels.Kernels}, which names the kernels in it. {@link dev.tutti.kernels.ReduceCall}

@@ -148,8 +148,8 @@ public final class Communicator {
   }
 
   /**
-   * Continues with calls that block, which are several times as fast, unless NCCL's settings are such
-   * that they could not be ended; all ranks call it.
+   * Continues with calls that block, which are several times as fast, unless NCCL's settings are
+   * such that they could not be ended; all ranks call it.
    *
    * @param rank this rank
    * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses

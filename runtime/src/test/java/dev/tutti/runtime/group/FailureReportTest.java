@@ -140,7 +140,9 @@ class FailureReportTest {
     }
   }
 
-  /** Plays rank 1, and rank 0, which then waits for a message that it does not send; rank 2 is idle. */
+  /**
+   * Plays rank 1, and rank 0, which then waits for a message that it does not send; rank 2 is idle.
+   */
   private static List<CollectiveException> playSilence(
       int size, int tag, ScriptedProvider provider, Role peer) throws Exception {
     CountDownLatch played = new CountDownLatch(1);
