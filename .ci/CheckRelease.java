@@ -56,8 +56,8 @@ final class CheckRelease {
     value("name", text(project, "name"), pom);
     value("description", text(project, "description"), pom);
     inherited("url", project, pom, inherits, "url");
-    inherited("licence", project, pom, inherits, "licenses", "license", "name");
-    inherited("licence's url", project, pom, inherits, "licenses", "license", "url");
+    inherited("license", project, pom, inherits, "licenses", "license", "name");
+    inherited("license's url", project, pom, inherits, "licenses", "license", "url");
     inherited("developer", project, pom, inherits, "developers", "developer", "name");
     inherited("scm", project, pom, inherits, "scm", "connection");
     inherited("scm's url", project, pom, inherits, "scm", "url");
@@ -67,12 +67,12 @@ final class CheckRelease {
     if (text(project, "packaging").orElse("jar").equals("jar")) {
       Path jar = target.resolve(file + ".jar");
       signed("jar", jar);
-      has("licence in it", jar, "META-INF/LICENSE");
+      has("license in it", jar, "META-INF/LICENSE");
       has("notice in it", jar, "META-INF/NOTICE");
       classes(jar);
       Path sources = target.resolve(file + "-sources.jar");
       signed("sources", sources);
-      has("licence in it", sources, "META-INF/LICENSE");
+      has("license in it", sources, "META-INF/LICENSE");
       has("notice in it", sources, "META-INF/NOTICE");
       has("sources in it", sources, ".java");
       Path javadoc = target.resolve(file + "-javadoc.jar");

@@ -163,7 +163,7 @@ public class Gradients {
     return shapes;
   }
 
-  /** A convolution without bias, and the scale and shift of its normalisation. */
+  /** A convolution without bias, and the scale and shift of its normalization. */
   private static void convolution(List<long[]> shapes, int out, int in, int kernel) {
     shapes.add(new long[] {out, in, kernel, kernel});
     shapes.add(new long[] {out});

@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
  * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, both as lists with
  * commas. set, get, add and wait run for a second after 200 ms of warm-up, each client on a key of
  * its own; a set run ends with an add. wake times how long after a set the last of those who wait
- * for its key goes on, wake-virtual the same where they are virtual threads. meet times how long
+ * for its key continues, wake-virtual the same where they are virtual threads. meet times how long
  * ranks take to open their stores, publish a key each, read the keys of all and pass a barrier.
  */
 public class StoreClients {

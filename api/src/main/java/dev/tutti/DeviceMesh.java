@@ -10,12 +10,9 @@ import java.util.Optional;
  * Arranges the ranks of a group in a grid with named dimensions, and has a group along each (c10d:
  * {@code DeviceMesh}). So the groups of data, tensor and pipeline parallelism are one line:
  *
- * <pre>{@code
- * DeviceMesh mesh = DeviceMesh.init(group, new int[] {2, 4}, "dp", "tp");
- * mesh.group("dp").allReduce(gradient);
- * }</pre>
+ * {@snippet file="GroupSnippetsTest.java" region="mesh"}
  *
- * <p>Ranks lie in row-major order: the last dimension has neighbouring ranks. Immutable; any thread
+ * <p>Ranks lie in row-major order: the last dimension has neighboring ranks. Immutable; any thread
  * may call any method, and all ranks of the group call {@link #init} and {@link #flatten} in the
  * same order.
  */
@@ -24,7 +21,7 @@ public final class DeviceMesh implements AutoCloseable {
   private final List<Dimension> dimensions;
   private final boolean owner;
 
-  /** One dimension: its name and size, the distance of neighbours in ranks, and the own group. */
+  /** One dimension: its name and size, the distance of neighbors in ranks, and the own group. */
   private record Dimension(String name, int size, int stride, ProcessGroup group) {
     int coordinate(int rank) {
       return rank / stride % size;
@@ -95,7 +92,7 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   /**
-   * Divides a group into groups of neighbouring ranks (c10d: {@code new_subgroups}); all ranks of
+   * Divides a group into groups of neighboring ranks (c10d: {@code new_subgroups}); all ranks of
    * the group call it alike.
    *
    * @param group has a multiple of the ranks of each new one

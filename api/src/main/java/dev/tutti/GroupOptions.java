@@ -13,7 +13,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Says how to join a job. Immutable; each {@code with} method returns a changed copy.
  *
- * <p>Nothing needs to be said where the environment says it.
+ * <p>Nothing needs to be said where the environment says it. What the program says comes first:
+ *
+ * {@snippet file="GroupSnippetsTest.java" region="options"}
  */
 public final class GroupOptions {
   /** Options that take everything from the environment of this process. */

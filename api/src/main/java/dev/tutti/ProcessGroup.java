@@ -12,6 +12,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Moves and reduces tensors between the ranks of a group (c10d: {@code ProcessGroup}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="group"}
+ *
  * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of
  * a pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call
  * any method; where several threads issue collectives, the program must see to the common order.
@@ -536,7 +538,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws IllegalArgumentException if the size is less than 1, or with all ranks more than 2^62
    * @throws UnsupportedOperationException if the backend lacks {@link
    *     Capabilities.Feature#SYMMETRIC_MEMORY}, or has none for the ranks of this group
-   * @throws BackendException on all ranks, if one has no room; the group goes on
+   * @throws BackendException on all ranks, if one has no room; the group stays usable
    * @throws CollectiveException if the ranks do not come, or call it with other sizes
    */
   SymmetricMemory allocateSymmetric(long byteSize);
@@ -642,7 +644,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws IllegalArgumentException if the list is empty, repeats a rank, or names one that this
    *     group does not have
    * @throws CollectiveException that names both lists, if another rank gave another one before;
-   *     this group goes on, the new one fails on all ranks that have it
+   *     this group stays usable, the new one fails on all ranks that have it
    */
   Optional<ProcessGroup> subgroup(List<Integer> ranks);
 

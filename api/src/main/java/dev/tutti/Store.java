@@ -8,6 +8,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Shares small values between the ranks of a job, by key (c10d: {@code Store}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="store"}
+ *
  * <p>Any thread may call any method at any time; a blocked call never stalls a call of another
  * thread. Every blocking call ends at its deadline: the one it is given, else {@link #timeout()}. A
  * zero or negative timeout means "at once": the call answers from what is there. After {@link

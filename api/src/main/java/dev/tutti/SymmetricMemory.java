@@ -6,6 +6,8 @@ import java.time.Duration;
  * Gives each rank of a host-local group access to a buffer of equal size of every rank (c10d:
  * {@code SymmetricMemory}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="symmetric"}
+ *
  * <p>Beside its buffer each rank has a signal pad: words that are zero between uses. A channel is
  * an independent set of them, so that operations of different streams or threads do not meet.
  *

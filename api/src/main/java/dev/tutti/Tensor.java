@@ -13,6 +13,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Views memory as an array of elements; it holds no data and computes nothing.
  *
+ * {@snippet file="GroupSnippetsTest.java" region="tensor"}
+ *
  * <p>A dense tensor is a {@link MemorySegment} with shape and strides, both in elements. A sparse
  * one (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and {@code
  * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment

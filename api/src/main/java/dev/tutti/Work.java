@@ -8,6 +8,8 @@ import java.util.concurrent.CompletableFuture;
 /**
  * Stands for one operation of a process group, running or done (c10d: {@code Work}).
  *
+ * {@snippet file="GroupSnippetsTest.java" region="work"}
+ *
  * <p>State goes QUEUED, RUNNING, then to exactly one final state. It changes whether or not anybody
  * waits. A work holds the tensors of its operation until the device is done with them. All methods
  * may be called from any thread, any number of times.
@@ -44,7 +46,7 @@ public interface Work {
   void await();
 
   /**
-   * Waits on the host until the operation ends, but no longer than a time. The operation goes on
+   * Waits on the host until the operation ends, but no longer than a time. The operation continues
    * when the wait ends first.
    *
    * @param timeout the longest wait from now

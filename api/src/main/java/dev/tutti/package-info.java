@@ -1,6 +1,13 @@
 /**
  * Holds what programs use: process groups, tensors, works, stores and their exceptions.
  *
+ * <p>Begin with {@link dev.tutti.ProcessGroup}: join one, and call its collectives with a {@link
+ * dev.tutti.Tensor}. {@link dev.tutti.GroupOptions} says how to join where the environment does
+ * not, {@link dev.tutti.CallOptions} makes a call asynchronous, and {@link dev.tutti.Work} is what
+ * such a call returns.
+ *
+ * {@snippet file="GroupSnippetsTest.java" region="group"}
+ *
  * <p><b>Who implements what.</b> Tutti alone implements {@link dev.tutti.ProcessGroup}, {@link
  * dev.tutti.Work}, {@link dev.tutti.Batch} and {@link dev.tutti.spi.Operation}: a minor release may
  * add abstract methods to them. Others may implement {@link dev.tutti.Store}, {@link

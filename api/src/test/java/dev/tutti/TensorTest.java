@@ -538,7 +538,7 @@ class TensorTest {
 
   @Test
   void numbersAreRoundedOnceToHalves() {
-    // A double just above the midpoint of two neighbours, which as a float is the midpoint.
+    // A double just above the midpoint of two neighbors, which as a float is the midpoint.
     double above = 1 + 0x1p-11 + 0x1p-40;
     assertThat(set(DType.FLOAT16, above)).isEqualTo(1 + 0x1p-10);
     assertThat(set(DType.FLOAT16, 1 + 0x1p-11)).isEqualTo(1);

@@ -302,7 +302,7 @@ public interface Backend extends AutoCloseable {
    * @param op carries the deadline
    * @param byteSize bytes of each rank, at least 1
    * @throws BackendException if there is no room; all ranks have to throw it then, as the group
-   *     goes on
+   *     stays usable
    */
   default SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
     throw unsupported(op);

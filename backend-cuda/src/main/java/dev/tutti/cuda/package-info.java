@@ -1,5 +1,11 @@
 /**
  * Holds devices, streams and memory of NVIDIA GPUs, and the backends <i>cuda</i> and <i>nccl</i>.
+ *
+ * <p>Begin with {@link dev.tutti.cuda.Cuda}, which has the devices, and {@link
+ * dev.tutti.cuda.CudaDevice#tensors}, which allocates and copies. A group whose options name a
+ * device runs on it. {@link dev.tutti.cuda.CudaIpc} shares tensors with other processes.
+ *
+ * {@snippet file="DeviceSnippetsTest.java" region="cuda"}
  */
 @NullMarked
 package dev.tutti.cuda;

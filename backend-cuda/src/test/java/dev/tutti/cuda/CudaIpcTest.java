@@ -328,7 +328,7 @@ class CudaIpcTest {
     assertThat(shared.isReturned()).isTrue();
   }
 
-  /** Takes a tensor back while another process has it open for a moment, in vain. */
+  /** Does not take a tensor back while another process has it open for a moment. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void whatIsTakenBackWhileAnOpenFailsIsNotLost(boolean closesAll) throws Exception {

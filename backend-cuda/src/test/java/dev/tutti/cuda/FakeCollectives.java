@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Plays the kernels of collectives and signals: what they do, by other protocols. Where ranks do
- * not agree on a call it waits in vain, as real ones may. Messages go through queues; a queue is
- * that of a channel's receiver and a sender, and a channel is known by a number in the receiver's
- * area.
+ * not agree on a call it waits until a deadline, as real ones may. Messages go through queues; a
+ * queue is that of a channel's receiver and a sender, and a channel is known by a number in the
+ * receiver's area.
  */
 final class FakeCollectives {
   private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();

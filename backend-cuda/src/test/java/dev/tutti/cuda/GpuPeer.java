@@ -107,7 +107,7 @@ final class GpuPeer {
     }
   }
 
-  /** Passes around the ring, both ways, then exchanges with both neighbours at once. */
+  /** Passes around the ring, both ways, then exchanges with both neighbors at once. */
   private static void messages(ProcessGroup group, CudaDevice device) {
     int rank = group.rank();
     int size = group.size();

@@ -17,7 +17,7 @@ import dev.tutti.cuda.provider.NcclBackendProvider;
 import java.time.Duration;
 import java.util.Locale;
 
-/** A rank that works until a peer is killed, and then goes on without it. */
+/** A rank that works until a peer is killed, and then continues without it. */
 final class GpuSurvivor {
   private static final Duration TIMEOUT = Duration.ofSeconds(4);
 

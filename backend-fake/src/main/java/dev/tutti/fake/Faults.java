@@ -18,6 +18,8 @@ import org.jspecify.annotations.Nullable;
  * Makes ranks slow, deaf or dead, at will, between a group and its backends. Nothing is random.
  * Ranks are those of the group of all ranks. Any thread may call any method, at any time.
  *
+ * {@snippet file="FakeSnippetsTest.java" region="faults"}
+ *
  * <p>A collective is taken as a message of each rank to each other rank: a rank that one of them
  * does not reach does not begin it, and so the others wait for that rank.
  *

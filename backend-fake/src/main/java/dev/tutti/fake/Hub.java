@@ -277,7 +277,7 @@ final class Hub {
         : rank;
   }
 
-  /** Takes a rank out; who waits for it fails, who does not goes on. */
+  /** Takes a rank out; a rank that waits for it fails, the others continue. */
   void leave(int rank) {
     lock();
     try {

@@ -213,8 +213,8 @@ class KilledRankTest {
   }
 
   /**
-   * A rank that is stopped for longer than a timeout is given up; it ends when it goes on, and all
-   * ranks, itself too, name it.
+   * A rank that is stopped for longer than a timeout is given up; it ends when it continues, and
+   * all ranks, itself too, name it.
    */
   @ParameterizedTest
   @CsvSource({"4, 1, messages", "2, 4000000, ordinary"})

@@ -108,7 +108,7 @@ class ManyRanksTest {
     return bytes;
   }
 
-  /** A connection is two sockets here; each rank goes on listening where not all are connected. */
+  /** A connection is two sockets here; each rank keeps listening where not all are connected. */
   @ParameterizedTest
   @CsvSource({
     "8, 7, 0, 0", "16, 7, 1, 0", "32, 9, 1, 0", "64, 11, 1, 0",

@@ -28,6 +28,7 @@ class ProseTest {
 
   private static final Pattern CODE_SPAN = Pattern.compile("`[^`]*`");
   private static final int MAX_LINE = 120;
+  private static final int MAX_SENTENCE = 40;
 
   private static final List<Path> SOURCES = new ArrayList<>();
   private static final List<Path> PAGES = new ArrayList<>();
@@ -114,6 +115,41 @@ class ProseTest {
           wrong.add(root.relativize(file) + ": " + line);
         }
       }
+    }
+    assertThat(wrong).isEmpty();
+  }
+
+  @Test
+  void linesOfJavaHaveAtMost120Characters() throws IOException {
+    List<String> wrong = new ArrayList<>();
+    for (Path file : SOURCES) {
+      for (String line : Prose.linesOver(MAX_LINE, Files.readString(file))) {
+        wrong.add(root.relativize(file) + ": " + line);
+      }
+    }
+    assertThat(wrong).isEmpty();
+  }
+
+  @Test
+  void sentencesOfPagesHaveAtMost40Words() throws IOException {
+    List<String> wrong = new ArrayList<>();
+    for (Path file : PAGES) {
+      for (String sentence : Prose.sentencesOver(MAX_SENTENCE, Files.readString(file))) {
+        wrong.add(root.relativize(file) + ": " + sentence);
+      }
+    }
+    assertThat(wrong).isEmpty();
+  }
+
+  @Test
+  void nobodyWritesUnwantedWords() throws IOException {
+    Pattern unwanted = Prose.anyOf(Prose.unwanted());
+    List<String> wrong = new ArrayList<>();
+    for (Path file : SOURCES) {
+      find(unwanted, Files.readString(file), file, wrong);
+    }
+    for (Path file : PAGES) {
+      find(unwanted, Files.readString(file), file, wrong);
     }
     assertThat(wrong).isEmpty();
   }

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Takes the mean of gradients over all ranks while backward goes on (c10d: {@code Reducer}, which
+ * Takes the mean of gradients over all ranks while backward continues (c10d: {@code Reducer}, which
  * is {@code DistributedDataParallel} without autograd).
  *
  * <p>A step is: backward writes each gradient into {@link #gradient} and says so by {@link #ready};
@@ -58,7 +58,7 @@ public final class GradientReducer implements AutoCloseable {
    * @param parameters of the model, dense, of any types and devices, in the same order on all ranks
    * @param options how to reduce
    * @throws GradientException on all ranks, if their parameters, buffers or options differ, with
-   *     the first difference; the group goes on
+   *     the first difference; the group stays usable
    * @throws IllegalArgumentException if parameters and options do not fit each other
    */
   public GradientReducer(ProcessGroup group, List<Tensor> parameters, ReducerOptions options) {

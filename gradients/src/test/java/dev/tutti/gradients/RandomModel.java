@@ -70,7 +70,8 @@ final class RandomModel {
 
   @Override
   public String toString() {
-    return "seed %d: %d ranks, %d parameters of %s, copies %s, unused %s, uneven %s by %s, %d passes, %d threads, own thread %s, %s"
+    return ("seed %d: %d ranks, %d parameters of %s, copies %s, unused %s, uneven %s by %s,"
+            + " %d passes, %d threads, own thread %s, %s")
         .formatted(
             seed,
             ranks,

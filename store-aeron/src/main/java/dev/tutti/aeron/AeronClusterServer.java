@@ -25,7 +25,7 @@ import java.util.concurrent.locks.LockSupport;
  *
  * <p>Three members outlive the loss of any one: what was answered is in the log of two, and the
  * others go on within two leases. Each member writes the log and snapshots of the state to a
- * folder, from which it goes on when it starts again, at once or after all were ended. A snapshot
+ * folder, from which it continues when it starts again, at once or after all were ended. A snapshot
  * is taken whenever the log has grown by 64 MiB and all members follow; the last three are kept,
  * with the log from the oldest of them on. A member takes the UDP port that the list of members
  * says, and the next four. Its parts run on daemon threads, {@code tutti-ak-*} and {@code
@@ -127,7 +127,8 @@ public final class AeronClusterServer implements AutoCloseable {
         socket.bind(wanted);
       } catch (IOException e) {
         throw new StoreConnectionException(
-            "UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s; it takes the ports %d to %d"
+            ("UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s;"
+                    + " it takes the ports %d to %d")
                 .formatted(
                     wanted.getPort(),
                     own.host(),

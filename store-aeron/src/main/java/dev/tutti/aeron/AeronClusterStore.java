@@ -15,11 +15,11 @@ import java.time.Duration;
  * outlives each of them.
  *
  * <p>Each call is done once, also if the member that leads is lost meanwhile: the others elect a
- * new one, and the call goes on. A call takes a round trip to the leader and one among the members.
- * {@link #multiSet} and {@link #multiGet} take effect at one instant. All stores of a process for
- * one cluster share one session, which has a media driver of its own. A process that gives no sign
- * of life for three leases is lost for the cluster, and its later calls fail; one that ends is
- * noticed no earlier.
+ * new one, and the call continues. A call takes a round trip to the leader and one among the
+ * members. {@link #multiSet} and {@link #multiGet} take effect at one instant. All stores of a
+ * process for one cluster share one session, which has a media driver of its own. A process that
+ * gives no sign of life for three leases is lost for the cluster, and its later calls fail; one
+ * that ends is noticed no earlier.
  */
 public final class AeronClusterStore extends RemoteStore {
   private final ClusterSession link;

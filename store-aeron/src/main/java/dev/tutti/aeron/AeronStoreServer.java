@@ -384,7 +384,7 @@ public final class AeronStoreServer implements AutoCloseable {
     @Nullable Doorbell clientBell =
         transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;
     driver.requireRoom();
-    // What came before the stream is there for this process rang in vain.
+    // Requests that came before this process had the stream rang nothing.
     var requests =
         aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
     try {

@@ -69,7 +69,7 @@ public final class TlsChannel implements ByteChannel {
   }
 
   /**
-   * Goes on with the handshake as far as is possible without waiting.
+   * Continues with the handshake as far as is possible without waiting.
    *
    * @return whether it is over. With TLS 1.3 it is so for the side that connects before the other
    *     one has looked at its certificate

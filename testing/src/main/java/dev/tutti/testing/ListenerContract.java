@@ -69,7 +69,7 @@ public interface ListenerContract extends GroupContract {
         });
   }
 
-  /** Goes on when a listener throws, and still calls the others. */
+  /** Continues when a listener throws, and still calls the others. */
   @ContractTest(needs = OpType.ALL_REDUCE, waits = true)
   default void aFailingListenerHarmsNobody(ContractWorld world) throws Exception {
     world.run(

@@ -17,14 +17,7 @@ import java.util.List;
  * or a broadcast. A class that wants only some of it implements the parts, such as {@link
  * AllReduceContract}, by itself.
  *
- * <pre>{@code
- * class MyBackendTest extends ProcessGroupContract {
- *   @Override
- *   protected BackendProvider provider() {
- *     return new MyBackendProvider();
- *   }
- * }
- * }</pre>
+ * {@snippet file="ThreadedContractTest.java" region="suite"}
  */
 public abstract class ProcessGroupContract
     implements AllReduceContract,

@@ -24,10 +24,10 @@ import org.opentest4j.TestAbortedException;
 final class RankProcesses {
   /*
    * This process serves the store where the ranks meet and where they leave, when they fail, what
-   * they threw, who was first, and which other rank each blames. A rank ends by itself at the world's deadline, with a report; this
-   * process waits a little longer and then kills what is left. Once a rank failed, the others have
-   * some seconds to notice. The exit code of a rank that passed is not 0: that is what a body gives
-   * that ends its process itself.
+   * they threw, who was first, and which other rank each blames. A rank ends by itself at the world's
+   * deadline, with a report; this process waits a little longer and then kills what is left. Once a rank
+   * failed, the others have some seconds to notice. The exit code of a rank that passed is not 0: a body
+   * that ends its process itself gives that code.
    */
   static final String FIRST_FAILURE = "first-failure";
   static final String FAILURE = "failure/";

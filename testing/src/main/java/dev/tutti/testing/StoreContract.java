@@ -15,14 +15,7 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
  * <p>A third party extends this class with one method, {@link #open()}. Every test runs on a store
  * of its own and ends within a minute; so do {@link #open()} and the close of what it opened.
  *
- * <pre>{@code
- * class MyStoreTest extends StoreContract {
- *   @Override
- *   protected Store open() {
- *     return new MyStore();
- *   }
- * }
- * }</pre>
+ * {@snippet file="HashStoreTest.java" region="suite"}
  */
 @Timeout(
     value = StoreContract.SECONDS,

@@ -248,7 +248,7 @@ public abstract class StreamBlockContract {
 
   private static void assertReached(DeviceEvent event) {
     assertThat(event.awaitReached(System.nanoTime() + Waiting.LONG.toNanos()))
-        .as("whether the stream goes on")
+        .as("whether the stream continues")
         .isTrue();
     assertThat(event.isReached()).isTrue();
   }

@@ -276,7 +276,10 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Fails a subgroup of which the ranks give different lists on all of them; the group goes on. */
+  /**
+   * Fails a subgroup of which the ranks give different lists on all of them; the group stays
+   * usable.
+   */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
   default void differentListsFailOnAllRanks(ContractWorld world) throws Exception {
     world.run(

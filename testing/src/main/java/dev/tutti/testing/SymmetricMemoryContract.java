@@ -307,7 +307,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Refuses on every rank what no machine has room for; the group goes on. */
+  /** Refuses on every rank what no machine has room for; the group stays usable. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void whatHasNoRoomIsRefusedOnEveryRank(ContractWorld world) throws Exception {
     world.run(

@@ -23,7 +23,7 @@ final class Waiting {
     long deadline = System.nanoTime() + LONG.toNanos();
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - deadline >= 0) {
-        throw new AssertionError("waited " + LONG + " in vain for " + what);
+        throw new AssertionError("waited " + LONG + " for " + what);
       }
       LockSupport.parkNanos(1_000_000);
     }

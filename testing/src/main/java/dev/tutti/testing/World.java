@@ -12,14 +12,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /**
  * Runs a test method once on every rank of a group.
  *
- * <pre>{@code
- * @World(size = 4)
- * void ranksAddUp(ProcessGroup group, @Rank int rank) {
- *   Tensor tensor = Tensor.of((float) rank);
- *   group.allReduce(tensor);
- *   assertThat(tensor.getDouble(0)).isEqualTo(6);
- * }
- * }</pre>
+ * {@snippet file="WorldSnippetsTest.java" region="world"}
  *
  * <p>On a method it takes the place of {@code @Test}. Several sizes and backends multiply into one
  * invocation each, named like {@code ranksAddUp [size=4, backend=threaded]}. On a class it holds

@@ -54,7 +54,7 @@ public final class CollectiveLauncher {
   private volatile @Nullable Operation lastOp;
   private volatile long lastNumber;
   private volatile @Nullable Leaver leaver;
-  private final int neighbour;
+  private final int neighbor;
   private boolean hasParts;
   private int partsLaunched;
 
@@ -66,7 +66,7 @@ public final class CollectiveLauncher {
    * @param limits which algorithm runs at which size
    * @param symmetric the group's memories that tensors may lie in
    * @param rank this rank
-   * @param neighbour another rank that has this process and this device, or -1
+   * @param neighbor another rank that has this process and this device, or -1
    * @param replays hears of collectives that are recorded
    */
   CollectiveLauncher(
@@ -75,14 +75,14 @@ public final class CollectiveLauncher {
       AllReduceLimits limits,
       CudaSymmetricMemories symmetric,
       int rank,
-      int neighbour,
+      int neighbor,
       GraphReplayMonitor replays) {
     this.device = device;
     this.channel = channel;
     this.limits = limits;
     this.symmetric = symmetric;
     this.rank = rank;
-    this.neighbour = neighbour;
+    this.neighbor = neighbor;
     this.replays = replays;
     this.size = channel.layout.ranks();
     this.stream = device.defaultStream();
@@ -117,13 +117,13 @@ public final class CollectiveLauncher {
   private void begin(Operation op) {
     access().context(device).enter();
     stream = device.currentStream();
-    if (neighbour >= 0 && stream.equals(device.defaultStream())) {
+    if (neighbor >= 0 && stream.equals(device.defaultStream())) {
       throw new UnsupportedOperationException(
           op.type().label()
               + " on rank "
               + rank
               + ": rank "
-              + neighbour
+              + neighbor
               + " of this process has "
               + device
               + " too, and kernels of both in its default stream would wait for each other for"

@@ -68,7 +68,7 @@ final class GraphReplayMonitor implements AutoCloseable {
               new TimeoutException(
                   "rank "
                       + rank
-                      + " waited in vain for rank "
+                      + " waited for rank "
                       + status.peer()
                       + " on its device, in a replay of a recorded collective"),
               status.peer());

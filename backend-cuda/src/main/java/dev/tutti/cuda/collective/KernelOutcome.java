@@ -24,7 +24,11 @@ record KernelOutcome(ControlWords control, int rank, int[] ranks) implements Cha
         case TIMED_OUT ->
             op.fail(
                 new TimeoutException(
-                    "rank " + rank + " waited on its device in vain for rank " + peer),
+                    "rank "
+                        + rank
+                        + " waited on its device for rank "
+                        + peer
+                        + ", which did not come"),
                 peer);
         default -> op.fail(new TuttiException("rank " + rank + ": the kernel was aborted"), -1);
       }

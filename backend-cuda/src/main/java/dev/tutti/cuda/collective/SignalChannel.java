@@ -120,7 +120,7 @@ final class SignalChannel implements AutoCloseable {
   /** Waits for all ranks. What this rank raised for it is taken back if they do not come. */
   void barrier(Duration timeout) {
     if (plan.size() == 1) {
-      // As with peers, the host goes on when the work before is done.
+      // As with peers, the host continues when the work before is done.
       device.currentStream().await(timeout);
       return;
     }

@@ -37,10 +37,10 @@ public final class SparseReduction {
   /*
    * A rank coalesces its tensor, and says how many entries are left, whether an index was outside, and a
    * fingerprint of type and shape; all in words that never leave the devices before all ranks have
-   * those of all. So each rank knows alike whether to go on, and with how much. Then linear places and values go to all,
-   * as parts of equal size unless one rank has far more than others, and each rank coalesces what all have in the order of
-   * ranks, so all get the same bits. The host has to know
-   * the numbers of entries before memory for them can be allocated. It waits for each exchange, to hear of failures.
+   * those of all. So each rank knows alike whether to continue, and with how much. Then linear places and
+   * values go to all, as parts of equal size unless one rank has far more than others. Each rank coalesces
+   * what all have in the order of ranks, so all get the same bits. The host has to know the numbers of
+   * entries before memory for them can be allocated. It waits for each exchange, to hear of failures.
    */
   private static final int COUNT = 0;
   private static final int OUTSIDE = 1;

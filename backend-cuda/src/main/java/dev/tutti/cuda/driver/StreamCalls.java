@@ -17,7 +17,7 @@ public interface StreamCalls {
    */
   long create(int priority);
 
-  /** Destroys a stream; work in it goes on. */
+  /** Destroys a stream; work in it continues. */
   void destroy(long stream);
 
   /**

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * when it may be gone. Where a stream is being recorded into a graph the event waits until it is
  * not. Blocks are cut from segments that the driver gave: of {@value #SMALL_SEGMENT} bytes for up
  * to {@value #SMALL_LIMIT} bytes, of {@value #LARGE_SEGMENT} for up to {@value #LARGE_LIMIT}, else
- * of the size rounded up to {@value #SMALL_SEGMENT}. Neighbours that are free are one block again.
+ * of the size rounded up to {@value #SMALL_SEGMENT}. Neighbors that are free are one block again.
  *
  * <p>When the driver has no more memory, everything that is cached and idle goes back to it, then
  * the listeners are called, and the allocation is tried once more.

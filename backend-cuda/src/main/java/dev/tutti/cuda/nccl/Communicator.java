@@ -148,8 +148,8 @@ public final class Communicator {
   }
 
   /**
-   * Goes on with calls that block, which are several times as fast, unless NCCL's settings are such
-   * that they could not be ended; all ranks call it.
+   * Continues with calls that block, which are several times as fast, unless NCCL's settings are
+   * such that they could not be ended; all ranks call it.
    *
    * @param rank this rank
    * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
@@ -299,7 +299,7 @@ public final class Communicator {
     return handle;
   }
 
-  /** Waits for the end of the last call; the result, which may still be that it goes on. */
+  /** Waits for the end of the last call; the result, which may still be that it is under way. */
   private int awaitState(long deadlineNanos, @Nullable Runnable look) {
     return awaitState(deadlineNanos, look, () -> true);
   }

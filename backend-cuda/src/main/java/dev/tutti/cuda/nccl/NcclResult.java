@@ -8,7 +8,7 @@ public final class NcclResult {
   /** Means that a peer failed, or the network to it. */
   public static final int REMOTE_ERROR = 6;
 
-  /** Means that it goes on. */
+  /** Means that the call is still under way. */
   public static final int IN_PROGRESS = 7;
 
   private NcclResult() {}

@@ -23,7 +23,7 @@ final class NcclRoster {
    * How a communicator is made depends on it before: NCCL wants all ranks to say alike whether those made of
    * it share what it has. Among ranks of Tutti they do, with PyTorch they do not. So rank 0 guesses for all,
    * once its id is there for ranks of PyTorch: the ranks are alone if all say within a while that they are
-   * here. In vain it waits only where it would wait for NCCL as well; where it guessed wrong, the ranks of
+   * here. It waits for nothing only where it would wait for NCCL as well; where it guessed wrong, the ranks of
    * Tutti make another communicator. If rank 0 is of PyTorch, its id is there and its key is not.
    *
    * Both settings leave a key, and then look for that of the other: of two ranks that differ one sees it.

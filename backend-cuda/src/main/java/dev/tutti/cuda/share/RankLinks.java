@@ -205,7 +205,7 @@ public final class RankLinks implements AutoCloseable {
       this.secured = made == null;
     }
 
-    /** Goes on to agree on keys; tells whether that is over, or there are none. */
+    /** Continues to agree on keys; tells whether that is over, or there are none. */
     boolean secure(SelectionKey key) throws IOException {
       TlsChannel handshaking = tls;
       if (!secured && handshaking != null) {

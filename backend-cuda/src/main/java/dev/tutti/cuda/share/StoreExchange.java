@@ -110,8 +110,8 @@ public final class StoreExchange {
   }
 
   /**
-   * Waits until all users of something are done with it; no longer than for the first one that was
-   * waited for in vain, if there was one.
+   * Waits until all users of something are done with it; no longer than for the first one that did
+   * not come, if there was one.
    *
    * @param name as they have it
    * @param longest how long

@@ -31,7 +31,7 @@ final class FakeContexts implements ContextCalls {
     }
   }
 
-  /** Goes on without a context, as a virtual thread may after a wait. */
+  /** Continues without a context, as a virtual thread may after a wait. */
   void forget() {
     current.set(0L);
   }

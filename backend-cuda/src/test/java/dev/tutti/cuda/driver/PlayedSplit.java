@@ -3,7 +3,7 @@ package dev.tutti.cuda.driver;
 import dev.tutti.cuda.nccl.NcclCalls;
 import java.util.Map;
 
-/** A split that goes on; the communicator is there once all ranks have come. */
+/** A split that is under way; the communicator is there once all ranks have come. */
 final class PlayedSplit implements NcclCalls.Child {
   private final PlayedWorld world;
   private final int number;

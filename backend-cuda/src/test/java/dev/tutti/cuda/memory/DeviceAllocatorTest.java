@@ -74,7 +74,7 @@ class DeviceAllocatorTest {
   }
 
   @Test
-  void neighboursBecomeOneBlockAgain() {
+  void neighborsBecomeOneBlockAgain() {
     List<DeviceBlock> blocks = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
       blocks.add(allocator.allocate(MIB / 2, stream));

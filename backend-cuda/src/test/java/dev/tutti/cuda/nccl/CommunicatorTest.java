@@ -225,7 +225,7 @@ class CommunicatorTest {
         .count();
   }
 
-  /** Lets a close come to its end by force, while the abort that ends it goes on. */
+  /** Lets a close come to its end by force, while the abort that ends it continues. */
   @Test
   void aCloseWaitsForTheAbortThatItsDeadlineBegan() throws Exception {
     CountDownLatch held = new CountDownLatch(1);

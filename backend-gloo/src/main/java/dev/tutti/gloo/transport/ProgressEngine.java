@@ -133,7 +133,7 @@ final class ProgressEngine {
   }
 
   /**
-   * Flushes and sees to it that what is left, and what was started, goes on without a caller; the
+   * Flushes and sees to it that what is left, and what was started, continues without a caller; the
    * lock is held.
    */
   void flushAndLeave() {

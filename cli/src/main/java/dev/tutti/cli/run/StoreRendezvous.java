@@ -295,7 +295,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
     try {
       var _ = decide(verdict);
     } catch (StoreException e) {
-      // The others find that they wait in vain.
+      // The others notice by their own deadline.
     }
   }
 
@@ -452,7 +452,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
         mark(store, attempt + "/cleared");
       }
     } catch (StoreException e) {
-      // The others find that they wait in vain.
+      // The others notice by their own deadline.
     }
   }
 

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 final class TraceBuffer implements LinePump.Sink {
   private static final int MAX_LINES = 2000;
 
-  /** What a trace begins with, or goes on with between frames. */
+  /** What a trace begins with, or has between frames. */
   private static final Pattern HEADER =
       Pattern.compile(
           "(Exception in thread |\\s*(Caused by|Suppressed):"

@@ -367,7 +367,7 @@ class BenchCommandTest {
             + " --iters, --nproc, --warmup out",
         "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
-        "--colour=red | Unknown option: '--colour=red'",
+        "--shade=red | Unknown option: '--shade=red'",
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
     assertThat(benchThreads(option)).isNotZero();

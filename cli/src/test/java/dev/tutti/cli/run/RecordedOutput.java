@@ -30,7 +30,7 @@ final class RecordedOutput implements RankOutput {
         .toList();
   }
 
-  /** Waits until the lines fulfil a condition. */
+  /** Waits until a condition holds for the lines. */
   synchronized void await(Predicate<List<String>> condition) throws InterruptedException {
     long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
     while (!condition.test(lines)) {

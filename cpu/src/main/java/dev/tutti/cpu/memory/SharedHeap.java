@@ -310,7 +310,8 @@ public final class SharedHeap {
   }
 
   /**
-   * Ends what {@link #beginLoan} began: nobody reads any more, or knows that it is in vain.
+   * Ends what {@link #beginLoan} began: nobody reads any more, or knows that its reads do not
+   * count.
    *
    * @param loan what that returned; to be given back once
    */

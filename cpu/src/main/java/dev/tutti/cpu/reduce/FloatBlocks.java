@@ -239,7 +239,7 @@ final class FloatBlocks {
 
   static final class Bfloat16 extends Halves {
     /*
-     * The compiler vectorises conversions between half and float, but neither those between short and
+     * The compiler vectorizes conversions between half and float, but neither those between short and
      * int nor the reinterpretation of an int as a float. So pairs of bfloat16 are taken as ints, split
      * into the ints that are the bits of the lower and of the upper one as floats, and those copied.
      * The floats of a block are therefore out of order, which storing undoes.

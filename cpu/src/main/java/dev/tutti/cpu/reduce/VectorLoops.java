@@ -9,7 +9,7 @@ import dev.tutti.ReduceOp;
  */
 final class VectorLoops {
   /*
-   * What HotSpot of JDK 25 vectorises decides the shape of these loops: arithmetic on bytes and
+   * What HotSpot of JDK 25 vectorizes decides the shape of these loops: arithmetic on bytes and
    * shorts as such, but not their minimum, nor their conversion to ints; Math.min of ints and longs;
    * no choice between floats by a comparison. Minima of bytes and shorts are therefore taken of eight
    * or four at a time in a long, by plain arithmetic.

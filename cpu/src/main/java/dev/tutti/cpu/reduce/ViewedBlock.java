@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  */
 abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
   /*
-   * HotSpot of JDK 25 vectorises a loop that reads native memory and writes an array, but none that
+   * HotSpot of JDK 25 vectorizes a loop that reads native memory and writes an array, but none that
    * also writes native memory, as that might overlap what is read. And it does so for floats only
    * through a direct buffer of floats: a segment reads them as the bits of an int, and that conversion
    * has no vector form (docs/performance-log.md). Buffers over the segments that were added last are

@@ -20,7 +20,7 @@ import java.util.zip.GZIPInputStream;
  * line has 64 counts of dark pixels, from 0 to 16, and the digit.
  *
  * @param training images to learn from
- * @param test images that are never learnt from
+ * @param test images that are never learned from
  */
 public record Digits(List<Image> training, List<Image> test) {
   /** The number of pixels of an image. */

@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 final class HalfConversion {
   /*
    * Elements go through arrays in blocks that stay in the first cache, since the loops over arrays are
-   * what HotSpot vectorises: float16 by the processor's own conversion, bfloat16 by integer
+   * what HotSpot vectorizes: float16 by the processor's own conversion, bfloat16 by integer
    * arithmetic without a branch. Each loop runs over a whole block, also the last one; what is behind
    * its end is not copied back.
    */

@@ -7,7 +7,7 @@ import java.util.Arrays;
 final class LowRankMatrix {
   /*
    * The factors lie transposed, so that each of their columns is contiguous: P as r by n, Q as r by m.
-   * M is read a row at a time into an array, as the loops over arrays are what HotSpot vectorises.
+   * M is read a row at a time into an array, as the loops over arrays are what HotSpot vectorizes.
    */
   private final Tensor gradient;
   private final int parameter;
@@ -87,11 +87,11 @@ final class LowRankMatrix {
         randomColumn(step, k);
       }
     }
-    MatrixLoops.orthonormalise(q, rank, columns, options.epsilon());
+    MatrixLoops.orthonormalize(q, rank, columns, options.epsilon());
   }
 
   void orthonormalP() {
-    MatrixLoops.orthonormalise(p, rank, rows, options.epsilon());
+    MatrixLoops.orthonormalize(p, rank, rows, options.epsilon());
   }
 
   /** Adds to M what the last approximation left out, and keeps the sum. */

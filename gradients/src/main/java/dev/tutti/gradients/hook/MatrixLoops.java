@@ -3,7 +3,7 @@ package dev.tutti.gradients.hook;
 /** Holds loops over arrays of float32 that the compiler turns into vector code. */
 final class MatrixLoops {
   /*
-   * HotSpot keeps the order of a float sum and so does not vectorise it. The dot product therefore has
+   * HotSpot keeps the order of a float sum and so does not vectorize it. The dot product therefore has
    * eight sums, which do not wait for each other.
    */
   private MatrixLoops() {}
@@ -75,7 +75,7 @@ final class MatrixLoops {
    * @param length elements of each
    * @param epsilon added to each norm before the division
    */
-  static void orthonormalise(float[] columns, int count, int length, double epsilon) {
+  static void orthonormalize(float[] columns, int count, int length, double epsilon) {
     for (int k = 0; k < count; k++) {
       int start = k * length;
       double norm = Math.sqrt(product(columns, start, start, length)) + epsilon;

@@ -1,4 +1,12 @@
-/** Holds other ways to reduce a bucket of gradients: with fewer bytes, or slowly on purpose. */
+/**
+ * Holds other ways to reduce a bucket of gradients: with fewer bytes, in stripes, or slowly on
+ * purpose.
+ *
+ * <p>Begin with {@link dev.tutti.gradients.hook.Compression}, which sends half precision. {@link
+ * dev.tutti.gradients.ReducerOptions#withHook} takes a hook:
+ *
+ * {@snippet file="GradientSnippetsTest.java" region="hook"}
+ */
 @NullMarked
 package dev.tutti.gradients.hook;
 

@@ -16,20 +16,14 @@ import org.jspecify.annotations.Nullable;
  * mean of the gradients of that part alone, updates the parameters of that part, and hands them to
  * all.
  *
- * <pre>{@code
- * for (int i = parameters.size() - 1; i >= 0; i--) {
- *   optimizer.reducer().gradient(i).fill(...);
- *   optimizer.reducer().ready(i);
- * }
- * optimizer.step();
- * }</pre>
+ * {@snippet file="GradientSnippetsTest.java" region="optimizer"}
  *
  * <p>What a step does to a parameter is, bit for bit, what the same {@link ShardUpdate} does to
  * whole parameters with gradients that were added in the same order. In threads and in shared
  * memory an all-reduce adds in that order, too; over sockets, from three ranks on, in another one.
  *
- * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward goes
- * on. A rank holds the state of a part of the parameters and two buckets of memory beside the
+ * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward
+ * runs. A rank holds the state of a part of the parameters and two buckets of memory beside the
  * gradients. One thread at a time calls the methods, those of the reducer as that says.
  */
 public final class ShardedOptimizer implements AutoCloseable {

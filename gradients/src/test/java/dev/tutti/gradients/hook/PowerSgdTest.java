@@ -45,7 +45,7 @@ class PowerSgdTest {
     }
 
     double[][] step(double[][][] gradients) {
-      orthonormalise(q);
+      orthonormalize(q);
       double[][] p = new double[ROWS][rank];
       double[][] mean = new double[ROWS][COLUMNS];
       for (int r = 0; r < ranks; r++) {
@@ -60,7 +60,7 @@ class PowerSgdTest {
           }
         }
       }
-      orthonormalise(p);
+      orthonormalize(p);
       double[][] result = new double[ROWS][COLUMNS];
       for (int j = 0; j < COLUMNS; j++) {
         for (int k = 0; k < rank; k++) {
@@ -83,7 +83,7 @@ class PowerSgdTest {
       return result;
     }
 
-    private static void orthonormalise(double[][] matrix) {
+    private static void orthonormalize(double[][] matrix) {
       int count = matrix[0].length;
       for (int k = 0; k < count; k++) {
         double norm = 0;

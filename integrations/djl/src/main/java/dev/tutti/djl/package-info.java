@@ -1,4 +1,11 @@
-/** Data-parallel training of models of the Deep Java Library. */
+/**
+ * Data-parallel training of models of the Deep Java Library.
+ *
+ * <p>Begin with {@link dev.tutti.djl.DataParallelListener}; {@link dev.tutti.djl.ShardedSampler}
+ * divides a data set among the ranks.
+ *
+ * {@snippet file="dev/tutti/djl/DjlSnippets.java" region="train"}
+ */
 @NullMarked
 package dev.tutti.djl;
 

@@ -17,15 +17,7 @@ import org.jspecify.annotations.Nullable;
  * voting}, and the group's size as {@code num_machines}, without which LightGBM trains on each rank
  * alone:
  *
- * <pre>{@code
- * try (ProcessGroup group = ProcessGroup.init();
- *     LightGbmNetwork network = LightGbmNetwork.open(group)) {
- *   network.call(() -> lightgbmlib.LGBM_BoosterCreate(data, parameters, pointer));
- *   for (int round = 0; round < rounds; round++) {
- *     network.call(() -> lightgbmlib.LGBM_BoosterUpdateOneIter(booster, finished));
- *   }
- * }
- * }</pre>
+ * {@snippet file="dev/tutti/lightgbm/LightGbmSnippets.java" region="train"}
  *
  * <p>LightGBM keeps its network for each thread: all methods are for the thread that opened it, and
  * throw an {@link IllegalStateException} elsewhere. No other thread may use the group meanwhile.

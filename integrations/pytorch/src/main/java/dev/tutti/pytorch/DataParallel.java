@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Trains a module on all ranks of a group: gradients become means over all ranks while backward
- * goes on (PyTorch: {@code DistributedDataParallel}).
+ * runs (PyTorch: {@code DistributedDataParallel}).
  *
  * <p>A step is {@code loss.backward()}, then {@link #await}, then the optimizer's step. All ranks
  * take the same steps. One thread at a time calls the methods, the one that calls backward or
@@ -55,7 +55,7 @@ public final class DataParallel implements AutoCloseable {
    * @param group of all ranks that train it; it needs a backend for the host
    * @param options how to reduce; names, buffers and gradients are taken from the module
    * @throws dev.tutti.gradients.GradientException on all ranks, if their parameters or options
-   *     differ, with the first difference; the group goes on
+   *     differ, with the first difference; the group stays usable
    * @throws IllegalArgumentException if no parameter requires a gradient, or one is of a kind that
    *     {@link Tensors#of} or the reducer refuses
    */

@@ -1,7 +1,9 @@
 /**
  * Groups of the tasks of a Spark barrier stage.
  *
- * <p>{@link dev.tutti.spark.SparkWorld} is what programs call.
+ * <p>Begin with {@link dev.tutti.spark.SparkWorld}, which is what programs call:
+ *
+ * {@snippet file="dev/tutti/spark/SparkSnippets.java" region="world"}
  */
 @NullMarked
 package dev.tutti.spark;

@@ -17,8 +17,9 @@ import java.util.concurrent.TimeUnit;
 public final class DebugServer implements AutoCloseable {
   /*
    * What clients can use up is bounded: connections, the threads that read requests and write answers,
-   * the time of both, and how many answers are made at once. A client in excess is turned away. The limits of time and of connections are the JDK's, for all its HTTP servers of this
-   * process, and are set only where the program has not.
+   * the time of both, and how many answers are made at once. A client in excess is turned away. The
+   * limits of time and of connections are the JDK's, for all its HTTP servers of this process, and are
+   * set only where the program has not.
    */
   private static final int THREADS = 32;
   private static final int ANSWERS = 2;

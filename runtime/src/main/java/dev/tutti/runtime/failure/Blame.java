@@ -37,7 +37,7 @@ public record Blame(Kind kind, int rank) {
    * 8. While a group is set up, a connection that was reset or refused may be one that the peer closed
    *    unseen as it gave up. Its report is awaited for a second; without one it is lost (2).
    *
-   * A rank that stood still does not judge: the ends and the deadlines that it finds when it goes on
+   * A rank that stood still does not judge: the ends and the deadlines that it finds when it continues
    * are what others made of its silence. It names itself, unless another rank told its own finding.
    *
    * The first event in the log of the JobMonitor, and the first finding beside it, count for all ranks.

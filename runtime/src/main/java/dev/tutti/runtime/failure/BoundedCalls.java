@@ -40,7 +40,7 @@ public final class BoundedCalls {
 
   /**
    * Runs a call on another daemon thread and waits for it, also when interrupted. A call that takes
-   * longer goes on alone.
+   * longer continues alone.
    *
    * @param threadName names the thread during the call
    * @param limit the longest wait

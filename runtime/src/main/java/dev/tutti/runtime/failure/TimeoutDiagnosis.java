@@ -23,7 +23,7 @@ final class TimeoutDiagnosis {
    * ranks made other calls than each other, the text says what each called, and the odd one is named.
    */
   private static final String SENDS_FIRST =
-      "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
+      "; a send waits for its recv, so if all ranks send first, all wait: call recv first,"
           + " withAsync(), or batch both";
 
   private final GroupIdentity group;

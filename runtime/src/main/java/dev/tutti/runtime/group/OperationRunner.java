@@ -540,7 +540,7 @@ final class OperationRunner {
     }
   }
 
-  /** Ends an operation whose backend returned, unless a device goes on with it. */
+  /** Ends an operation whose backend returned, unless a device continues with it. */
   private void settle(GroupOperation op) {
     if (op.deviceEvent() == null) {
       op.complete();

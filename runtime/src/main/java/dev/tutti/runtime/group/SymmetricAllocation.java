@@ -56,7 +56,7 @@ final class SymmetricAllocation implements Backend {
 
   /**
    * Frees what the caller does not get to see: now, or when it is there, since the operation of a
-   * caller that was interrupted goes on.
+   * caller that was interrupted continues.
    */
   synchronized void discard() {
     discarded = true;

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param backend where
  * @param staging what the backend is asked for in its place
  * @param timeout deadline from now; null takes the group's
- * @param async whether the caller goes on at once
+ * @param async whether the caller continues at once
  */
 public record OperationSpec(
     Call call,

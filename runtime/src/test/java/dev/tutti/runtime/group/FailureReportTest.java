@@ -140,8 +140,10 @@ class FailureReportTest {
     }
   }
 
-  /** Plays rank 1, and rank 0, which then waits in vain for a message of it; rank 2 is idle. */
-  private static List<CollectiveException> playInVain(
+  /**
+   * Plays rank 1, and rank 0, which then waits for a message that it does not send; rank 2 is idle.
+   */
+  private static List<CollectiveException> playSilence(
       int size, int tag, ScriptedProvider provider, Role peer) throws Exception {
     CountDownLatch played = new CountDownLatch(1);
     Role[] roles = {
@@ -161,7 +163,7 @@ class FailureReportTest {
   @Test
   void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
     for (CollectiveException failure :
-        playInVain(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
+        playSilence(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure)
           .hasMessageContaining(
@@ -173,7 +175,7 @@ class FailureReportTest {
   @Test
   void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
     for (CollectiveException failure :
-        playInVain(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
+        playSilence(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining(
@@ -270,7 +272,7 @@ class FailureReportTest {
   @Test
   void messagesOfAnotherTagAreCounted() throws Exception {
     for (CollectiveException failure :
-        playInVain(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
+        playSilence(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
@@ -282,7 +284,7 @@ class FailureReportTest {
     ScriptedProvider provider = deaf();
     provider.send = (op, tensor, peer) -> {};
     for (CollectiveException failure :
-        playInVain(2, 3, provider, group -> group.send(Tensor.of(0f), 0, 3, async()))) {
+        playSilence(2, 3, provider, group -> group.send(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure).hasMessageContaining("rank 1 called send with that tag");
     }

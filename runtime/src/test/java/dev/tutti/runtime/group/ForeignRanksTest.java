@@ -98,7 +98,7 @@ class ForeignRanksTest {
 
       @Override
       public String likelyCause(Operation op) {
-        return "if " + op.type().label() + " is not in vain";
+        return "if " + op.type().label() + " is of use";
       }
 
       @Override

@@ -96,7 +96,7 @@ public final class LocalWorld {
     long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - limit > 0) {
-        throw new AssertionError("waited in vain for " + what);
+        throw new AssertionError("waited too long for " + what);
       }
       Thread.onSpinWait();
     }

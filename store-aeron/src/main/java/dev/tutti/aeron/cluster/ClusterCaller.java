@@ -129,7 +129,7 @@ final class ClusterCaller extends Caller {
     }
   }
 
-  /** Goes on with a call that waited when a snapshot was taken. */
+  /** Continues with a call that waited when a snapshot was taken. */
   void resume(Slot slot, byte[] request) {
     slot.request = request;
     slot.order = service.nextOrder();

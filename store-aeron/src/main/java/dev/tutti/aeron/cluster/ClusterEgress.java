@@ -21,7 +21,7 @@ final class ClusterEgress implements AutoCloseable {
    * Aeron's own way to answer a client does not work between two messages of the log, when what had no
    * room is sent. So the leader has a publication of its own.
    *
-   * A read for which there is no room any more fails, and its client goes on. Other answers are kept by
+   * A read for which there is no room any more fails, and its client continues. Other answers are kept by
    * their slots anyway.
    */
   static final int FRAME_BYTES = 7 * 1024;

@@ -73,7 +73,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
   }
 
   /**
-   * Goes on with asking.
+   * Continues with asking.
    *
    * @param now the time, in nanoseconds
    * @return whether the cluster has answered the second session often enough

@@ -9,7 +9,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 /** Writes whole requests to the leader; used under a lock. */
 final class ClusterRequests {
   /*
-   * The leader takes nothing while it takes a snapshot. A request of which something is written goes on
+   * The leader takes nothing while it takes a snapshot. A request of which something is written continues
    * afterwards: begun again, a large one might never be whole.
    */
   private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(1);

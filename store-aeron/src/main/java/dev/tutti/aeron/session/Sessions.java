@@ -18,8 +18,9 @@ import org.jspecify.annotations.Nullable;
 /** Finds the session of this process with those who serve a store, or opens it. */
 public final class Sessions<L extends StoreSession> {
   /*
-   * One lock per place: who opens a session there holds up those who want the same one, until their own
-   * deadlines, and nobody else. A session counts its users itself and ends with the last; a lost one is replaced for those who come later.
+   * One lock per place: a thread that opens a session there holds up those that want the same one,
+   * until their own deadlines, and no others. A session counts its users itself and ends with the last;
+   * a lost one is replaced for users that come later.
    */
   public static final Sessions<Session> SERVERS = new Sessions<>();
   public static final Sessions<ClusterSession> CLUSTERS = new Sessions<>();

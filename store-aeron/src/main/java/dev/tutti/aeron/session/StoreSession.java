@@ -43,7 +43,7 @@ public interface StoreSession {
    *
    * @param call the call
    * @param deadline when to give up, by {@link System#nanoTime()}; what an interrupt does not end
-   *     goes on while parts of the reply come, and for some seconds while anything does
+   *     continues while parts of the reply come, and for some seconds while anything does
    * @param endable whether an interrupt ends this, and {@link PendingCall#close}
    * @return whether it has come
    */

@@ -138,7 +138,7 @@ public final class FrameReader implements FragmentHandler {
     out.putBytes(total < 0 ? new byte[0] : Arrays.copyOf(parts, received));
   }
 
-  /** Goes on with what another reader saved. */
+  /** Continues with what another reader saved. */
   public void restore(BodyReader in) {
     total = in.readInt();
     call = in.readLong();

@@ -109,7 +109,8 @@ public final class ServerMemory {
 
     /** Says why this client goes while all together hold too much. */
     public String crowdedMessage() {
-      return "it makes this server hold %d bytes, and all clients %d, of the %d that they may have, a quarter of this server's heap (-Xmx)"
+      return ("it makes this server hold %d bytes, and all clients %d,"
+              + " of the %d that they may have, a quarter of this server's heap (-Xmx)")
           .formatted(held, ServerMemory.this.held, all);
     }
 
@@ -121,7 +122,8 @@ public final class ServerMemory {
     public void take(long bytes) {
       if (bytes > one - held && !closed) {
         throw new StoreException(
-            "it makes this server hold %d bytes and asks for %d more; one client may have %d, an eighth of this server's heap (-Xmx)"
+            ("it makes this server hold %d bytes and asks for %d more;"
+                    + " one client may have %d, an eighth of this server's heap (-Xmx)")
                 .formatted(held, bytes, one));
       }
       hold(bytes);

@@ -405,7 +405,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Goes on to agree on keys with a client; tells whether they have. */
+  /** Continues to agree on keys with a client; tells whether they have. */
   private static boolean secure(ServerConnection client) throws IOException {
     TlsChannel handshaking = client.tls;
     client.secured = handshaking == null || handshaking.handshake();

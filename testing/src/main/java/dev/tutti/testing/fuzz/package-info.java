@@ -1,4 +1,10 @@
-/** Runs random programs on a backend and compares all results. */
+/**
+ * Runs random programs on a backend and compares all results.
+ *
+ * <p>Begin with {@link dev.tutti.testing.fuzz.FuzzContract}, which a test class implements:
+ *
+ * {@snippet file="fuzz/ThreadedProgramsTest.java" region="suite"}
+ */
 @NullMarked
 package dev.tutti.testing.fuzz;
 

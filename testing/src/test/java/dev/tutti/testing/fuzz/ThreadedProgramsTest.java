@@ -4,6 +4,7 @@ import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 
+// @start region="suite"
 class ThreadedProgramsTest implements FuzzContract {
   @Override
   public ContractSubject subject() {
@@ -20,3 +21,4 @@ class ThreadedProgramsTest implements FuzzContract {
     };
   }
 }
+// @end

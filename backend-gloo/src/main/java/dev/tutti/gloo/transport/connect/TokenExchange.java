@@ -52,7 +52,7 @@ public final class TokenExchange {
   }
 
   /**
-   * Goes on as far as is possible without waiting.
+   * Continues as far as is possible without waiting.
    *
    * @param wire does not block
    * @return whether the peer has proved that it has the token, and has this rank's proof

@@ -28,7 +28,7 @@ import org.bytedeco.pytorch.TCPStore;
  * clients, each a thread with a connection of its own, for the duration after 200 ms of warm-up,
  * and prints one JSON object per line: latency over all calls of all clients, and {@code ops_per_s}
  * from the first start to the last end. {@code wake} times instead how long after a set the last of
- * the clients goes on, all of which wait for its key.
+ * the clients continues, all of which wait for its key.
  *
  * <p>{@code compare --port P --other-port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait]
  * [--value-bytes 8] [--slices 21] [--slice-ms 150]} does the same with two servers in turns, slice

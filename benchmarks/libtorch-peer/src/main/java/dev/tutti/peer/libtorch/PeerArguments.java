@@ -20,7 +20,7 @@ import java.util.Set;
  *     waits, after it told its port, until this many have
  * @param lazy whether Gloo connects pairs on first use
  * @param group false to open only the store
- * @param keepGoing whether the script goes on after an ERROR
+ * @param keepGoing whether the script continues after an ERROR
  * @param prefixes names of the prefix stores around the store, innermost first
  * @param timeoutMillis limit for set-up steps and for each operation, in milliseconds
  * @param script file to read the script from, empty for standard input

@@ -1,0 +1,19 @@
+package dev.tutti.guice;
+
+import com.google.inject.Guice;
+import com.google.inject.Injector;
+import dev.tutti.ProcessGroup;
+
+/** The example of the package, compiled; {@link TuttiModuleTest} runs the like. */
+final class GuiceSnippets {
+  private GuiceSnippets() {}
+
+  static void inject() {
+    // @start region="inject"
+    Injector injector = Guice.createInjector(new TuttiModule());
+    try (ProcessGroup group = injector.getInstance(ProcessGroup.class)) { // joins the job
+      group.barrier();
+    }
+    // @end
+  }
+}
