@@ -669,7 +669,7 @@ public interface ProcessGroup extends AutoCloseable {
    * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
    * folder.
    *
-   * @param prefix folder and begin of the name of the pickle; the rank follows
+   * @param prefix of the pickle's path, before the rank
    * @return the files
    * @throws java.io.UncheckedIOException if they cannot be written
    */

@@ -50,7 +50,7 @@ class ReadmeWorldTest {
     assertThat(block.find()).isTrue();
     assertThat(run(folder, "PartsTest", IMPORTS + block.group(1)).names()).hasSize(3);
     assertThat(block.find()).isTrue();
-    assertThat(run(folder, "SlowTest", IMPORTS + block.group(1)).names()).hasSize(1);
+    assertThat(run(folder, "PartitionTest", IMPORTS + block.group(1)).names()).hasSize(1);
     assertThat(block.find()).isTrue();
     // This module has no other backend.
     String code = block.group(1).replace("\"gloo\"", "\"threaded\"");

@@ -23,7 +23,7 @@ public final class RecordFiles {
   /**
    * Writes both, in place of older ones.
    *
-   * @param prefix folder and begin of the name of the pickle; the rank follows
+   * @param prefix of the pickle's path, before the rank
    * @param rank of the process
    * @param forTorch what PyTorch's tool knows of the record
    * @param record all of it

@@ -72,15 +72,16 @@ public final class RuntimeSettings {
       Setting.text(
           "TUTTI_FLIGHT_RECORD_DUMP",
           "",
-          "begin of the name of the file for the flight record, the rank follows; empty for none");
+          "prefix of the files of flight records, before the rank; empty for none");
 
   /** Says the same, as c10d names it. */
   public static final Setting<String> FR_DUMP =
-      Setting.text("TORCH_FR_DUMP_TEMP_FILE", "", "the same, if that is not set");
+      Setting.text("TORCH_FR_DUMP_TEMP_FILE", "", "read where TUTTI_FLIGHT_RECORD_DUMP is not set");
 
   /** Says the same, as older versions of c10d name it. */
   public static final Setting<String> DEBUG_INFO_DUMP =
-      Setting.text("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "", "the same, if that is not set either");
+      Setting.text(
+          "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "", "read where TORCH_FR_DUMP_TEMP_FILE is not set");
 
   /** Asks for the file of the flight record at the close of the group of all ranks too. */
   public static final Setting<Boolean> FLIGHT_RECORD_ON_CLOSE =
@@ -93,7 +94,7 @@ public final class RuntimeSettings {
 
   /** Asks for the same, as c10d names it. */
   public static final Setting<Boolean> TORCH_NAN_CHECK =
-      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "the same");
+      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "does what TUTTI_NAN_CHECK does");
 
   /** Asks for a debug server. */
   public static final Setting<Integer> DEBUG_PORT =
@@ -154,7 +155,7 @@ public final class RuntimeSettings {
 
   private static Setting<Integer> torchSize(String name) {
     return checked(
-        Setting.integer(name, -1, "the same, if TUTTI_FLIGHT_RECORD is not set"),
+        Setting.integer(name, -1, "read where TUTTI_FLIGHT_RECORD is not set"),
         number -> number >= -1,
         "expected a whole number from 0");
   }
