@@ -20,6 +20,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Compiles the Java of guides that cannot run anywhere: on GPUs, in a service, with ports. */
 class GuidesTest {
   private static final Pattern BLOCK = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
+  private static final Pattern PROGRAM =
+      Pattern.compile("^public class (\\w+)", Pattern.MULTILINE);
   private static final String IMPORTS =
       """
       import dev.tutti.*;
@@ -31,14 +33,18 @@ class GuidesTest {
       """;
 
   @ParameterizedTest
-  @CsvSource({"gpus.md, 2", "stores.md, 2", "embedding.md, 3"})
+  @CsvSource({"gpus.md, 3", "stores.md, 2", "embedding.md, 3", "interop.md, 2"})
   void theirCodeCompiles(String page, int blocks, @TempDir Path folder) throws Exception {
     List<Path> files = new ArrayList<>();
     Matcher block = BLOCK.matcher(PageSnippets.page(page));
     while (block.find()) {
-      String name = "Block" + files.size();
       String code = block.group(1);
-      files.add(Files.writeString(folder.resolve(name + ".java"), IMPORTS + inClass(name, code)));
+      Matcher program = PROGRAM.matcher(code);
+      boolean isProgram = program.find();
+      String name = isProgram ? program.group(1) : "Block" + files.size();
+      files.add(
+          Files.writeString(
+              folder.resolve(name + ".java"), isProgram ? code : IMPORTS + inClass(name, code)));
     }
     assertThat(files).hasSize(blocks);
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
