@@ -32,7 +32,7 @@ final class Prose {
   static List<String> sentencesOver(int words, String page) {
     List<String> found = new ArrayList<>();
     for (String text : paragraphs(page)) {
-      for (String sentence : END.split(text)) {
+      for (String sentence : END.splitAsStream(text).toList()) {
         if (WORD.matcher(sentence).results().count() > words) {
           found.add(sentence);
         }

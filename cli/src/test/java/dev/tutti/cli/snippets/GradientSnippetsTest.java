@@ -32,7 +32,7 @@ class GradientSnippetsTest {
               reducer.ready(i); // full buckets are reduced meanwhile
             }
             reducer.await(); // now each gradient is the mean of all ranks
-            assert reducer.gradient(0).getFloat(0) == 0.5f; // of 0 and 1
+            assertThat(reducer.gradient(0).getFloat(0)).isEqualTo(0.5f); // of 0 and 1
           }
           // @end
         });

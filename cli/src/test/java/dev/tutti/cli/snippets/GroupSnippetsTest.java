@@ -125,7 +125,7 @@ class GroupSnippetsTest {
             int next = (group.rank() + 1) % group.size();
             float value = memory.buffer(next, DType.FLOAT32, 0, 1).getFloat(0);
             memory.barrier(0, timeout); // all have read
-            assert value == next;
+            assertThat(value).isEqualTo(next);
           }
           // @end
         });

@@ -1,5 +1,7 @@
 package dev.tutti.cli.snippets;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.AeronStoreOptions;
@@ -24,7 +26,7 @@ class StoreSnippetsTest {
       Store first = new PrefixStore("first/", store); // jobs that share a store do not meet
       Store second = new PrefixStore("second/", store);
       first.set("port", "4711");
-      assert !second.check("port");
+      assertThat(second.check("port")).isFalse();
     }
     // @end
   }
@@ -35,7 +37,7 @@ class StoreSnippetsTest {
     Path path = folder.resolve("meeting"); // where all ranks can open it
     try (FileStore store = new FileStore(path, 2)) { // for two ranks
       store.set("greeting", "hello");
-      assert store.getString("greeting").equals("hello");
+      assertThat(store.getString("greeting")).isEqualTo("hello");
     }
     // @end
   }
