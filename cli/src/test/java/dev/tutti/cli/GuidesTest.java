@@ -20,8 +20,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Compiles the Java of guides that cannot run anywhere: on GPUs, in a service, with ports. */
 class GuidesTest {
   private static final Pattern BLOCK = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
-  private static final Pattern PROGRAM =
-      Pattern.compile("^public class (\\w+)", Pattern.MULTILINE);
+  private static final Pattern PROGRAM = Pattern.compile("^public class (\\w+)", Pattern.MULTILINE);
   private static final String IMPORTS =
       """
       import dev.tutti.*;
