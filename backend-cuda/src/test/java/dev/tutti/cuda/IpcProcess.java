@@ -36,6 +36,7 @@ final class IpcProcess implements AutoCloseable {
                 ProcessHandle.current().info().command().orElseThrow(),
                 "--enable-native-access=ALL-UNNAMED",
                 "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
                 "-XX:+UseSerialGC",
                 "-Xmx256m",
                 "-cp",

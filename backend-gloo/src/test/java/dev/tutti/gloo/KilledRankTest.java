@@ -52,7 +52,8 @@ class KilledRankTest {
         throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
-      command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+      command.addAll(
+          List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
       command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
       command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
       command.add(SurvivorMain.class.getName());

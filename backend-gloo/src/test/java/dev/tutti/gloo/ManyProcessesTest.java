@@ -36,7 +36,8 @@ class ManyProcessesTest {
     static Rank start(int number, int port, String shared) throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
-      command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+      command.addAll(
+          List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
       command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
       command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
       command.add(ManyProcessesMain.class.getName());

@@ -101,7 +101,8 @@ class ModulePathTest {
   private Process start(int rank, int port, List<String> flags) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(
+        List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
     command.addAll(flags);
     command.addAll(List.of("--module-path", modulePath(), "--module", "app/app.Main"));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);

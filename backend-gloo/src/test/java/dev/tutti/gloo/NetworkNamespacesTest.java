@@ -56,7 +56,8 @@ class NetworkNamespacesTest {
       throws IOException {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(
+        List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
     command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.addAll(List.of(HostsMain.class.getName(), directory.toString()));

@@ -69,6 +69,7 @@ class ReadmeTest {
             new ProcessBuilder(
                     ProcessHandle.current().info().command().orElseThrow(),
                     "-XX:TieredStopAtLevel=1",
+                    "-XX:-UsePerfData",
                     "-cp",
                     ManagementFactory.getRuntimeMXBean().getClassPath(),
                     source.toString())

@@ -289,7 +289,7 @@ class SharedMemoryTest {
   void theMissingFlagIsNamed() throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-cp"));
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.add(WithoutFlag.class.getName());
     assertThat(run(command.toArray(String[]::new)))

@@ -182,7 +182,8 @@ final class StoreChild implements AutoCloseable {
       throws IOException {
     List<String> command = new ArrayList<>(by);
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-Xmx" + heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(
+        List.of("-Xmx" + heap, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
     command.addAll(List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.addAll(List.of(StoreChild.class.getName(), role, Integer.toString(port)));

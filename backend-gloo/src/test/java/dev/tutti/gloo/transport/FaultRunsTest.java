@@ -27,7 +27,8 @@ class FaultRunsTest {
     Path output = directory.resolve("output.txt");
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(
+        List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
     command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.addAll(List.of(FaultRunsMain.class.getName(), Integer.toString(RUNS)));

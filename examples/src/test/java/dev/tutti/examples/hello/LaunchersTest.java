@@ -135,6 +135,7 @@ class LaunchersTest {
             ProcessHandle.current().info().command().orElseThrow(),
             "-Xmx128m",
             "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
             "-XX:+UseSerialGC",
             "--enable-native-access=ALL-UNNAMED",
             "-cp",

@@ -63,7 +63,7 @@ class ForeignRanksTest {
                             1 - group.rank(),
                             0,
                             CallOptions.timeout(Duration.ofMillis(200))))
-                .hasMessageContaining("the operation did not end in time; if recv is not"));
+                .hasMessageContaining("the operation did not end in time; if recv is of use"));
   }
 
   private static final class KnowingProvider extends LocalProvider {

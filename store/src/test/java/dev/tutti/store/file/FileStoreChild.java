@@ -21,6 +21,7 @@ final class FileStoreChild {
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             nativeAccess,
             "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
             "-cp",
             System.getProperty("java.class.path"),
             FileStoreChild.class.getName(),

@@ -35,6 +35,7 @@ final class ServerChild {
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "-Xmx64m",
             "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
             "-cp",
             System.getProperty("java.class.path"),
             ServerChild.class.getName()));

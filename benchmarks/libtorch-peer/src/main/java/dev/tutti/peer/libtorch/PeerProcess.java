@@ -122,7 +122,7 @@ public final class PeerProcess implements AutoCloseable {
             LibtorchClasspath.defaultCacheDirectory(),
             List.of(LibtorchPeer.HOLD));
     // A peer mostly loads and ends: what C2 compiles never pays.
-    command.add(1, "-XX:TieredStopAtLevel=1");
+    command.addAll(1, List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectErrorStream(true);
     builder.environment().put("OMP_NUM_THREADS", "1");
