@@ -29,7 +29,7 @@ class MainTest {
     assertThat(err.toString(UTF_8).strip())
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
-                + " completion, help (see tutti --help)");
+                + " status, completion, help (see tutti --help)");
   }
 
   @ParameterizedTest
