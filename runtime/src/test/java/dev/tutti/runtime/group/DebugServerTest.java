@@ -20,14 +20,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
 import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -40,37 +36,14 @@ class DebugServerTest {
   private static final List<String> PATHS =
       List.of("/", "/status", "/flight-record", "/stacks", "/settings", "/metrics", "/page.js");
 
-  private final Logger logger = Logger.getLogger(JobDebug.class.getName());
-  private final Said said = new Said();
+  private final LogCapture said = new LogCapture(JobDebug.class);
   private final HttpClient client =
       HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(20)).build();
   private final ScriptedProvider provider = new ScriptedProvider();
 
-  private static final class Said extends Handler {
-    private final List<LogRecord> records = new CopyOnWriteArrayList<>();
-
-    @Override
-    public void publish(LogRecord record) {
-      records.add(record);
-    }
-
-    @Override
-    public void flush() {}
-
-    @Override
-    public void close() {}
-  }
-
-  @BeforeEach
-  void listen() {
-    logger.addHandler(said);
-    logger.setUseParentHandlers(false);
-  }
-
   @AfterEach
   void deafen() {
-    logger.removeHandler(said);
-    logger.setUseParentHandlers(true);
+    said.close();
     client.close();
   }
 

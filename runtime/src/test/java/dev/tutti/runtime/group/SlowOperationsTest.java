@@ -15,15 +15,10 @@ import dev.tutti.runtime.failure.SlowReports;
 import dev.tutti.store.HashStore;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -32,48 +27,16 @@ import org.junit.jupiter.api.Timeout;
 class SlowOperationsTest {
   private static final String SLOW = "100ms";
 
-  private final Logger logger = Logger.getLogger(SlowReports.class.getName());
-  private final Said said = new Said();
+  private final LogCapture said = new LogCapture(SlowReports.class);
   private final HashStore store = new HashStore();
-
-  private static final class Said extends Handler {
-    private final List<LogRecord> records = new CopyOnWriteArrayList<>();
-
-    @Override
-    public void publish(LogRecord record) {
-      records.add(record);
-    }
-
-    @Override
-    public void flush() {}
-
-    @Override
-    public void close() {}
-
-    boolean has(String... parts) {
-      return records.stream()
-          .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
-    }
-
-    String all() {
-      return String.join("\n", records.stream().map(LogRecord::getMessage).toList());
-    }
-  }
 
   interface Role {
     void play(ProcessGroup group) throws Exception;
   }
 
-  @BeforeEach
-  void listen() {
-    logger.addHandler(said);
-    logger.setUseParentHandlers(false);
-  }
-
   @AfterEach
   void deafen() {
-    logger.removeHandler(said);
-    logger.setUseParentHandlers(true);
+    said.close();
   }
 
   private void play(ScriptedProvider provider, Role... roles) throws Exception {

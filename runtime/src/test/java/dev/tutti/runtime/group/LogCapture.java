@@ -1,0 +1,43 @@
+package dev.tutti.runtime.group;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+
+/** Collects what a class logs on any thread, and keeps it from the test's own output. */
+final class LogCapture extends Handler implements AutoCloseable {
+  final List<LogRecord> records = new CopyOnWriteArrayList<>();
+  private final Logger logger;
+
+  LogCapture(Class<?> source) {
+    logger = Logger.getLogger(source.getName());
+    logger.addHandler(this);
+    logger.setUseParentHandlers(false);
+  }
+
+  @Override
+  public void publish(LogRecord record) {
+    records.add(record);
+  }
+
+  /** Tells whether one line has all parts. */
+  boolean has(String... parts) {
+    return records.stream()
+        .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
+  }
+
+  String all() {
+    return String.join("\n", records.stream().map(LogRecord::getMessage).toList());
+  }
+
+  @Override
+  public void flush() {}
+
+  @Override
+  public void close() {
+    logger.removeHandler(this);
+    logger.setUseParentHandlers(true);
+  }
+}
