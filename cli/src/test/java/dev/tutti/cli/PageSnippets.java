@@ -42,7 +42,18 @@ final class PageSnippets implements AutoCloseable {
    * @param folder where sources and classes go
    */
   PageSnippets(String page, Path folder) throws IOException {
-    StringBuilder program = new StringBuilder(16_384);
+    this(page, folder, "");
+  }
+
+  /**
+   * Compiles the Java of a page.
+   *
+   * @param page its text
+   * @param folder where sources and classes go
+   * @param imports more of them, for blocks that are no programs
+   */
+  PageSnippets(String page, Path folder, String imports) throws IOException {
+    StringBuilder program = new StringBuilder(16_384).append(imports);
     program.append("import dev.tutti.*;\nimport java.time.Duration;\nimport java.util.List;\n");
     program.append("public class Snippets {\n");
     Matcher block = BLOCK.matcher(page);
@@ -77,6 +88,11 @@ final class PageSnippets implements AutoCloseable {
 
   private void write(Path folder, String name, String source) throws IOException {
     files.add(Files.writeString(folder.resolve(name + ".java"), source).toString());
+  }
+
+  /** Returns how many blocks the page has. */
+  int blocks() {
+    return snippets + files.size() - 1;
   }
 
   /** Returns what the page says that rank 1 prints. */
