@@ -3,7 +3,10 @@ package dev.tutti.gradients;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
 
 /** One bucket and its memory. */
 final class Bucket implements GradientBucket {
@@ -12,6 +15,7 @@ final class Bucket implements GradientBucket {
   private final List<Integer> parameters;
   private final Tensor tensor;
   private final List<Tensor> gradients;
+  private final Map<GradientHook, Object> states = new IdentityHashMap<>();
   private ReduceOp mean = ReduceOp.AVG;
   private long step;
 
@@ -69,6 +73,17 @@ final class Bucket implements GradientBucket {
   @Override
   public long step() {
     return step;
+  }
+
+  @Override
+  @SuppressWarnings("unchecked") // each hook asks for the type that it put in
+  public <S> S state(GradientHook hook, Function<? super GradientBucket, ? extends S> create) {
+    Object state = states.get(hook);
+    if (state == null) {
+      state = create.apply(this);
+      states.put(hook, state);
+    }
+    return (S) state;
   }
 
   @Override

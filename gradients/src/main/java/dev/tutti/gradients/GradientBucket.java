@@ -3,6 +3,7 @@ package dev.tutti.gradients;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.function.Function;
 
 /**
  * The gradients of some parameters, one after the other in one tensor (c10d: {@code GradBucket}).
@@ -33,4 +34,15 @@ public interface GradientBucket {
 
   /** Returns the number of the step, from 1. */
   long step();
+
+  /**
+   * Returns what a hook keeps for this bucket from one step to the next, such as a buffer. It lives
+   * as long as the bucket, and one hook can so serve several reducers. Called by a hook while it
+   * reduces the bucket.
+   *
+   * @param hook the owner, compared by identity
+   * @param create makes it at the first call
+   * @param <S> what it is; each hook has one state in a bucket
+   */
+  <S> S state(GradientHook hook, Function<? super GradientBucket, ? extends S> create);
 }

@@ -116,7 +116,7 @@ public final class ReducerOptions {
   /**
    * Reduces buckets in another way than by {@link GradientHook#ALL_REDUCE}.
    *
-   * @param hook one of this reducer's own on each rank
+   * @param hook the same way on all ranks; it may serve several reducers if it says so
    */
   public ReducerOptions withHook(GradientHook hook) {
     return with(copy -> copy.hook = Objects.requireNonNull(hook, "hook"));

@@ -5,25 +5,24 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
-import java.util.IdentityHashMap;
+import java.util.function.Function;
 
 /**
  * Reduces gradients as elements of 16 bits: half the bytes of float32 (c10d: {@code
  * fp16_compress_hook}, {@code bf16_compress_hook}). The sum is made as the backend makes it for
  * that type, in float32 where it can, and is divided before it is rounded.
  *
- * <p>Buckets of float32 and float64 are compressed, others reduced as they are. One hook belongs to
- * one reducer of host memory; after the first use of a bucket nothing is allocated. Costs two
- * passes over the bucket, and half of its memory.
+ * <p>Buckets of float32 and float64 are compressed, others reduced as they are. Buckets lie in host
+ * memory; after the first use of a bucket nothing is allocated. Costs two passes over the bucket,
+ * and half of its memory.
  */
 public final class Compression implements GradientHook {
-  private final DType type;
-  private final HalfConversion conversion;
-  private final IdentityHashMap<GradientBucket, Tensor> compressed = new IdentityHashMap<>();
+  private final Function<GradientBucket, Half> half;
 
   private Compression(DType type) {
-    this.type = type;
-    this.conversion = new HalfConversion(type);
+    this.half =
+        bucket ->
+            new Half(Tensor.allocate(type, bucket.tensor().numel()), new HalfConversion(type));
   }
 
   /**
@@ -55,13 +54,12 @@ public final class Compression implements GradientHook {
       throw new UnsupportedOperationException(
           "gradients are compressed on the host, but these are on " + tensor.device());
     }
-    Tensor half = compressed.get(bucket);
-    if (half == null) {
-      half = Tensor.allocate(type, tensor.numel());
-      compressed.put(bucket, half);
-    }
-    conversion.narrow(tensor, half);
-    group.allReduce(half, bucket.mean());
-    conversion.widen(half, tensor);
+    Half compressed = bucket.state(this, half);
+    compressed.conversion().narrow(tensor, compressed.tensor());
+    group.allReduce(compressed.tensor(), bucket.mean());
+    compressed.conversion().widen(compressed.tensor(), tensor);
   }
+
+  /** A bucket's elements in 16 bits, and what converts them. */
+  private record Half(Tensor tensor, HalfConversion conversion) {}
 }

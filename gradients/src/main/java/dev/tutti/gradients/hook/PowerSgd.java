@@ -4,7 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
-import java.util.IdentityHashMap;
+import java.util.function.Function;
 
 /**
  * Reduces gradients as products of two narrow matrices (c10d: {@code powerSGD_hook}; T. Vogels, S.
@@ -17,12 +17,12 @@ import java.util.IdentityHashMap;
  * approximated, others reduced as they are. Ranks send r (n + m) elements in place of n m, in three
  * all-reduces for a bucket, and compute 3 r n m multiplications and as many additions.
  *
- * <p>One hook belongs to one reducer of host memory; after the first approximation of a bucket
- * nothing is allocated. With error feedback a bucket has its size of memory once more.
+ * <p>Buckets lie in host memory; after the first approximation of a bucket nothing is allocated.
+ * With error feedback a bucket has its size of memory once more.
  */
 public final class PowerSgd implements GradientHook {
   private final PowerSgdOptions options;
-  private final IdentityHashMap<GradientBucket, LowRankBucket> buckets = new IdentityHashMap<>();
+  private final Function<GradientBucket, LowRankBucket> approximate;
 
   /**
    * Creates a hook.
@@ -31,6 +31,7 @@ public final class PowerSgd implements GradientHook {
    */
   public PowerSgd(PowerSgdOptions options) {
     this.options = options;
+    this.approximate = bucket -> new LowRankBucket(bucket, options);
   }
 
   /**
@@ -48,11 +49,6 @@ public final class PowerSgd implements GradientHook {
       throw new UnsupportedOperationException(
           "gradients are approximated on the host, but these are on " + bucket.tensor().device());
     }
-    LowRankBucket approximation = buckets.get(bucket);
-    if (approximation == null) {
-      approximation = new LowRankBucket(bucket, options);
-      buckets.put(bucket, approximation);
-    }
-    approximation.reduce(group);
+    bucket.state(this, approximate).reduce(group);
   }
 }

@@ -6,8 +6,8 @@ import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.function.Function;
 
 /**
  * Takes the mean of a large bucket in equal parts at once, each by a group and a thread of its own.
@@ -22,7 +22,7 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
   private static final long SMALLEST_BYTES = 1L << 20;
 
   private final Stripe[] others;
-  private final IdentityHashMap<GradientBucket, Tensor[]> parts = new IdentityHashMap<>();
+  private final Function<GradientBucket, Tensor[]> split = bucket -> split(bucket.tensor());
 
   private StripedAllReduce(Stripe[] others) {
     this.others = others;
@@ -55,11 +55,7 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
-    Tensor[] own = parts.get(bucket);
-    if (own == null) {
-      own = split(bucket.tensor());
-      parts.put(bucket, own);
-    }
+    Tensor[] own = bucket.state(this, split);
     for (int i = 1; i < own.length; i++) {
       others[i - 1].begin(own[i], bucket.mean());
     }

@@ -77,10 +77,11 @@ class CompressionTest {
   @EnumSource
   void meansAreThoseOfRoundedGradients(Worlds world) {
     for (boolean isBfloat16 : new boolean[] {false, true}) {
+      GradientHook hook =
+          isBfloat16 ? Compression.bfloat16() : Compression.float16(); // of all ranks
       world.run(
           3,
           group -> {
-            GradientHook hook = isBfloat16 ? Compression.bfloat16() : Compression.float16();
             List<Tensor> parameters =
                 List.of(
                     Tensor.allocate(DType.FLOAT32, 5000),

@@ -138,16 +138,17 @@ class PowerSgdTest {
     "SOCKETS, 4, 4, true"
   })
   void twentyStepsAreThoseOfTheReference(Worlds world, int ranks, int rank, boolean feedback) {
+    PowerSgdOptions options =
+        PowerSgdOptions.DEFAULT
+            .withRank(rank)
+            .withPlainSteps(1)
+            .withLeastRate(1)
+            .withFirstFactor(FACTOR);
+    PowerSgd hook =
+        new PowerSgd(feedback ? options : options.withoutErrorFeedback()); // of all ranks
     world.run(
         ranks,
         group -> {
-          PowerSgdOptions options =
-              PowerSgdOptions.DEFAULT
-                  .withRank(rank)
-                  .withPlainSteps(1)
-                  .withLeastRate(1)
-                  .withFirstFactor(FACTOR);
-          PowerSgd hook = new PowerSgd(feedback ? options : options.withoutErrorFeedback());
           List<Tensor> parameters =
               List.of(
                   Tensor.allocate(DType.FLOAT32, ROWS, COLUMNS),
