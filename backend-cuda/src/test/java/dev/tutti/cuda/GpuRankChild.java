@@ -5,7 +5,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.cuda.provider.CudaBackendProvider;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import java.time.Duration;
 
 /** One rank in a process of its own, on the first device. */

@@ -12,8 +12,8 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.provider.CudaBackendProvider;
-import dev.tutti.cuda.provider.CudaSettings;
 import dev.tutti.cuda.provider.NcclBackendProvider;
+import dev.tutti.cuda.settings.CudaSettings;
 import java.time.Duration;
 import java.util.Locale;
 

@@ -151,11 +151,6 @@ public final class Main implements Runnable {
     }
   }
 
-  /** Tells whether a command was called with {@code --debug}. */
-  public static boolean isDebugging(CommandSpec command) {
-    return command.root().userObject() instanceof Main main && main.debug;
-  }
-
   private static int failed(Throwable thrown, CommandLine line, boolean debug) {
     // picocli hands on what a method threw as it is, but for errors.
     Throwable failure =

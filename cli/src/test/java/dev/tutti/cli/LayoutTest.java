@@ -44,26 +44,12 @@ class LayoutTest {
       List.of(
           Set.of("dev.tutti", "dev.tutti.spi"),
           Set.of(
-              "dev.tutti.aeron",
-              "dev.tutti.aeron.cluster",
-              "dev.tutti.aeron.driver",
-              "dev.tutti.aeron.server",
-              "dev.tutti.aeron.session",
-              "dev.tutti.aeron.wire"),
-          Set.of(
-              "dev.tutti.cli", "dev.tutti.cli.process", "dev.tutti.cli.run", "dev.tutti.cli.store"),
-          Set.of(
               "dev.tutti.cuda",
               "dev.tutti.cuda.access",
               "dev.tutti.cuda.block",
               "dev.tutti.cuda.driver",
               "dev.tutti.cuda.memory",
-              "dev.tutti.cuda.share"),
-          Set.of(
-              "dev.tutti.cuda.collective",
-              "dev.tutti.cuda.gloo",
-              "dev.tutti.cuda.nccl",
-              "dev.tutti.cuda.provider"));
+              "dev.tutti.cuda.share"));
 
   private static final ClassGraph GRAPH = new ClassGraph();
 

@@ -5,7 +5,6 @@ import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Function;
 
 /** One bucket and its memory. */
@@ -15,7 +14,7 @@ final class Bucket implements GradientBucket {
   private final List<Integer> parameters;
   private final Tensor tensor;
   private final List<Tensor> gradients;
-  private final Map<GradientHook, Object> states = new IdentityHashMap<>();
+  private final IdentityHashMap<GradientHook, Object> states = new IdentityHashMap<>();
   private ReduceOp mean = ReduceOp.AVG;
   private long step;
 

@@ -7,7 +7,7 @@ import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.aeron.cluster.ClusterNode;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
-import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
@@ -87,16 +87,29 @@ public final class AeronClusterServer implements AutoCloseable {
     HostPort own = all.member(member);
     requirePorts(own);
     folder = ClusterFolder.open(data, "member %d of %s".formatted(member, all));
+    Timing timing = Timing.of(options.lease());
     EmbeddedDriver started = null;
     try {
       if (all.all().size() > 1) {
-        folder.awaitSilence(Timing.of(options.lease()).electedNanos());
+        folder.awaitSilence(timing.electedNanos());
       }
       started =
           EmbeddedDriver.start(
-              options, Timing.of(options.lease()), ClusterNode.SESSIONS + DEFAULT_CLIENTS);
+              options.directory(),
+              options.driver(),
+              timing,
+              ClusterNode.SESSIONS + DEFAULT_CLIENTS);
       driver = started;
-      node = new ClusterNode(all, member, folder, driver, options, () -> ended = true);
+      node =
+          new ClusterNode(
+              all,
+              member,
+              folder,
+              driver,
+              timing,
+              options.token(),
+              options.spin(),
+              () -> ended = true);
     } catch (RuntimeException e) {
       if (started != null) {
         started.close();

@@ -7,7 +7,7 @@ import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.aeron.cluster.ClusterOpener;
 import dev.tutti.aeron.cluster.ClusterSession;
 import dev.tutti.aeron.driver.JvmFlags;
-import dev.tutti.aeron.session.Sessions;
+import dev.tutti.aeron.wire.ConnectOptions;
 import java.time.Duration;
 
 /**
@@ -46,10 +46,11 @@ public final class AeronClusterStore extends RemoteStore {
 
   private static ClusterSession open(ClusterMembers members, AeronStoreOptions options) {
     JvmFlags.require();
-    return Sessions.CLUSTERS.take(
+    ConnectOptions connect = options.connect();
+    return ClusterOpener.SESSIONS.take(
         members.toString(),
-        options,
-        deadline -> new ClusterOpener(members, options, deadline).open());
+        connect,
+        deadline -> new ClusterOpener(members, connect, deadline).open());
   }
 
   /** Returns the number of the member that leads, as far as this process knows. */

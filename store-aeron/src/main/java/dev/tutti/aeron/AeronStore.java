@@ -7,6 +7,7 @@ import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.session.Session;
 import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.session.Sessions;
+import dev.tutti.aeron.wire.ConnectOptions;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -79,9 +80,11 @@ public final class AeronStore extends RemoteStore {
   }
 
   private static Session link(AeronStoreOptions options) {
-    String where = options.host() + ":" + options.port();
+    ConnectOptions connect = options.connect();
     return Sessions.SERVERS.take(
-        where, options, deadline -> new SessionOpener(options, deadline).open());
+        connect.host() + ":" + connect.port(),
+        connect,
+        deadline -> new SessionOpener(connect, deadline).open());
   }
 
   /** Returns the port of the server. */

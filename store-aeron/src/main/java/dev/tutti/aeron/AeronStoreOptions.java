@@ -4,7 +4,10 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.aeron.driver.DriverDirectory;
-import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.session.SessionOpener;
+import dev.tutti.aeron.wire.ConnectOptions;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -19,19 +22,19 @@ public final class AeronStoreOptions {
   /** Says how messages travel. */
   public static final Setting<Transport> TRANSPORT =
       Setting.of(
-          "TUTTI_AERON_TRANSPORT",
+          SessionOpener.TRANSPORT_SETTING,
           "auto",
           "shared memory where both processes see it (auto), or only ipc, or only udp",
           Transport::parse);
 
   /** Says where shared memory is. */
   public static final Setting<String> DIRECTORY =
-      Setting.text("TUTTI_AERON_DIR", "", "folder for shared memory instead of /dev/shm");
+      Setting.text(DriverDirectory.SETTING, "", "folder for shared memory instead of /dev/shm");
 
   /** Says whose media driver is used. */
   public static final Setting<String> DRIVER =
       Setting.text(
-          "TUTTI_AERON_DRIVER",
+          EmbeddedDriver.SETTING,
           "",
           "folder (aeron.dir) of a running media driver to use instead of one in this process");
 
@@ -145,6 +148,21 @@ public final class AeronStoreOptions {
         settings.get(DRIVER),
         settings.get(LEASE),
         settings.get(SPIN));
+  }
+
+  /** Returns what a session needs to know of these options. */
+  ConnectOptions connect() {
+    return new ConnectOptions(
+        host,
+        port,
+        timeout,
+        token,
+        transport != Transport.UDP,
+        transport != Transport.IPC,
+        directory,
+        driver,
+        lease,
+        spin);
   }
 
   /** Returns these options for a client of a server in this process. */

@@ -6,12 +6,12 @@ import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.server.ServerAgent;
 import dev.tutti.aeron.server.ServerClient;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.MalformedMessageException;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
@@ -123,7 +123,7 @@ public final class AeronStoreServer implements AutoCloseable {
     EmbeddedDriver started = null;
     Aeron client = null;
     try {
-      started = EmbeddedDriver.start(options, timing, clients);
+      started = EmbeddedDriver.start(options.directory(), options.driver(), timing, clients);
       this.driver = started;
       client = EmbeddedDriver.connect(driver.path(), timing);
       this.aeron = client;

@@ -11,10 +11,10 @@ import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;
@@ -299,7 +299,7 @@ class AeronStoreServerTest {
   @Test
   void aServerThatEndsWhileAClientConnectsIsTriedAgain() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 2);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 2);
     try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
       int port;
       FutureTask<AeronStore> opening;
@@ -371,7 +371,7 @@ class AeronStoreServerTest {
     Logger logger = Logger.getLogger(SessionOpener.class.getName());
     logger.addHandler(handler);
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     int port;
     FutureTask<?> opening;
     try (var listener = new java.net.ServerSocket(0)) {
@@ -410,7 +410,7 @@ class AeronStoreServerTest {
   @Test
   void aServerWhoseDriverStandsStillIsGivenUpAtTheDeadline() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     try (var listener = new java.net.ServerSocket(0)) {
       AeronStoreOptions options = options(listener.getLocalPort());
       FutureTask<?> opening =
@@ -431,7 +431,7 @@ class AeronStoreServerTest {
   @Test
   void aServerWhoseDriverStopsJustThenIsGivenUpAtTheDeadline() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver folder = EmbeddedDriver.start(options(0), timing, 1);
+    EmbeddedDriver folder = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     MediaDriver.Context context =
         new MediaDriver.Context()
             .aeronDirectoryName(directory.resolve("stopped").toString())

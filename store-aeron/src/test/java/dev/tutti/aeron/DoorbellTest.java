@@ -4,9 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.cpu.wait.Futex;
-import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -31,11 +30,7 @@ class DoorbellTest {
   @BeforeEach
   void start() {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    driver =
-        EmbeddedDriver.start(
-            AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE),
-            timing,
-            1);
+    driver = EmbeddedDriver.start(directory, "", timing, 1);
     aeron = EmbeddedDriver.connect(driver.path(), timing);
     bell = Doorbell.make(aeron);
   }

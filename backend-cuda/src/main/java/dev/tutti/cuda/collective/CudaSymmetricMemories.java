@@ -7,7 +7,7 @@ import dev.tutti.BackendException;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.CudaDevice;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
 import dev.tutti.kernels.ReduceCall;

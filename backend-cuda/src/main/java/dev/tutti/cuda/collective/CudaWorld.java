@@ -8,7 +8,7 @@ import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.DeviceAttribute;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.PeerInfo;

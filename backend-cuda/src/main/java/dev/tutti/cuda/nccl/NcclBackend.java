@@ -14,7 +14,7 @@ import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.memory.DeviceBlock;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;

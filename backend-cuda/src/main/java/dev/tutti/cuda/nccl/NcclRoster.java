@@ -4,7 +4,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.BackendContext;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;

@@ -14,7 +14,7 @@ import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.memory.DeviceBlock;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.BindAddress;

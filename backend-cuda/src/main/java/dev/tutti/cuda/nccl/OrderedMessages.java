@@ -7,7 +7,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.Messages;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;

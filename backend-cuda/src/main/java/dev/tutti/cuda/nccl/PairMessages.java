@@ -8,7 +8,7 @@ import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.MessageMatcher;
-import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Operation;
 import java.util.Collection;
 import java.util.Map;

@@ -12,6 +12,7 @@ import dev.tutti.cuda.collective.CudaWorld;
 import dev.tutti.cuda.collective.HardwareQueues;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.KernelImage;

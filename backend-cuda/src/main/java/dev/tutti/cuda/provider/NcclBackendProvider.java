@@ -13,6 +13,7 @@ import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclLibrary;
 import dev.tutti.cuda.nccl.NcclTypes;
 import dev.tutti.cuda.nccl.NcclWorld;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;

@@ -1,4 +1,4 @@
-/** What the module offers to groups: its backends, their settings and sessions. */
+/** What the module offers to groups: its backends and their sessions. */
 @NullMarked
 package dev.tutti.cuda.provider;
 

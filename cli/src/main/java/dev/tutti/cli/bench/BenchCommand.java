@@ -329,7 +329,7 @@ public final class BenchCommand implements Callable<Integer> {
     LaunchPlan plan = plan(arguments);
     PrefixedOutput others =
         new PrefixedOutput(
-            terminal.err(), terminal.err(), terminal.errIsTerminal(), Main.isDebugging(spec));
+            terminal.err(), terminal.err(), terminal.errIsTerminal(), Terminal.isDebugging(spec));
     RankOutput output =
         (rank, channel, lines) -> {
           String text = new String(lines.getFirst(), UTF_8);
@@ -350,6 +350,7 @@ public final class BenchCommand implements Callable<Integer> {
 
   private LaunchPlan plan(List<String> arguments) {
     List<String> command = new ArrayList<>(OwnJava.command());
+    command.add(Main.class.getName());
     command.add(BenchRankCommand.NAME);
     command.addAll(arguments);
     return new LaunchPlan(

@@ -1,6 +1,5 @@
 package dev.tutti.cli.process;
 
-import dev.tutti.cli.Main;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -10,7 +9,7 @@ import java.util.List;
 public final class OwnJava {
   private OwnJava() {}
 
-  /** Returns the command up to and including the main class. */
+  /** Returns the command up to the class path; the main class comes next. */
   public static List<String> command() {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -23,7 +22,6 @@ public final class OwnJava {
     }
     command.add("-cp");
     command.add(System.getProperty("java.class.path"));
-    command.add(Main.class.getName());
     return command;
   }
 }

@@ -6,6 +6,8 @@ import java.io.FileOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 
 /**
  * Where a command prints.
@@ -42,6 +44,12 @@ public record Terminal(
         !dumb && Posix.isTerminal(1),
         !dumb && Posix.isTerminal(2),
         Posix.columns(1).orElse(COLUMNS));
+  }
+
+  /** Tells whether a command was called with {@code --debug}, to print where failures came from. */
+  public static boolean isDebugging(CommandSpec command) {
+    OptionSpec option = command.root().findOption("--debug");
+    return option != null && Boolean.TRUE.equals(option.getValue());
   }
 
   private static PrintStream print(FileDescriptor descriptor) {

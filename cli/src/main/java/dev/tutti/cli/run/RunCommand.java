@@ -2,7 +2,6 @@ package dev.tutti.cli.run;
 
 import com.google.inject.Inject;
 import dev.tutti.Setting;
-import dev.tutti.cli.Main;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
@@ -187,7 +186,7 @@ public final class RunCommand implements Callable<Integer> {
     LaunchPlan plan = plan();
     RankOutput output =
         new PrefixedOutput(
-            terminal.out(), terminal.err(), terminal.outIsTerminal(), Main.isDebugging(spec));
+            terminal.out(), terminal.err(), terminal.outIsTerminal(), Terminal.isDebugging(spec));
     if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
       say(
           "warning: "

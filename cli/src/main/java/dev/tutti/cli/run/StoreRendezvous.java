@@ -44,7 +44,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class StoreRendezvous implements LaunchRendezvous {
   /** Keeps the launchers' keys apart from those of the ranks. */
-  public static final String KEPT = "tutti-run";
+  static final String KEPT = "tutti-run";
 
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);

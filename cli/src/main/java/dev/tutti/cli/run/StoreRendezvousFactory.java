@@ -43,7 +43,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
         return new SingleNode(
             ranks,
             served,
-            served::deleteLeftovers,
+            () -> served.deleteLeftovers(StoreRendezvous.KEPT),
             () -> kind.connect(plan.masterAddress(), served.port(), CALL_TIMEOUT, settings));
       }
       Store store = connectForCalls(kind, plan, served.port(), settings);
@@ -51,7 +51,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
           plan,
           store,
           served.port(),
-          served::deleteLeftovers,
+          () -> served.deleteLeftovers(StoreRendezvous.KEPT),
           () -> {
             store.close();
             served.close();

@@ -5,7 +5,6 @@ import dev.tutti.Store;
 import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreServer;
-import dev.tutti.cli.run.StoreRendezvous;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;
@@ -73,9 +72,11 @@ public enum StoreKind {
      * Deletes what the ranks of an attempt left, values and queues: those of the next one would
      * take the addresses, ids and items there for those of each other. A launcher of PyTorch has a
      * new store for each attempt instead.
+     *
+     * @param kept the prefix of what the launchers keep
      */
-    public void deleteLeftovers() {
-      forgetAllBut.accept(StoreRendezvous.KEPT + "/");
+    public void deleteLeftovers(String kept) {
+      forgetAllBut.accept(kept + "/");
     }
 
     @Override

@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.tutti.cli.Main;
 import dev.tutti.cli.process.OwnJava;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -25,6 +26,7 @@ public final class CommandProcess implements AutoCloseable {
   public static CommandProcess start(String... arguments) throws IOException {
     List<String> command = new ArrayList<>(TestPlans.DEFAULT_SIGNALS);
     command.addAll(OwnJava.command());
+    command.add(Main.class.getName());
     command.addAll(List.of(arguments));
     return new CommandProcess(new ProcessBuilder(command).start());
   }
@@ -36,6 +38,7 @@ public final class CommandProcess implements AutoCloseable {
     List<String> command = new ArrayList<>(inside);
     command.addAll(TestPlans.DEFAULT_SIGNALS);
     command.addAll(OwnJava.command());
+    command.add(Main.class.getName());
     command.addAll(arguments);
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().putAll(environment);
@@ -46,7 +49,6 @@ public final class CommandProcess implements AutoCloseable {
   public static CommandProcess startProgram(
       Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
     List<String> command = OwnJava.command();
-    command.removeLast();
     command.add(program.getName());
     command.addAll(List.of(arguments));
     ProcessBuilder builder = new ProcessBuilder(command);

@@ -373,7 +373,7 @@ class RunCommandTest {
   @ValueSource(strings = {"tcp", "aeron"})
   void ranksThatAreStartedAgainMeetEachOther(String kind) throws Exception {
     List<String> command = OwnJava.command();
-    command.set(command.size() - 1, RestartedRank.class.getName());
+    command.add(RestartedRank.class.getName());
     command.addAll(0, List.of("run", "--nproc=3", "--max-restarts=1", "--"));
     try (CommandProcess run =
         CommandProcess.startProgram(
@@ -553,7 +553,7 @@ class RunCommandTest {
   private CommandProcess startRanks(Class<?> program, List<String> arguments, String... options)
       throws IOException {
     List<String> command = OwnJava.command();
-    command.set(command.size() - 1, program.getName());
+    command.add(program.getName());
     command.addFirst("--");
     command.addAll(arguments);
     return start(command.toArray(String[]::new), options);

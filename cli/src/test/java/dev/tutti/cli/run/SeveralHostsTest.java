@@ -99,7 +99,6 @@ class SeveralHostsTest {
     boolean isCluster = store.equals("cluster");
     String url = isCluster ? startCluster(hosts, started) + "/job" : "env://";
     List<String> program = OwnJava.command();
-    program.removeLast();
     program.addAll(List.of(SummingProgram.class.getName(), url, Integer.toString(victim)));
     List<CommandProcess> nodes = new ArrayList<>();
     for (int host = 0; host < hosts.count(); host++) {

@@ -22,10 +22,11 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
   private static final long SMALLEST_BYTES = 1L << 20;
 
   private final Stripe[] others;
-  private final Function<GradientBucket, Tensor[]> split = bucket -> split(bucket.tensor());
+  private final Function<GradientBucket, Tensor[]> split;
 
   private StripedAllReduce(Stripe[] others) {
     this.others = others;
+    this.split = this::split;
   }
 
   /**
@@ -80,7 +81,8 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
     }
   }
 
-  private Tensor[] split(Tensor tensor) {
+  private Tensor[] split(GradientBucket bucket) {
+    Tensor tensor = bucket.tensor();
     if (!tensor.device().isCpu()) {
       throw new UnsupportedOperationException(
           "stripes are reduced by threads of the host, but the gradients are on "

@@ -1,10 +1,9 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.ClusterHello;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.Counter;
@@ -70,7 +69,9 @@ public final class ClusterNode implements AutoCloseable {
    * @param member which one this is
    * @param folder where it keeps its log
    * @param driver its media driver
-   * @param options the token, the lease and idling
+   * @param timing its times
+   * @param token what clients prove
+   * @param spin whether its threads sleep for 20 us at most
    * @param ended runs when a part of it ends because of an error
    */
   public ClusterNode(
@@ -78,14 +79,16 @@ public final class ClusterNode implements AutoCloseable {
       int member,
       ClusterFolder folder,
       EmbeddedDriver driver,
-      AeronStoreOptions options,
+      Timing timing,
+      JobToken token,
+      boolean spin,
       Runnable ended) {
     this.members = members;
     this.member = member;
     this.folder = folder;
     this.driver = driver;
-    this.timing = Timing.of(options.lease());
-    this.token = options.token();
+    this.timing = timing;
+    this.token = token;
     this.ended = ended;
     this.idling =
         () ->
@@ -93,7 +96,7 @@ public final class ClusterNode implements AutoCloseable {
                 10,
                 20,
                 TimeUnit.MICROSECONDS.toNanos(20),
-                TimeUnit.MICROSECONDS.toNanos(options.spin() ? 20 : 1000));
+                TimeUnit.MICROSECONDS.toNanos(spin ? 20 : 1000));
     try {
       archive = Archive.launch(archive());
       consensus = ConsensusModule.launch(consensus());

@@ -2,12 +2,13 @@ package dev.tutti.aeron.cluster;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.session.Sessions;
 import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.ConnectOptions;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.client.EgressListener;
@@ -24,6 +25,9 @@ import org.agrona.CloseHelper;
 
 /** Opens a session with a cluster; tries again until the deadline. */
 public final class ClusterOpener {
+  /** The sessions of this process with clusters. */
+  public static final Sessions<ClusterSession> SESSIONS = new Sessions<>();
+
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
@@ -32,13 +36,13 @@ public final class ClusterOpener {
   private static final String INGRESS = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
 
   private final ClusterMembers members;
-  private final AeronStoreOptions options;
+  private final ConnectOptions options;
   private final Timing timing;
   private final String server;
   private final long session = RANDOM.nextLong();
   private final long deadline;
 
-  public ClusterOpener(ClusterMembers members, AeronStoreOptions options, long deadline) {
+  public ClusterOpener(ClusterMembers members, ConnectOptions options, long deadline) {
     this.members = members;
     this.options = options;
     this.timing = Timing.of(options.lease());
@@ -47,7 +51,9 @@ public final class ClusterOpener {
   }
 
   public ClusterSession open() {
-    EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 1 + members.all().size());
+    EmbeddedDriver driver =
+        EmbeddedDriver.start(
+            options.directory(), options.driver(), timing, 1 + members.all().size());
     Aeron aeron = null;
     try {
       if (options.spin()) {

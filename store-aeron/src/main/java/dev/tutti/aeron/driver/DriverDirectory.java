@@ -1,7 +1,6 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.wire.LogNames;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -37,13 +36,16 @@ public final class DriverDirectory implements AutoCloseable {
    * processes of other containers, and of the one that ran here before. Another class loader of the process
    * has a set of its own, so the names are also properties of the JVM.
    */
+  /** The setting that says where shared memory is. */
+  public static final String SETTING = "TUTTI_AERON_DIR";
+
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final String REMEDIES =
       "Give a container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
           + " Memory mounted at /dev/shm), or set "
-          + AeronStoreOptions.DIRECTORY.name()
+          + SETTING
           + " to a folder with room, or use TUTTI_STORE=tcp";
   private static final String PREFIX = "tutti-aeron-";
   private static final String LOCK = "lock";
@@ -107,7 +109,7 @@ public final class DriverDirectory implements AutoCloseable {
     } catch (IOException e) {
       throw new StoreException(
           "cannot make a folder for shared memory in %s: %s; set %s to another folder, or use TUTTI_STORE=tcp"
-              .formatted(parent, e, AeronStoreOptions.DIRECTORY.name()),
+              .formatted(parent, e, SETTING),
           e);
     }
   }

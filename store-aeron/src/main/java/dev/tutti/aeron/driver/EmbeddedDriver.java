@@ -1,8 +1,8 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.CommonContext;
 import io.aeron.RethrowingErrorHandler;
@@ -27,6 +27,9 @@ import org.jspecify.annotations.Nullable;
  * that runs elsewhere.
  */
 public final class EmbeddedDriver implements AutoCloseable {
+  /** The setting that says whose media driver is used. */
+  public static final String SETTING = "TUTTI_AERON_DRIVER";
+
   public static final int TERM_BYTES = 64 * 1024;
   static final int IPC_MTU_BYTES = 4096;
 
@@ -60,19 +63,19 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Starts a driver, or finds the one that the options name.
+   * Starts a driver, or finds one that runs.
    *
-   * @param options say where its folder is made
+   * @param parent where its folder is made
+   * @param running the folder of the one that runs; empty for a new one
    * @param timing all its times
    * @param sessions for how many there must be room
    * @throws StoreException if it cannot run here
    */
-  public static EmbeddedDriver start(AeronStoreOptions options, Timing timing, int sessions) {
-    Path parent = options.directory();
+  public static EmbeddedDriver start(Path parent, String running, Timing timing, int sessions) {
     DriverIdling idling = new DriverIdling();
-    if (!options.driver().isEmpty()) {
-      requireRunning(options.driver());
-      return new EmbeddedDriver(DriverDirectory.create(parent, 0), null, options.driver(), idling);
+    if (!running.isEmpty()) {
+      requireRunning(running);
+      return new EmbeddedDriver(DriverDirectory.create(parent, 0), null, running, idling);
     }
     DriverDirectory directory =
         DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
@@ -92,7 +95,7 @@ public final class EmbeddedDriver implements AutoCloseable {
     if (!runs(driver)) {
       throw new StoreException(
           "no media driver runs in %s; start it, or unset %s for one in this process"
-              .formatted(driver, AeronStoreOptions.DRIVER.name()));
+              .formatted(driver, SETTING));
     }
   }
 

@@ -3,17 +3,16 @@ package dev.tutti.aeron.session;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
-import dev.tutti.aeron.AeronStoreOptions;
-import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.wire.ConnectOptions;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
+import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
@@ -38,16 +37,19 @@ import org.jspecify.annotations.Nullable;
 
 /** Opens a session with a server; tries again with growing pauses until the deadline. */
 public final class SessionOpener {
+  /** The setting that says how messages travel. */
+  public static final String TRANSPORT_SETTING = "TUTTI_AERON_TRANSPORT";
+
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
-  private final AeronStoreOptions options;
+  private final ConnectOptions options;
   private final Timing timing;
   private final String server;
   private final long deadline;
 
-  public SessionOpener(AeronStoreOptions options, long deadline) {
+  public SessionOpener(ConnectOptions options, long deadline) {
     this.options = options;
     this.timing = Timing.of(options.lease());
     this.server = options.host() + ":" + options.port();
@@ -103,12 +105,11 @@ public final class SessionOpener {
     try {
       Handshake.Session session = Handshake.ask(control, options.token(), deadline);
       boolean shared =
-          options.transport() != Transport.UDP
-              && DriverDirectory.isShared(session.folder(), session.folderProof());
-      if (!shared && options.transport() == Transport.IPC) {
+          options.memory() && DriverDirectory.isShared(session.folder(), session.folderProof());
+      if (!shared && !options.udp()) {
         throw new StoreException(
             "no shared memory with the store server at %s: this process does not see %s; unset %s for UDP"
-                .formatted(server, session.folder(), AeronStoreOptions.TRANSPORT.name()));
+                .formatted(server, session.folder(), TRANSPORT_SETTING));
       }
       return start(shared ? overMemory(control, session) : overNetwork(control, session));
     } catch (RegistrationException | ConfigurationException e) {
@@ -159,7 +160,7 @@ public final class SessionOpener {
   }
 
   private Session overNetwork(Control control, Handshake.Session session) throws IOException {
-    EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), options.driver(), timing, 1);
     if (options.spin()) {
       driver.spin();
     }

@@ -2,8 +2,7 @@ package dev.tutti.aeron.session;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStoreOptions;
-import dev.tutti.aeron.cluster.ClusterSession;
+import dev.tutti.aeron.wire.ConnectOptions;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.table.Arguments;
 import java.nio.file.Path;
@@ -23,17 +22,18 @@ public final class Sessions<L extends StoreSession> {
    * a lost one is replaced for users that come later.
    */
   public static final Sessions<Session> SERVERS = new Sessions<>();
-  public static final Sessions<ClusterSession> CLUSTERS = new Sessions<>();
 
   private final Map<Place, Slot> all = new HashMap<>();
 
-  private Sessions() {}
+  /** Creates an empty collection, for one kind of those who serve. */
+  public Sessions() {}
 
   /** What stores must have in common to share a session. */
   private record Place(
       String where,
       JobToken token,
-      AeronStoreOptions.Transport transport,
+      boolean memory,
+      boolean udp,
       Path directory,
       String driver,
       Duration lease,
@@ -48,13 +48,14 @@ public final class Sessions<L extends StoreSession> {
    * @throws StoreConnectionException if another thread still tries to open it at the deadline
    * @throws StoreException if this thread is interrupted while another one opens it
    */
-  public L take(String where, AeronStoreOptions options, LongFunction<L> open) {
+  public L take(String where, ConnectOptions options, LongFunction<L> open) {
     long deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
     Place place =
         new Place(
             where,
             options.token(),
-            options.transport(),
+            options.memory(),
+            options.udp(),
             options.directory(),
             options.driver(),
             options.lease(),

@@ -1,6 +1,5 @@
 package dev.tutti.aeron.wire;
 
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.spi.HostPort;
 import java.io.EOFException;
 import java.io.IOException;

@@ -4,15 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.store.JobToken;
+import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.FragmentAssembler;
 import io.aeron.Subscription;
@@ -311,10 +309,8 @@ class ClusterServiceTest {
   @Test
   void aReadForWhichThereIsNoRoomFailsAndTheSessionGoesOn() throws Exception {
     ClientSession client = client(1);
-    AeronStoreOptions options =
-        AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    try (EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 2);
+    try (EmbeddedDriver driver = EmbeddedDriver.start(directory, "", timing, 2);
         Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
       ClusterCaller caller = Objects.requireNonNull(service.callers.get(1L));
       caller.answerThrough(new ClusterEgress(aeron, client, 101, MIB));

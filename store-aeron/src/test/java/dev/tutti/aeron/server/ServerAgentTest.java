@@ -3,17 +3,15 @@ package dev.tutti.aeron.server;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.LimitedLog;
-import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import java.io.EOFException;
@@ -51,9 +49,7 @@ class ServerAgentTest {
 
   @BeforeEach
   void start() throws IOException {
-    AeronStoreOptions options =
-        AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
-    driver = EmbeddedDriver.start(options, TIMING, 4);
+    driver = EmbeddedDriver.start(directory, "", TIMING, 4);
     aeron = EmbeddedDriver.connect(driver.path(), TIMING);
     agent = new ServerAgent("server", Doorbell.make(aeron), Long.MAX_VALUE, false, log, false);
   }

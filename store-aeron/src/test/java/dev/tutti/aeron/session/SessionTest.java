@@ -5,16 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.store.JobToken;
+import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
@@ -64,10 +62,7 @@ class SessionTest {
   }
 
   private EmbeddedDriver driver(Timing timing) {
-    return EmbeddedDriver.start(
-        AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE),
-        timing,
-        2);
+    return EmbeddedDriver.start(directory, "", timing, 2);
   }
 
   private static Session link(Control control, Aeron aeron, EmbeddedDriver driver) {

@@ -1,4 +1,4 @@
-package dev.tutti.cuda.provider;
+package dev.tutti.cuda.settings;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
@@ -92,7 +92,7 @@ public final class CudaSettings {
               + " first operation, and for messages in a communicator of each two; the same on all"
               + " ranks of Tutti");
 
-  static final List<Setting<?>> ALL =
+  public static final List<Setting<?>> ALL =
       List.of(
           OVERLAPPING_DEVICES,
           SYMMETRIC_MEMORY,

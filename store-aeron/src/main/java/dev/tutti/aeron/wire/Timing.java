@@ -1,4 +1,4 @@
-package dev.tutti.aeron.driver;
+package dev.tutti.aeron.wire;
 
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -37,7 +37,7 @@ public record Timing(long leaseNanos) {
   }
 
   /** Returns after how long the driver ends a message that a dead process began. */
-  long unblockNanos() {
+  public long unblockNanos() {
     // Aeron refuses to start unless this is longer than its clients' liveness.
     return livenessNanos() + livenessNanos() / 2;
   }

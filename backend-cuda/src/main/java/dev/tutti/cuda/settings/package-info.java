@@ -1,0 +1,5 @@
+/** What can be set of the CUDA backends. */
+@NullMarked
+package dev.tutti.cuda.settings;
+
+import org.jspecify.annotations.NullMarked;
