@@ -11,7 +11,6 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
@@ -22,7 +21,8 @@ import org.junit.jupiter.api.BeforeAll;
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "..", "docs", "training.md");
   private static final Pattern CODE =
-      Pattern.compile("^## DJL$.*?^```java$(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
+      Pattern.compile(
+          "^## (?:DJL|Checkpoints)$.*?^```java$(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL);
   private static final String IMPORTS =
       """
       import ai.djl.*;
@@ -38,8 +38,10 @@ class GuideTest {
       import ai.djl.training.optimizer.*;
       import ai.djl.training.tracker.*;
       import dev.tutti.ProcessGroup;
+      import dev.tutti.Tensor;
       import dev.tutti.djl.*;
       import java.nio.file.*;
+      import java.util.Map;
       """;
 
   /** Unpacks libtorch before the deadline of the world begins. */
@@ -50,15 +52,41 @@ class GuideTest {
 
   @World(backends = "gloo", processes = true, timeoutSeconds = 120)
   void theCodeRuns(ProcessGroup group) throws Exception {
-    Matcher code = CODE.matcher(Files.readString(GUIDE));
-    assertThat(code.find()).isTrue();
+    List<String> pieces =
+        CODE.matcher(Files.readString(GUIDE)).results().map(found -> found.group(1)).toList();
+    assertThat(pieces).hasSize(2);
+    run(pieces.get(0), group);
+    resume(pieces.get(1), group);
+  }
+
+  /** Takes one epoch, and then the second one from the checkpoint of the first. */
+  private static void resume(String piece, ProcessGroup group) throws Exception {
+    long launcher = ProcessHandle.current().parent().orElseThrow().pid(); // the same on all ranks
+    Path folder = Path.of("target", "checkpoints-" + launcher);
+    String there = "Path.of(\"" + folder + "\")";
+    assertThat(piece).contains("Path.of(\"checkpoints\")", "epoch < 2");
+    String whole = piece.replace("Path.of(\"checkpoints\")", there);
+    run(whole.replace("epoch < 2", "epoch < 1"), group);
+    group.barrier();
+    assertThat(folder.resolve("epochs")).content().isEqualTo("1");
+    assertThat(folder.resolve("classifier-0002.params")).doesNotExist();
+    byte[] first = Files.readAllBytes(folder.resolve("classifier-0001.params"));
+    group.barrier();
+    run(whole, group);
+    group.barrier();
+    assertThat(folder.resolve("epochs")).content().isEqualTo("2");
+    assertThat(folder.resolve("classifier-0001.params")).hasBinaryContent(first);
+    assertThat(folder.resolve("classifier-0002.params")).exists();
+  }
+
+  private static void run(String piece, ProcessGroup group) throws Exception {
     Path folder = Files.createTempDirectory(Path.of("target"), "guide");
     Path file = folder.resolve("Piece.java");
     Files.writeString(
         file,
         IMPORTS
             + "public class Piece { public static void run(ProcessGroup group) throws Exception {"
-            + code.group(1)
+            + piece
             + "}}");
     compile(file, folder);
     try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
