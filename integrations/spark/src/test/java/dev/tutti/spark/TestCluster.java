@@ -9,10 +9,11 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaSparkContext;
 
 /** Starts Spark for tests: in this JVM, or with executors in processes of their own. */
-final class TestCluster {
+public final class TestCluster {
   private TestCluster() {}
 
-  static JavaSparkContext start(String master, Map<String, String> settings) {
+  /** Starts it; close it afterwards. */
+  public static JavaSparkContext start(String master, Map<String, String> settings) {
     SparkConf conf =
         new SparkConf(false)
             .setMaster(master)
@@ -36,7 +37,7 @@ final class TestCluster {
     return context;
   }
 
-  private static String classPath() {
+  static String classPath() {
     return System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
   }
 

@@ -1,0 +1,183 @@
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
+import jdk.jfr.Recording;
+
+/**
+ * Times all-reduces of 4 bytes while somebody watches: {@code Watching CALLS ROUNDS} on each rank,
+ * {@code Watching KIND PORT} the clients, which rank 0 starts.
+ */
+public class Watching {
+  private static final int CLIENTS = 64;
+
+  /** What is done to the job meanwhile; SCRAPE comes last, since it leaves a listener. */
+  private enum Kind {
+    NOBODY,
+    RECORDING,
+    STATUS,
+    STRANGERS,
+    SLOW_CLIENTS,
+    CLIENTS_OF_STATUS,
+    SCRAPE
+  }
+
+  public static void main(String[] args) throws Exception {
+    if (System.getenv("RANK") == null) {
+      clients(Kind.valueOf(args[0]), Integer.parseInt(args[1]));
+      return;
+    }
+    int calls = Integer.parseInt(args[0]);
+    int rounds = Integer.parseInt(args[1]);
+    try (ProcessGroup group = ProcessGroup.init()) {
+      Map<Kind, double[]> means = new EnumMap<>(Kind.class);
+      for (int round = -1; round < rounds; round++) {
+        for (Kind kind : Kind.values()) {
+          if (kind != Kind.SCRAPE) {
+            double mean = time(group, kind, calls);
+            means.computeIfAbsent(kind, _ -> new double[rounds])[Math.max(0, round)] = mean;
+          }
+        }
+      }
+      for (int round = 0; round < rounds; round++) {
+        means.computeIfAbsent(Kind.SCRAPE, _ -> new double[rounds])[round] =
+            time(group, Kind.SCRAPE, calls);
+      }
+      if (group.rank() == 0) {
+        means.forEach(Watching::print);
+      }
+    }
+  }
+
+  private static void print(Kind kind, double[] means) {
+    double[] sorted = means.clone();
+    Arrays.sort(sorted);
+    System.out.printf(
+        "{\"watched_by\": \"%s\", \"us\": %.2f, \"least_us\": %.2f, \"most_us\": %.2f}%n",
+        kind, sorted[sorted.length / 2], sorted[0], sorted[sorted.length - 1]);
+  }
+
+  /** Returns the mean time of a call in µs, after as many calls that are not timed. */
+  private static double time(ProcessGroup group, Kind kind, int calls) throws Exception {
+    Tensor tensor = Tensor.of(0f);
+    Process process = group.rank() == 0 ? start(kind) : null;
+    group.barrier();
+    try (Recording recording = kind == Kind.RECORDING ? new Recording() : null) {
+      if (recording != null) {
+        recording.start();
+      }
+      for (int i = 0; i < calls; i++) {
+        group.allReduce(tensor);
+      }
+      long start = System.nanoTime();
+      for (int i = 0; i < calls; i++) {
+        group.allReduce(tensor);
+      }
+      return (System.nanoTime() - start) / 1e3 / calls;
+    } finally {
+      if (process != null) {
+        process.destroy();
+        process.waitFor();
+      }
+      group.barrier();
+    }
+  }
+
+  private static Process start(Kind kind) throws IOException {
+    if (kind == Kind.NOBODY || kind == Kind.RECORDING) {
+      return null;
+    }
+    List<String> command = new ArrayList<>();
+    command.add(ProcessHandle.current().info().command().orElseThrow());
+    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    if (kind == Kind.STATUS) {
+      String store = "tcp://127.0.0.1:" + System.getenv("MASTER_PORT");
+      command.addAll(List.of("dev.tutti.cli.Main", "status", "--watch", "--at", store));
+    } else {
+      command.addAll(List.of("Watching", kind.name(), System.getenv("TUTTI_DEBUG_PORT")));
+    }
+    ProcessBuilder builder =
+        new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().remove("RANK");
+    Process process = builder.start();
+    if (process.getInputStream().read() < 0) { // waits for its first output
+      throw new IOException(command + " ended");
+    }
+    Thread.ofPlatform().daemon().start(() -> drain(process));
+    return process;
+  }
+
+  private static void drain(Process process) {
+    try {
+      byte[] last = process.getInputStream().readAllBytes();
+      String text = new String(last, StandardCharsets.UTF_8);
+      if (text.contains("answers")) {
+        System.out.print(text);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void clients(Kind kind, int port) {
+    LongAdder answers = new LongAdder();
+    Runtime.getRuntime()
+        .addShutdownHook(new Thread(() -> System.out.println(kind + ": " + answers + " answers")));
+    for (int i = 0; i < (kind == Kind.SCRAPE ? 1 : CLIENTS); i++) {
+      Thread.ofPlatform().start(() -> client(kind, port, answers));
+    }
+    LockSupport.parkNanos(500_000_000);
+    System.out.println("started");
+  }
+
+  private static void client(Kind kind, int port, LongAdder answers) {
+    String path = kind == Kind.SCRAPE ? "/metrics" : "/status";
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
+    if (kind != Kind.STRANGERS) {
+      request.header("Authorization", "Bearer " + System.getenv("TUTTI_TOKEN"));
+    }
+    try (HttpClient client = HttpClient.newHttpClient()) {
+      while (true) {
+        try {
+          if (kind == Kind.SLOW_CLIENTS) {
+            dawdle(port);
+          } else {
+            client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+            answers.increment();
+          }
+        } catch (IOException | InterruptedException e) {
+          LockSupport.parkNanos(1_000_000);
+        }
+        if (kind == Kind.SCRAPE) {
+          LockSupport.parkNanos(1_000_000_000);
+        }
+      }
+    }
+  }
+
+  /** Sends a request byte by byte until the server closes the connection. */
+  private static void dawdle(int port) throws IOException {
+    try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+      byte[] bytes = "GET /status HTTP/1.1\r\nHost: localhost\r\nX: ".getBytes(StandardCharsets.US_ASCII);
+      for (int i = 0; ; i++) {
+        socket.getOutputStream().write(bytes[Math.min(i, bytes.length - 1)]);
+        LockSupport.parkNanos(50_000_000);
+      }
+    }
+  }
+}
