@@ -88,23 +88,23 @@ public final class PairwiseReduceScatter {
       throws Exception {
     int others = transport.size() - 1;
     long messages = Math.ceilDiv(bytes, CHUNK) * others;
-    long laneBytes = Math.min(CHUNK, bytes);
-    MemorySegment received = scratch.atLeast(laneBytes * POSTED);
+    long partBytes = Math.min(CHUNK, bytes);
+    MemorySegment received = scratch.atLeast(partBytes * POSTED);
     long posted = 0;
     for (long done = 0; done < messages; done++) {
       for (; posted < messages && posted < done + POSTED; posted++) {
         int from = (int) (transport.rank() - 1 - posted % others + transport.size());
         long length = Math.min(CHUNK, bytes - posted / others * CHUNK);
-        int lane = (int) (posted % POSTED);
-        receives[lane] =
-            transport.receive(from % transport.size(), slot, received, lane * laneBytes, length);
+        int request = (int) (posted % POSTED);
+        receives[request] =
+            transport.receive(from % transport.size(), slot, received, request * partBytes, length);
       }
-      int lane = (int) (done % POSTED);
-      Flow.await(transport, operation, receives, lane);
+      int request = (int) (done % POSTED);
+      Flow.await(transport, operation, receives, request);
       long offset = done / others * CHUNK;
       long length = Math.min(CHUNK, bytes - offset);
       Flow.beforeWork(transport, length);
-      reduction.combine(memory, offset, received, lane * laneBytes, length);
+      reduction.combine(memory, offset, received, request * partBytes, length);
     }
   }
 

@@ -54,18 +54,18 @@ public final class RingAllGather {
     long half = bytes / 2;
     int steps = 2 * (size - 1);
     for (int i = 0; i < steps + IN_FLIGHT; i++) {
-      int lane = i % IN_FLIGHT;
+      int request = i % IN_FLIGHT;
       if (i >= IN_FLIGHT) {
-        Flow.await(transport, operation, sends, lane);
-        Flow.await(transport, operation, receives, lane);
+        Flow.await(transport, operation, sends, request);
+        Flow.await(transport, operation, receives, request);
       }
       if (i < steps) {
         int block = (size + rank - i / 2) % size;
         int before = (block - 1 + size) % size;
-        long start = lane == 0 ? 0 : half;
-        long length = lane == 0 ? half : bytes - half;
-        sends[lane] = transport.send(to, slot, memory, block * bytes + start, length);
-        receives[lane] = transport.receive(from, slot, memory, before * bytes + start, length);
+        long start = request == 0 ? 0 : half;
+        long length = request == 0 ? half : bytes - half;
+        sends[request] = transport.send(to, slot, memory, block * bytes + start, length);
+        receives[request] = transport.receive(from, slot, memory, before * bytes + start, length);
       }
     }
     transport.flush();

@@ -82,40 +82,40 @@ public final class RingReduce {
     long steps = segments.count() - IN_FLIGHT;
     MemorySegment received = scratch.atLeast(segments.bytes() * IN_FLIGHT);
     for (long i = 0; i < segments.count(); i++) {
-      int lane = (int) (i % IN_FLIGHT);
+      int request = (int) (i % IN_FLIGHT);
       if (i >= IN_FLIGHT) {
         long offset = segments.offset(first + segments.perRank() + i - IN_FLIGHT);
-        finish(operation, memory, received, offset, lane);
+        finish(operation, memory, received, offset, request);
       }
       if (i < steps) {
         long inBytes = segments.length(segments.offset(first + segments.perRank() + i));
         if (inBytes > 0) {
-          receives[lane] =
-              transport.receive(from, slot, received, lane * segments.bytes(), inBytes);
+          receives[request] =
+              transport.receive(from, slot, received, request * segments.bytes(), inBytes);
         }
         long out = segments.offset(first + i);
         long outBytes = segments.length(out);
         if (outBytes > 0) {
-          sends[lane] = transport.send(to, slot, memory, out, outBytes);
+          sends[request] = transport.send(to, slot, memory, out, outBytes);
         }
       }
     }
   }
 
   private void finish(
-      Operation operation, MemorySegment memory, MemorySegment received, long offset, int lane)
+      Operation operation, MemorySegment memory, MemorySegment received, long offset, int request)
       throws Exception {
-    Request receive = receives[lane];
+    Request receive = receives[request];
     if (receive != null) {
-      receives[lane] = null;
+      receives[request] = null;
       transport.await(receive, operation);
       long bytes = segments.length(offset);
       Flow.beforeWork(transport, bytes);
-      reduction.combine(memory, offset, received, lane * segments.bytes(), bytes);
+      reduction.combine(memory, offset, received, request * segments.bytes(), bytes);
     }
-    Request send = sends[lane];
+    Request send = sends[request];
     if (send != null) {
-      sends[lane] = null;
+      sends[request] = null;
       transport.await(send, operation);
     }
   }

@@ -90,6 +90,7 @@ public final class DebugServer implements AutoCloseable {
     add("/settings", JSON, () -> SettingsView.json(source.settings(), source.declared()));
     add("/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics::write);
     add("/page.js", "text/javascript", () -> resource("page.js"));
+    add("/page.css", "text/css", () -> resource("page.css"));
     add("/", "text/html; charset=utf-8", () -> resource("page.html"));
   }
 

@@ -33,8 +33,8 @@ import org.jspecify.annotations.Nullable;
 /** Issues the operations of a group and runs them, from the call to the end. */
 final class OperationRunner {
   /*
-   * Collectives take their turn in the lane; messages start on their callers' threads, counted by
-   * "starting". Nothing is in a backend any more when the lane has stopped and is free, no message
+   * Collectives take their turn; messages start on their callers' threads, counted by
+   * "starting". Nothing is in a backend any more when the queue has stopped and nobody has the turn, no message
    * starts, and nothing is pending. A thread that starts a message counts it before it looks whether the group
    * closes; who closes the group says so before it looks at the count: one of the two sees the other.
    *
@@ -53,7 +53,7 @@ final class OperationRunner {
   private final PendingOperations pending;
   private final Listeners listeners;
   private final FlightRecorder recorder;
-  private final CollectiveQueue lane;
+  private final CollectiveQueue queue;
   private final GroupOperation inlineOp;
   private final OperationEvents events;
   private final boolean isNanChecked;
@@ -72,7 +72,7 @@ final class OperationRunner {
     this.listeners = group.listeners;
     this.recorder = group.recorder;
     this.counts = new MessageCounts(group.identity.size());
-    this.lane =
+    this.queue =
         new CollectiveQueue(
             "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
     this.inlineOp = pending.inline;
@@ -149,7 +149,7 @@ final class OperationRunner {
     events.end(op, state);
   }
 
-  /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
+  /** Takes the turn if it is free and nobody has to be told; returns a number above 0 if so. */
   private long tryEnterUntold(
       OpType type,
       @Nullable Tensor output,
@@ -160,13 +160,13 @@ final class OperationRunner {
     if (failures.isFailing()) {
       refuse(fill(new Call(type).reduceOp(reduceOp), output, input, root));
     }
-    return listeners.isEmpty() && !isNanChecked ? lane.tryEnter() : CollectiveQueue.TAKEN;
+    return listeners.isEmpty() && !isNanChecked ? queue.tryEnter() : CollectiveQueue.TAKEN;
   }
 
   /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
   private void refuse(Call call) {
     if (!call.type().isPointToPoint() && refused == null) {
-      refused = FlightRecorder.issued(call, lane.sequence() + 1);
+      refused = FlightRecorder.issued(call, queue.sequence() + 1);
     }
     failures.refuseIfFailing(call.type());
   }
@@ -177,7 +177,7 @@ final class OperationRunner {
    */
   void awaitCall(FailureEvent event, long limitNanos) {
     while (!event.op().isPointToPoint()
-        && lane.sequence() < event.sequence()
+        && queue.sequence() < event.sequence()
         && refused == null
         && System.nanoTime() - limitNanos < 0) {
       LockSupport.parkNanos(this, PAUSE_NANOS);
@@ -228,7 +228,7 @@ final class OperationRunner {
         op.takenPath());
     events.endInline(op, state);
     op.call().forgetTensors();
-    lane.exit();
+    queue.exit();
   }
 
   /**
@@ -258,14 +258,14 @@ final class OperationRunner {
       op.throwIfFailed();
       return op;
     } catch (Throwable t) {
-      lane.exit();
+      queue.exit();
       throw t;
     }
   }
 
   /**
    * Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. As in
-   * c10d the host waits for the device in a barrier alone, and the lane stays taken meanwhile, so
+   * c10d the host waits for the device in a barrier alone, and the turn stays taken meanwhile, so
    * that the operation is not issued anew under who waits for it.
    */
   private void endOnStream(GroupOperation op) {
@@ -283,7 +283,7 @@ final class OperationRunner {
 
   private void exitOnStream(GroupOperation op) {
     op.call().forgetTensors();
-    lane.exit();
+    queue.exit();
   }
 
   /**
@@ -374,7 +374,7 @@ final class OperationRunner {
   }
 
   private void runOrEnqueue(GroupOperation op, OperationSpec spec) {
-    long sequence = lane.tryEnter();
+    long sequence = queue.tryEnter();
     if (sequence == CollectiveQueue.STOPPED) {
       throw group.closed(op.type());
     }
@@ -389,14 +389,14 @@ final class OperationRunner {
       tellBefore(op, spec, sequence, true);
       execute(op);
     } finally {
-      lane.exit();
+      queue.exit();
     }
   }
 
   private void enqueue(GroupOperation op, OperationSpec spec) {
     boolean hold = !listeners.isEmpty();
     boolean queued =
-        lane.enqueue(
+        queue.enqueue(
             op,
             number -> {
               issue(op, spec, number, WorkState.QUEUED);
@@ -410,7 +410,7 @@ final class OperationRunner {
       try {
         tellBefore(op, spec, op.sequenceNumber(), !spec.async());
       } finally {
-        lane.release(op);
+        queue.release(op);
       }
     }
     if (failures.verdict() != null) {
@@ -427,14 +427,14 @@ final class OperationRunner {
       tellBefore(op, spec, sequence, false);
       execute(op);
     } finally {
-      lane.exit();
+      queue.exit();
     }
     throwIfFailed(op);
   }
 
   private long awaitTurn(GroupOperation op, long deadline) {
     refuseSelfWait(op.type());
-    long sequence = lane.enter(deadline);
+    long sequence = queue.enter(deadline);
     if (sequence == CollectiveQueue.STOPPED) {
       throw group.closed(op.type());
     }
@@ -449,7 +449,7 @@ final class OperationRunner {
 
   /** Refuses a wait that could not end: of a listener that is told of an operation before. */
   private void refuseSelfWait(OpType type) {
-    if (lane.waitsForThisThread()) {
+    if (queue.waitsForThisThread()) {
       throw new IllegalStateException(
           type.label()
               + " refused on rank "
@@ -571,7 +571,7 @@ final class OperationRunner {
 
   private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
     if (!op.type().isPointToPoint()) {
-      lane.takeBack(op.sequenceNumber());
+      queue.takeBack(op.sequenceNumber());
     }
     op.endFailed(
         WorkState.FAILED,
@@ -609,17 +609,17 @@ final class OperationRunner {
 
   /** Ends what is queued, after the group failed. */
   void endQueued() {
-    lane.drain().forEach(group::endFailed);
+    queue.drain().forEach(group::endFailed);
   }
 
   /** Returns the number of collectives issued. */
   long sequence() {
-    return lane.sequence();
+    return queue.sequence();
   }
 
   /** Returns the number of collectives and messages issued. */
   long issued() {
-    return lane.sequence() + messages.get();
+    return queue.sequence() + messages.get();
   }
 
   /**
@@ -630,7 +630,7 @@ final class OperationRunner {
   RankProgress progress(boolean closed) {
     return new RankProgress(
         closed,
-        lane.sequence(),
+        queue.sequence(),
         group.lastRefusal(),
         group.joining,
         "",
@@ -654,16 +654,16 @@ final class OperationRunner {
    * would be to wait for the calling thread.
    */
   boolean stopWhenIdle(long limitNanos) {
-    return !lane.waitsForThisThread()
-        && lane.stopWhenIdle(limitNanos)
+    return !queue.waitsForThisThread()
+        && queue.stopWhenIdle(limitNanos)
         && awaitStarted(limitNanos)
         && pending.await(limitNanos);
   }
 
   /** Stops a failed group: ends what is queued, and waits until nothing is in a backend. */
   void stop(long limitNanos) {
-    lane.stop().forEach(group::endFailed);
-    lane.awaitFree(limitNanos);
+    queue.stop().forEach(group::endFailed);
+    queue.awaitFree(limitNanos);
     awaitStarted(limitNanos);
   }
 

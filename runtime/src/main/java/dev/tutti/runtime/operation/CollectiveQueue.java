@@ -18,7 +18,7 @@ public final class CollectiveQueue {
    * "gate" holds the number of operations issued, and two bits. While SHUT is clear nobody runs but
    * perhaps one caller inline (INLINE is set), nothing is queued and nobody waits; then a caller enters
    * and leaves by one compare-and-set, which also gives the number. All else shuts the gate first, under
-   * "lock", and opens it again when the lane is empty. A caller that finds the gate shut takes the lock: also the
+   * "lock", and opens it again when the queue is empty. A caller that finds the gate shut takes the lock: also the
    * caller that entered while it was open, so those who wait hear that it leaves.
    *
    * Under the lock at most one runs: the caller of INLINE, or the thread that is "owner", a caller or the
@@ -29,12 +29,12 @@ public final class CollectiveQueue {
    * until its issuer, who is telling listeners, releases it.
    *
    * "work" wakes the worker, "free" those who wait for a turn or for idleness. The worker starts with the
-   * first operation that needs it, and ends when it had nothing to do for a while or the lane stopped.
+   * first operation that needs it, and ends when it had nothing to do for a while or the queue stopped.
    */
   /** Returned instead of a number when the operation must queue. */
   public static final long TAKEN = 0;
 
-  /** Returned instead of a number when the lane has stopped. */
+  /** Returned instead of a number when the queue has stopped. */
   public static final long STOPPED = -1;
 
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
@@ -79,7 +79,7 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Creates a lane.
+   * Creates a queue.
    *
    * @param threadName names the worker
    * @param runner runs an operation; must not throw
@@ -95,7 +95,7 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Takes the next number and the lane if both are free now.
+   * Takes the next number and the turn if both are free now.
    *
    * @return the number, or {@link #TAKEN} or {@link #STOPPED}
    */
@@ -117,7 +117,7 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Waits for the lane, also when interrupted, and takes it with the next number.
+   * Waits for the turn, also when interrupted, and takes it with the next number.
    *
    * @return the number, or {@link #STOPPED}, or {@link #TAKEN} when the deadline comes first
    */
@@ -160,10 +160,10 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Takes a number back that was given to the caller who holds the lane, if no other was given
-   * since: of an operation that was refused, so that it counts on this rank no more than on those
-   * without it. One that was queued keeps its number, as it depends on the threads what was issued
-   * behind it.
+   * Takes a number back that was given to the caller who has the turn, if no other was given since:
+   * of an operation that was refused, so that it counts on this rank no more than on those without
+   * it. One that was queued keeps its number, as it depends on the threads what was issued behind
+   * it.
    */
   public void takeBack(long number) {
     shut();
@@ -177,7 +177,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Gives the lane back after {@link #tryEnter} or {@link #enter}. */
+  /** Gives the turn back after {@link #tryEnter} or {@link #enter}. */
   public void exit() {
     if (Thread.currentThread().equals(inline)) {
       inline = null;
@@ -236,7 +236,7 @@ public final class CollectiveQueue {
     return owner != null || (gate & INLINE) != 0;
   }
 
-  /** Waits for a signal that the lane is free; false if the deadline has come. */
+  /** Waits for a signal that the turn is free; false if the deadline has come. */
   @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
     long left = deadlineNanos - System.nanoTime();
@@ -257,7 +257,7 @@ public final class CollectiveQueue {
    *
    * @param issue is told the number; must not throw
    * @param hold whether it waits for {@link #release}
-   * @return whether it is queued; false if the lane has stopped
+   * @return whether it is queued; false if the queue has stopped
    */
   public boolean enqueue(GroupOperation op, LongConsumer issue, boolean hold) {
     shut();
@@ -293,7 +293,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Tells whether the lane waits for the calling thread, which so must not wait for the lane. */
+  /** Tells whether the queue waits for the calling thread, which so must not wait for the turn. */
   public boolean waitsForThisThread() {
     shut();
     try {
@@ -309,7 +309,7 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Stops the lane as soon as nothing is queued and no other thread runs.
+   * Stops the queue as soon as nothing is queued and no other thread runs.
    *
    * @return whether it came to that before the deadline, or an interrupt
    */
@@ -396,7 +396,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Waits for an operation and takes the lane for it; null when the worker shall end. */
+  /** Waits for an operation and takes the turn for it; null when the worker shall end. */
   private @Nullable GroupOperation next() {
     shut();
     try {

@@ -8,7 +8,7 @@ import java.util.TreeMap;
 
 /**
  * Counts the collectives of a group by the path that they took. One thread at a time counts, the
- * one that has the lane, so no step is atomic and nothing is allocated for a path that is known;
+ * one that has the turn, so no step is atomic and nothing is allocated for a path that is known;
  * any thread reads.
  */
 public final class PathCounts {

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 public final class StreamOperations {
   /*
    * A ring: the operations from "head" to before "tail" are in use, the one at "tail" is next. The thread that holds
-   * the lane issues it and then moves the tail. A device reaches a group's collectives in the order of
+   * the queue issues it and then moves the tail. A device reaches a group's collectives in the order of
    * their issue, so whether one is done says it of all before that have an event, as those have not that
    * were recorded into a graph or refused; the last that is done is searched by halving, since each look is
    * a call of the driver. Looks are made without the monitor, for they can fail the group, but by one thread
@@ -33,7 +33,7 @@ public final class StreamOperations {
     this.owner = owner;
   }
 
-  /** Returns an operation to issue; who calls holds the lane, and then calls {@link #add}. */
+  /** Returns an operation to issue; who calls has the turn, and then calls {@link #add}. */
   public GroupOperation next() {
     if (isCrowded()) {
       reclaimHalf();

@@ -14,7 +14,8 @@ function fill(id, rows) {
 async function show() {
   const problem = document.getElementById('problem');
   try {
-    const answer = await fetch('/status');
+    // Not a relative URL: that of a page which was opened with user and password has both.
+    const answer = await fetch(location.origin + '/status');
     const status = await answer.json();
     const title = 'Rank ' + status.rank + ' of ' + status.size + ', ' + status.host + '/' + status.pid;
     document.title = title;

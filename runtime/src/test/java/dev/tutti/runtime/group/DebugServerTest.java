@@ -34,7 +34,15 @@ import org.junit.jupiter.params.provider.ValueSource;
 class DebugServerTest {
   private static final String TOKEN = "0123456789abcdef";
   private static final List<String> PATHS =
-      List.of("/", "/status", "/flight-record", "/stacks", "/settings", "/metrics", "/page.js");
+      List.of(
+          "/",
+          "/status",
+          "/flight-record",
+          "/stacks",
+          "/settings",
+          "/metrics",
+          "/page.js",
+          "/page.css");
 
   private final LogCapture said = new LogCapture(JobDebug.class);
   private final HttpClient client =
@@ -190,7 +198,9 @@ class DebugServerTest {
           .contains("\"TUTTI_SLOW\":{\"value\":\"30s\"")
           .doesNotContain(TOKEN);
       assertThat(get(port(), "/")).contains("<script src=\"/page.js\"");
-      assertThat(get(port(), "/page.js")).contains("fetch('/status')");
+      assertThat(get(port(), "/page.js")).contains("fetch(location.origin + '/status')");
+      assertThat(get(port(), "/")).contains("href=\"/page.css\"");
+      assertThat(get(port(), "/page.css")).contains("border-collapse");
     }
   }
 

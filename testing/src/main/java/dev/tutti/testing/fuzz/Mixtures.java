@@ -102,7 +102,7 @@ final class Mixtures {
     for (int round = 0; round < ROUNDS; round++) {
       for (StepKind kind : collectives(kind -> kind != StepKind.SYMMETRIC)) {
         steps.add(step(steps, kind, count));
-        steps.add(message(steps, 0, size - 1, count).withLanes(byRank(0, 1)));
+        steps.add(message(steps, 0, size - 1, count).withThreads(byRank(0, 1)));
       }
     }
     return program(steps);
@@ -113,8 +113,8 @@ final class Mixtures {
     for (int round = 0; round < ROUNDS; round++) {
       for (StepKind kind : collectives(k -> k == StepKind.ALL_REDUCE || k == StepKind.ALL_TO_ALL)) {
         steps.add(step(steps, kind, 200_000));
-        steps.add(message(steps, 0, 1, 200_000).withLanes(byRank(1, 1)));
-        steps.add(message(steps, 1, 0, 200_000).withLanes(byRank(1, 1)));
+        steps.add(message(steps, 0, 1, 200_000).withThreads(byRank(1, 1)));
+        steps.add(message(steps, 1, 0, 200_000).withThreads(byRank(1, 1)));
       }
     }
     return program(steps);
@@ -139,7 +139,7 @@ final class Mixtures {
       steps.add(
           step(steps, StepKind.ANY_SOURCE, 2_000)
               .withPeers(0, round % size, 10 + round)
-              .withLanes(byRank(1, 0)));
+              .withThreads(byRank(1, 0)));
     }
     return program(steps);
   }
@@ -155,10 +155,13 @@ final class Mixtures {
       steps.add(
           step(steps, StepKind.ANY_SOURCE, 10)
               .withPeers(1, 0, 10 + steps.size())
-              .withLanes(byRank(0, 1)));
+              .withThreads(byRank(0, 1)));
       steps.add(
-          step(steps, kind, 10).inGroup(1).withLanes(byRank(1, 1)).withDelays(byRank(LATE, LATE)));
-      steps.add(step(steps, StepKind.RING, 10).withLanes(byRank(1, 0)));
+          step(steps, kind, 10)
+              .inGroup(1)
+              .withThreads(byRank(1, 1))
+              .withDelays(byRank(LATE, LATE)));
+      steps.add(step(steps, StepKind.RING, 10).withThreads(byRank(1, 0)));
     }
     return program(steps);
   }
@@ -178,10 +181,10 @@ final class Mixtures {
     for (StepKind kind : collectives(kind -> true)) {
       for (int count : new int[] {5, 20_000}) {
         steps.add(step(steps, kind, count));
-        steps.add(step(steps, kind, count).inGroup(1).withLanes(byRank(1, 1)));
+        steps.add(step(steps, kind, count).inGroup(1).withThreads(byRank(1, 1)));
       }
     }
-    steps.add(Step.of(steps.size(), StepKind.CLOSE, size).inGroup(1).withLanes(byRank(1, 1)));
+    steps.add(Step.of(steps.size(), StepKind.CLOSE, size).inGroup(1).withThreads(byRank(1, 1)));
     return program(steps);
   }
 

@@ -29,9 +29,9 @@ record Program(long seed, int size, List<Step> steps) {
   }
 
   /** Returns the number of threads of each rank. */
-  int lanes() {
+  int threads() {
     return 1
-        + steps.stream().flatMap(step -> step.lanes().stream()).mapToInt(n -> n).max().orElse(0);
+        + steps.stream().flatMap(step -> step.threads().stream()).mapToInt(n -> n).max().orElse(0);
   }
 
   /** Tells whether a rank has messages of a group on several threads. */
@@ -41,7 +41,7 @@ record Program(long seed, int size, List<Step> steps) {
             rank ->
                 steps.stream()
                         .filter(step -> step.group() == group && step.kind().isMessage())
-                        .map(step -> step.lanes().get(rank))
+                        .map(step -> step.threads().get(rank))
                         .distinct()
                         .count()
                     > 1);

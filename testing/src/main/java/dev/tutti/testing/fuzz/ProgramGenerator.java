@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 final class ProgramGenerator {
   private static final int MOST_STEPS = 40;
   private static final int MOST_GROUPS = 5;
-  private static final int MOST_LANES = 3;
+  private static final int MOST_THREADS = 3;
   private static final int TAGS = 3;
   private static final int FIRST_OWN_TAG = 100;
 
@@ -38,7 +38,7 @@ final class ProgramGenerator {
   private final Map<Integer, Integer> parents = new HashMap<>();
   private final Set<Integer> closed = new HashSet<>();
   private final Map<String, List<Integer>> strands = new HashMap<>();
-  private final int lanes;
+  private final int threads;
   private final double asyncShare;
   private final boolean messagesHaveOneThread;
 
@@ -53,7 +53,7 @@ final class ProgramGenerator {
     this.seed = seed;
     this.random = new Random(ProgramReference.mix(seed));
     this.size = sizes[random.nextInt(sizes.length)];
-    this.lanes = 1 + random.nextInt(MOST_LANES);
+    this.threads = 1 + random.nextInt(MOST_THREADS);
     this.asyncShare = List.of(0.0, 0.3, 0.7).get(random.nextInt(3));
     this.kinds =
         Stream.of(StepKind.values()).filter(kind -> kind.isPossible(capabilities, onHost)).toList();
@@ -132,12 +132,12 @@ final class ProgramGenerator {
       Step last = steps.remove(steps.size() - 1);
       String messages = messagesHaveOneThread ? " messages" : " tag " + last.tag();
       String strand = last.group() + (last.kind().isMessage() ? messages : "");
-      steps.add(last.withLanes(strands.computeIfAbsent(strand, _ -> randomLanes())));
+      steps.add(last.withThreads(strands.computeIfAbsent(strand, _ -> randomLanes())));
     }
   }
 
   private List<Integer> randomLanes() {
-    return IntStream.range(0, size).mapToObj(_ -> random.nextInt(lanes)).toList();
+    return IntStream.range(0, size).mapToObj(_ -> random.nextInt(threads)).toList();
   }
 
   private int tag() {

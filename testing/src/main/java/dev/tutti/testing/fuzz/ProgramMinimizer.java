@@ -143,12 +143,12 @@ final class ProgramMinimizer {
           default -> step.counts();
         };
     return step.withCounts(counts)
-        .withLanes(step.lanes().subList(0, size))
+        .withThreads(step.threads().subList(0, size))
         .withDelays(step.delays().subList(0, size));
   }
 
   private void simplify() throws Exception {
-    takeAll(s -> s.withLanes(s.lanes().stream().map(_ -> 0).toList()));
+    takeAll(s -> s.withThreads(s.threads().stream().map(_ -> 0).toList()));
     takeAll(s -> s.withDelays(s.delays().stream().map(_ -> Step.SYNC).toList()));
     takeAll(s -> s.withViews(false));
     takeAll(s -> s.withData(DType.FLOAT32, ReduceOp.Kind.SUM));

@@ -18,14 +18,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 
-/** Runs the steps of one rank, on a thread for each lane of the program. */
+/** Runs the steps of one rank, on a thread for each number of the program. */
 final class RankRun {
   /** Hears how a rank gets on; called by its threads. */
   interface Progress {
     /** Hears that a step ended. */
     void stepped(long elements);
 
-    /** Hears of the first failure of a lane. */
+    /** Hears of the first failure of a number. */
     void failed(String where, Throwable failure);
   }
 
@@ -51,17 +51,17 @@ final class RankRun {
         members.ids().stream()
             .filter(id -> !subject.isOnHost() && program.spreadsMessages(id))
             .collect(Collectors.toSet());
-    this.positions = new String[program.lanes()];
+    this.positions = new String[program.threads()];
     members.ids().forEach(id -> uses.put(id, new GroupUse()));
   }
 
   /** Runs all steps of the rank; the calling thread waits for those that it starts. */
   void run(ProcessGroup world) throws InterruptedException {
     use(0).made(world);
-    for (int lane = 0; lane < positions.length; lane++) {
-      int self = lane;
-      positions[lane] = "not started";
-      Thread thread = new Thread(() -> enter(self), "rank-" + rank + "-thread-" + lane);
+    for (int number = 0; number < positions.length; number++) {
+      int self = number;
+      positions[number] = "not started";
+      Thread thread = new Thread(() -> enter(self), "rank-" + rank + "-thread-" + number);
       thread.setDaemon(true);
       threads.add(thread);
     }
@@ -79,9 +79,9 @@ final class RankRun {
   /** Says where each thread is. */
   String describe() {
     StringBuilder text = new StringBuilder();
-    for (int lane = 0; lane < threads.size(); lane++) {
-      Thread thread = threads.get(lane);
-      text.append("rank %d, thread %d: %s".formatted(rank, lane, positions[lane]));
+    for (int number = 0; number < threads.size(); number++) {
+      Thread thread = threads.get(number);
+      text.append("rank %d, thread %d: %s".formatted(rank, number, positions[number]));
       for (StackTraceElement frame : thread.getStackTrace()) {
         text.append("\n    at ").append(frame);
       }
@@ -94,18 +94,18 @@ final class RankRun {
     return Objects.requireNonNull(uses.get(group));
   }
 
-  private void enter(int lane) {
+  private void enter(int number) {
     try {
       Registration leave = subject.enter(rank);
       try {
-        runLane(lane);
-        positions[lane] = "ended";
+        runThread(number);
+        positions[number] = "ended";
       } finally {
         leave.close();
       }
     } catch (Throwable e) {
-      String where = "rank " + rank + ", thread " + lane + ", " + positions[lane];
-      positions[lane] = "failed in " + positions[lane] + ": " + e;
+      String where = "rank " + rank + ", thread " + number + ", " + positions[number];
+      positions[number] = "failed in " + positions[number] + ": " + e;
       progress.failed(where, e);
     }
   }
@@ -121,28 +121,28 @@ final class RankRun {
     }
   }
 
-  private void runLane(int lane) throws Exception {
+  private void runThread(int number) throws Exception {
     List<Pending> pending = new ArrayList<>();
     for (Step step : program.steps()) {
-      if (step.lanes().get(rank) == lane && members.takesPart(rank, step)) {
-        positions[lane] = "step " + step;
+      if (step.threads().get(rank) == number && members.takesPart(rank, step)) {
+        positions[number] = "step " + step;
         run(step, pending);
         for (Iterator<Pending> each = pending.iterator(); each.hasNext(); ) {
           Pending one = each.next();
           if (one.delay-- == 0) {
-            finish(one.call, lane);
+            finish(one.call, number);
             each.remove();
           }
         }
       }
     }
     for (Pending one : pending) {
-      finish(one.call, lane);
+      finish(one.call, number);
     }
   }
 
-  private void finish(StepCall call, int lane) throws Exception {
-    positions[lane] = "await of step " + call.step();
+  private void finish(StepCall call, int number) throws Exception {
+    positions[number] = "await of step " + call.step();
     call.await();
     call.check();
     progress.stepped(call.elements());

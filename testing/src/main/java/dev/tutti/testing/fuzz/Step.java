@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param id names the step, also after others were dropped, and seeds its data
  * @param kind what it does
  * @param group the number of the group; 0 has all ranks
- * @param lanes the thread that takes part, by rank of the world
+ * @param threads the thread that takes part, by rank of the world
  * @param delays by rank of the world: {@link #SYNC}, or after how many more steps of the thread it
  *     awaits an asynchronous call
  * @param dtype element type
@@ -35,7 +35,7 @@ record Step(
     int id,
     StepKind kind,
     int group,
-    List<Integer> lanes,
+    List<Integer> threads,
     List<Integer> delays,
     DType dtype,
     ReduceOp.Kind op,
@@ -50,7 +50,7 @@ record Step(
   static final int SYNC = -1;
 
   Step {
-    lanes = List.copyOf(lanes);
+    threads = List.copyOf(threads);
     delays = List.copyOf(delays);
     counts = List.copyOf(counts);
     members = List.copyOf(members);
@@ -89,11 +89,11 @@ record Step(
 
   Step inGroup(int newGroup) {
     return new Step(
-        id, kind, newGroup, lanes, delays, dtype, op, counts, root, peer, tag, members, child,
+        id, kind, newGroup, threads, delays, dtype, op, counts, root, peer, tag, members, child,
         views);
   }
 
-  Step withLanes(List<Integer> newLanes) {
+  Step withThreads(List<Integer> newLanes) {
     return new Step(
         id, kind, group, newLanes, delays, dtype, op, counts, root, peer, tag, members, child,
         views);
@@ -101,26 +101,26 @@ record Step(
 
   Step withDelays(List<Integer> newDelays) {
     return new Step(
-        id, kind, group, lanes, newDelays, dtype, op, counts, root, peer, tag, members, child,
+        id, kind, group, threads, newDelays, dtype, op, counts, root, peer, tag, members, child,
         views);
   }
 
   Step withData(DType newDtype, ReduceOp.Kind newOp) {
     return new Step(
-        id, kind, group, lanes, delays, newDtype, newOp, counts, root, peer, tag, members, child,
+        id, kind, group, threads, delays, newDtype, newOp, counts, root, peer, tag, members, child,
         views);
   }
 
   Step withCounts(List<Integer> newCounts) {
     return new Step(
-        id, kind, group, lanes, delays, dtype, op, newCounts, root, peer, tag, members, child,
+        id, kind, group, threads, delays, dtype, op, newCounts, root, peer, tag, members, child,
         views);
   }
 
   Step withPeers(int newRoot, int newPeer, int newTag) {
     return new Step(
-        id, kind, group, lanes, delays, dtype, op, counts, newRoot, newPeer, newTag, members, child,
-        views);
+        id, kind, group, threads, delays, dtype, op, counts, newRoot, newPeer, newTag, members,
+        child, views);
   }
 
   Step withMembers(List<Integer> newMembers, int newChild) {
@@ -128,7 +128,7 @@ record Step(
         id,
         kind,
         group,
-        lanes,
+        threads,
         delays,
         dtype,
         op,
@@ -143,7 +143,7 @@ record Step(
 
   Step withViews(boolean newViews) {
     return new Step(
-        id, kind, group, lanes, delays, dtype, op, counts, root, peer, tag, members, child,
+        id, kind, group, threads, delays, dtype, op, counts, root, peer, tag, members, child,
         newViews);
   }
 
@@ -162,7 +162,7 @@ record Step(
         Integer.parseInt(words[0]),
         StepKind.valueOf(words[1]),
         number.apply("group"),
-        fields.containsKey("lanes") ? numbers(fields.get("lanes")) : copies(size, 0),
+        fields.containsKey("threads") ? numbers(fields.get("threads")) : copies(size, 0),
         fields.containsKey("delays") ? numbers(fields.get("delays")) : copies(size, SYNC),
         DType.ofLabel(fields.getOrDefault("dtype", "float32")),
         ReduceOp.Kind.valueOf(fields.getOrDefault("op", "SUM")),
@@ -190,7 +190,7 @@ record Step(
   public String toString() {
     StringBuilder text = new StringBuilder().append(id).append(' ').append(kind);
     append(text, "group", group);
-    append(text, "lanes", lanes.stream().allMatch(n -> n == 0) ? List.of() : lanes);
+    append(text, "threads", threads.stream().allMatch(n -> n == 0) ? List.of() : threads);
     append(text, "delays", delays.stream().allMatch(n -> n == SYNC) ? List.of() : delays);
     text.append(dtype == DType.FLOAT32 ? "" : " dtype=" + dtype.label());
     text.append(op == ReduceOp.Kind.SUM ? "" : " op=" + op);

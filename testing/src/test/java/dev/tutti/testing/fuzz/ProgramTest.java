@@ -45,10 +45,10 @@ class ProgramTest {
   @Test
   void collectivesOfAGroupHaveOneThread() {
     for (long seed = 0; seed < 200; seed++) {
-      Map<List<Integer>, List<Integer>> lanes = new HashMap<>();
+      Map<List<Integer>, List<Integer>> threads = new HashMap<>();
       for (Step step : program(seed).steps()) {
         List<Integer> strand = List.of(step.group(), step.kind().isMessage() ? step.tag() : -1);
-        assertThat(step.lanes()).isEqualTo(lanes.computeIfAbsent(strand, _ -> step.lanes()));
+        assertThat(step.threads()).isEqualTo(threads.computeIfAbsent(strand, _ -> step.threads()));
       }
     }
   }
@@ -68,9 +68,9 @@ class ProgramTest {
 
   @Test
   void messagesAreSpreadWhereARankHasThemOnTwoThreads() {
-    Step sum = Step.of(0, StepKind.ALL_REDUCE, 2, 1).withLanes(List.of(1, 1));
+    Step sum = Step.of(0, StepKind.ALL_REDUCE, 2, 1).withThreads(List.of(1, 1));
     Step ring = Step.of(1, StepKind.RING, 2, 1);
-    Step other = Step.of(2, StepKind.RING, 2, 1).withLanes(List.of(0, 1));
+    Step other = Step.of(2, StepKind.RING, 2, 1).withThreads(List.of(0, 1));
     Step elsewhere = other.inGroup(1);
     assertThat(new Program(1, 2, List.of(sum, ring, elsewhere)).spreadsMessages(0)).isFalse();
     Program program = new Program(1, 2, List.of(sum, ring, other, elsewhere));

@@ -14,11 +14,11 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.III_Result;
 import org.openjdk.jcstress.infra.results.L_Result;
 
-/** Races callers of a lane with each other and with its worker. */
+/** Races callers of a queue with each other and with its worker. */
 public final class CollectiveQueueRaces {
   private static final long LONG = TimeUnit.SECONDS.toNanos(10);
 
-  /** Knows what the shared lane's worker shall do for an operation. */
+  /** Knows what the shared queue's worker shall do for an operation. */
   private static final Map<GroupOperation, Runnable> TASKS = new ConcurrentHashMap<>();
 
   /** Shared by all states of a test, since a worker for each would take too long. */
@@ -34,7 +34,7 @@ public final class CollectiveQueueRaces {
   @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the first found it taken")
   @State
   public static class TryEnter {
-    private final CollectiveQueue lane = new CollectiveQueue("raced", op -> {});
+    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {});
     private int inside;
 
     @Actor
@@ -48,10 +48,10 @@ public final class CollectiveQueueRaces {
     }
 
     private int pass() {
-      int number = (int) lane.tryEnter();
+      int number = (int) queue.tryEnter();
       if (number > 0) {
         inside++;
-        lane.exit();
+        queue.exit();
       }
       return number;
     }
@@ -75,7 +75,7 @@ public final class CollectiveQueueRaces {
     private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
     private final CountDownLatch ran = new CountDownLatch(1);
     private int inside;
-    private final CollectiveQueue lane =
+    private final CollectiveQueue queue =
         new CollectiveQueue(
             "raced",
             queued -> {
@@ -85,17 +85,17 @@ public final class CollectiveQueueRaces {
 
     @Actor
     public void caller(III_Result result) {
-      int number = (int) lane.tryEnter();
+      int number = (int) queue.tryEnter();
       if (number > 0) {
         inside++;
-        lane.exit();
+        queue.exit();
       }
       result.r1 = number;
     }
 
     @Actor
     public void issuer(III_Result result) {
-      lane.enqueue(op, number -> result.r2 = (int) number, false);
+      queue.enqueue(op, number -> result.r2 = (int) number, false);
     }
 
     @Arbiter
@@ -103,20 +103,20 @@ public final class CollectiveQueueRaces {
       try {
         boolean came = ran.await(LONG, TimeUnit.NANOSECONDS);
         result.r3 = came ? inside : -1;
-        lane.stop();
+        queue.stop();
       } catch (InterruptedException e) {
         throw new AssertionError(e);
       }
     }
   }
 
-  /** Whoever waits for the lane gets it from who leaves it. */
+  /** Whoever waits for the turn gets it from who leaves it. */
   @JCStressTest
   @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "both came through")
   @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "both came through")
   @State
   public static class Enter {
-    private final CollectiveQueue lane = new CollectiveQueue("raced", op -> {});
+    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {});
     private int inside;
 
     @Actor
@@ -130,10 +130,10 @@ public final class CollectiveQueueRaces {
     }
 
     private int pass() {
-      int number = (int) lane.enter(System.nanoTime() + LONG);
+      int number = (int) queue.enter(System.nanoTime() + LONG);
       if (number > 0) {
         inside++;
-        lane.exit();
+        queue.exit();
       }
       return number;
     }
@@ -191,7 +191,7 @@ public final class CollectiveQueueRaces {
 
   /** A caller on its own thread and a queued operation: never both at once, none lost. */
   @JCStressTest
-  @Outcome(id = "2", expect = ACCEPTABLE, desc = "the lane went from one to the other")
+  @Outcome(id = "2", expect = ACCEPTABLE, desc = "the turn went from one to the other")
   @State
   public static class EnterAgainstQueue {
     private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
