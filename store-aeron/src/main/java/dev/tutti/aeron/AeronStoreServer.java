@@ -285,7 +285,9 @@ public final class AeronStoreServer implements AutoCloseable {
       strangers.add(control);
       unknown.add(control);
       try {
-        served = agree(control);
+        // Who closes the server sets this first and then ends all strangers, but not one that comes
+        // later.
+        served = !closed && agree(control);
       } finally {
         strangers.remove(control);
         unknown.remove(control);
