@@ -380,10 +380,13 @@ final class TcpClient implements AutoCloseable {
   private StoreException lost(IOException e) {
     boolean mayHaveLostSets = loseMain(e);
     StoreException failure = failure(e);
-    return mayHaveLostSets && !(failure instanceof StoreClosedException)
-        ? new StoreConnectionException(
-            failure.getMessage() + "; what was set just before may be lost", e)
-        : failure;
+    String withSets = failure.getMessage() + "; what was set just before may be lost";
+    if (!mayHaveLostSets || failure instanceof StoreClosedException) {
+      return failure;
+    }
+    return failure instanceof StoreSilentException
+        ? new StoreSilentException(withSets, e)
+        : new StoreConnectionException(withSets, e);
   }
 
   /** Gives the main connection up; returns whether it had requests that were not answered. */

@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.ScriptedServer.Opened;
@@ -310,8 +311,20 @@ class TcpStoreFailureTest {
     try (ScriptedServer server = new ScriptedServer();
         Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
       assertThatThrownBy(() -> opened.store().set("key", new byte[8 << 20]))
-          .isInstanceOf(StoreConnectionException.class)
-          .hasMessageContaining("did not answer in time");
+          .isInstanceOf(StoreSilentException.class)
+          .hasMessageEndingWith("did not answer in time; what was set just before may be lost");
+    }
+  }
+
+  /** Else a rank would ask the store once more before it says who serves it. */
+  @Test
+  void aSilentServerIsSilentAlsoBehindASet() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
+      opened.store().set("key", "value");
+      assertThatThrownBy(() -> opened.store().check(List.of("other")))
+          .isInstanceOf(StoreSilentException.class)
+          .hasMessageEndingWith("did not answer in time; what was set just before may be lost");
     }
   }
 
