@@ -90,7 +90,7 @@ public class Watching {
       return (System.nanoTime() - start) / 1e3 / calls;
     } finally {
       if (process != null) {
-        process.destroy();
+        process.toHandle().destroy(); // leaves its output open
         process.waitFor();
       }
       group.barrier();
@@ -110,8 +110,7 @@ public class Watching {
     } else {
       command.addAll(List.of("Watching", kind.name(), System.getenv("TUTTI_DEBUG_PORT")));
     }
-    ProcessBuilder builder =
-        new ProcessBuilder(command).redirectErrorStream(true);
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().remove("RANK");
     Process process = builder.start();
     if (process.getInputStream().read() < 0) { // waits for its first output
@@ -173,7 +172,8 @@ public class Watching {
   /** Sends a request byte by byte until the server closes the connection. */
   private static void dawdle(int port) throws IOException {
     try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
-      byte[] bytes = "GET /status HTTP/1.1\r\nHost: localhost\r\nX: ".getBytes(StandardCharsets.US_ASCII);
+      String head = "GET /status HTTP/1.1\r\nHost: localhost\r\nX: ";
+      byte[] bytes = head.getBytes(StandardCharsets.US_ASCII);
       for (int i = 0; ; i++) {
         socket.getOutputStream().write(bytes[Math.min(i, bytes.length - 1)]);
         LockSupport.parkNanos(50_000_000);
