@@ -45,6 +45,7 @@ import org.jspecify.annotations.Nullable;
 final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private static final System.Logger LOG = System.getLogger(Group.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
+  private static final Duration FAILING = Duration.ofSeconds(1);
 
   private static final Duration PUBLISH = Duration.ofSeconds(1);
 
@@ -258,8 +259,16 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     if (records.isDumpAsked()) {
       Thread.ofPlatform()
           .name("tutti-dump-" + identity.name() + "-" + identity.rank())
-          .start(records::dumpIfAsked);
+          .start(this::dumpWhatFailed);
     }
+  }
+
+  /**
+   * Writes the flight record, with the end of the collective that failed unless a backend keeps it.
+   */
+  private void dumpWhatFailed() {
+    runner.awaitFree(Deadlines.in(FAILING));
+    records.dumpIfAsked();
   }
 
   private void tell(String state, String why) {

@@ -667,6 +667,11 @@ final class OperationRunner {
     awaitStarted(limitNanos);
   }
 
+  /** Waits until no collective is in a backend; returns at the limit if one still is. */
+  void awaitFree(long limitNanos) {
+    boolean _ = queue.awaitFree(limitNanos);
+  }
+
   private boolean awaitStarted(long limitNanos) {
     boolean interrupted = false;
     try {

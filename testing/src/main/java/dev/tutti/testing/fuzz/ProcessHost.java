@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 final class ProcessHost implements ProgramHost, AutoCloseable {
   private static final System.Logger LOG = System.getLogger(ProcessHost.class.getName());
   private static final List<String> INHERITED_OPTIONS =
-      List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-", "-XX:");
+      List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-", "-XX:", "-Xm");
   private static final Duration SLACK = Duration.ofMinutes(1);
 
   private final ContractSubject subject;
