@@ -285,8 +285,7 @@ public final class AeronStoreServer implements AutoCloseable {
       strangers.add(control);
       unknown.add(control);
       try {
-        // Who closes the server sets this first and then ends all strangers, but not one that comes
-        // later.
+        // close() sets it before it ends all strangers, so one that comes later has to look.
         served = !closed && agree(control);
       } finally {
         strangers.remove(control);
