@@ -50,7 +50,8 @@ public final class AeronClusterStore extends RemoteStore {
     return ClusterOpener.SESSIONS.take(
         members.toString(),
         connect,
-        deadline -> new ClusterOpener(members, connect, deadline).open());
+        options.timeout(),
+        deadline -> new ClusterOpener(members, connect, options.timeout(), deadline).open());
   }
 
   /** Returns the number of the member that leads, as far as this process knows. */

@@ -80,11 +80,15 @@ public final class AeronStore extends RemoteStore {
   }
 
   private static Session link(AeronStoreOptions options) {
+    String where = options.host() + ":" + options.port();
     ConnectOptions connect = options.connect();
     return Sessions.SERVERS.take(
-        connect.host() + ":" + connect.port(),
+        where,
         connect,
-        deadline -> new SessionOpener(connect, deadline).open());
+        options.timeout(),
+        deadline ->
+            new SessionOpener(options.host(), options.port(), options.timeout(), connect, deadline)
+                .open());
   }
 
   /** Returns the port of the server. */

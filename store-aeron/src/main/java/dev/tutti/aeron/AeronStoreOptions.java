@@ -150,12 +150,9 @@ public final class AeronStoreOptions {
         settings.get(SPIN));
   }
 
-  /** Returns what a session needs to know of these options. */
+  /** Returns what stores must have in common to share a session. */
   ConnectOptions connect() {
     return new ConnectOptions(
-        host,
-        port,
-        timeout,
         token,
         transport != Transport.UDP,
         transport != Transport.IPC,

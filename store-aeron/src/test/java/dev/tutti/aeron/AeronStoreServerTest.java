@@ -26,7 +26,6 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
-import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -55,9 +54,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests what goes wrong between a client and its server, and what is left of them. */
 class AeronStoreServerTest {
   private static final Duration LONG = Duration.ofSeconds(60);
-
-  /** Of a server with a client that says nothing. */
-  private static final Duration HALF_OF_THE_PATIENCE = Duration.ofSeconds(5);
 
   @TempDir private Path directory;
 
@@ -108,46 +104,6 @@ class AeronStoreServerTest {
       server.close();
     }
     assertThat(left()).isEmpty();
-  }
-
-  /** Else a client that comes while a server closes waits for a media driver that is gone. */
-  @Test
-  void clientsThatComeWhileTheServerClosesAreSentAway() throws Exception {
-    for (int round = 0; round < 10; round++) {
-      List<Socket> sockets = new ArrayList<>();
-      AeronStoreServer server = new AeronStoreServer(options(0));
-      try {
-        for (int i = 0; i < 100; i++) {
-          sockets.add(new Socket(InetAddress.getLoopbackAddress(), server.port()));
-        }
-        FutureTask<Void> closing =
-            start(
-                () -> {
-                  server.close();
-                  return null;
-                });
-        for (Socket socket : sockets) {
-          socket.setSoTimeout((int) LONG.toMillis());
-          long before = System.nanoTime();
-          awaitEnd(socket);
-          assertThat(System.nanoTime() - before).isLessThan(HALF_OF_THE_PATIENCE.toNanos());
-        }
-        closing.get(60, TimeUnit.SECONDS);
-      } finally {
-        server.close();
-        for (Socket socket : sockets) {
-          socket.close();
-        }
-      }
-    }
-  }
-
-  private static void awaitEnd(Socket socket) throws IOException {
-    try {
-      assertThat(socket.getInputStream().readAllBytes()).isEmpty();
-    } catch (SocketException e) {
-      assertThat(e).hasMessageContaining("reset"); // it was not accepted yet
-    }
   }
 
   @ParameterizedTest

@@ -18,6 +18,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.SocketException;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -37,12 +38,15 @@ public final class ClusterOpener {
 
   private final ClusterMembers members;
   private final ConnectOptions options;
+  private final Duration timeout;
   private final Timing timing;
   private final String server;
   private final long session = RANDOM.nextLong();
   private final long deadline;
 
-  public ClusterOpener(ClusterMembers members, ConnectOptions options, long deadline) {
+  public ClusterOpener(
+      ClusterMembers members, ConnectOptions options, Duration timeout, long deadline) {
+    this.timeout = timeout;
     this.members = members;
     this.options = options;
     this.timing = Timing.of(options.lease());
@@ -99,7 +103,7 @@ public final class ClusterOpener {
 
   private String inVain(int attempts, Exception last) {
     List<String> unresolved = members.unresolved();
-    String tried = "within %d ms, %d attempts".formatted(options.timeout().toMillis(), attempts);
+    String tried = "within %d ms, %d attempts".formatted(timeout.toMillis(), attempts);
     return unresolved.isEmpty()
         ? "no leader of the %s %s: %s".formatted(server, tried, last)
         : "no session with the %s %s: cannot resolve %s (%s)"

@@ -26,6 +26,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
+import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -44,15 +45,22 @@ public final class SessionOpener {
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
+  private final String host;
+  private final int port;
+  private final Duration timeout;
   private final ConnectOptions options;
   private final Timing timing;
   private final String server;
   private final long deadline;
 
-  public SessionOpener(ConnectOptions options, long deadline) {
+  public SessionOpener(
+      String host, int port, Duration timeout, ConnectOptions options, long deadline) {
+    this.host = host;
+    this.port = port;
+    this.timeout = timeout;
     this.options = options;
     this.timing = Timing.of(options.lease());
-    this.server = options.host() + ":" + options.port();
+    this.server = host + ":" + port;
     this.deadline = deadline;
   }
 
@@ -80,7 +88,7 @@ public final class SessionOpener {
         if (left <= 0) {
           throw new StoreConnectionException(
               "no store server at %s within %d ms, %d attempts: %s"
-                  .formatted(server, options.timeout().toMillis(), attempt, reason),
+                  .formatted(server, timeout.toMillis(), attempt, reason),
               reason);
         }
         LockSupport.parkNanos(
@@ -100,8 +108,7 @@ public final class SessionOpener {
   }
 
   private Session tryOpen() throws IOException {
-    Control control =
-        Control.connect(new InetSocketAddress(options.host(), options.port()), timing, deadline);
+    Control control = Control.connect(new InetSocketAddress(host, port), timing, deadline);
     try {
       Handshake.Session session = Handshake.ask(control, options.token(), deadline);
       boolean shared =
@@ -188,7 +195,7 @@ public final class SessionOpener {
               driver,
               null,
               replies,
-              Channels.udp(control.remoteAddress(), options.port()));
+              Channels.udp(control.remoteAddress(), port));
       LOG.log(
           Level.INFO,
           "store over Aeron: UDP from {0} to {1}, the interface by the route to it",
@@ -255,7 +262,7 @@ public final class SessionOpener {
       if (System.nanoTime() - deadline > 0) {
         throw new StoreConnectionException(
             "store server at %s: %s, within %d ms"
-                .formatted(server, otherwise, options.timeout().toMillis()));
+                .formatted(server, otherwise, timeout.toMillis()));
       }
       if (!control.isQuiet()) {
         throw new EOFException("it ended while this process connected");

@@ -3,9 +3,7 @@ package dev.tutti.aeron.session;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.ConnectOptions;
-import dev.tutti.store.JobToken;
 import dev.tutti.store.table.Arguments;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -29,37 +27,21 @@ public final class Sessions<L extends StoreSession> {
   public Sessions() {}
 
   /** What stores must have in common to share a session. */
-  private record Place(
-      String where,
-      JobToken token,
-      boolean memory,
-      boolean udp,
-      Path directory,
-      String driver,
-      Duration lease,
-      boolean spin) {}
+  private record Place(String where, ConnectOptions options) {}
 
   /**
    * Takes part in a session; release it once.
    *
    * @param where who serves
    * @param options how to reach them
+   * @param timeout the deadline
    * @param open opens a session where there is none, by a deadline of {@link System#nanoTime()}
    * @throws StoreConnectionException if another thread still tries to open it at the deadline
    * @throws StoreException if this thread is interrupted while another one opens it
    */
-  public L take(String where, ConnectOptions options, LongFunction<L> open) {
-    long deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
-    Place place =
-        new Place(
-            where,
-            options.token(),
-            options.memory(),
-            options.udp(),
-            options.directory(),
-            options.driver(),
-            options.lease(),
-            options.spin());
+  public L take(String where, ConnectOptions options, Duration timeout, LongFunction<L> open) {
+    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    Place place = new Place(where, options);
     Slot slot;
     synchronized (all) {
       all.values().removeIf(Slot::isUnused);
@@ -70,7 +52,7 @@ public final class Sessions<L extends StoreSession> {
       if (!slot.acquire(deadline)) {
         throw new StoreConnectionException(
             "no session with the store at %s within %d ms: another thread of this process still tries to open it"
-                .formatted(where, options.timeout().toMillis()));
+                .formatted(where, timeout.toMillis()));
       }
       return slot.open(open, deadline);
     } catch (InterruptedException e) {

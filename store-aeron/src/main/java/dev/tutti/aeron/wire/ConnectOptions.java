@@ -5,12 +5,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 
 /**
- * What a session with those who serve a store needs to know; {@code AeronStoreOptions} has it from
- * users.
+ * How a session reaches those who serve a store, apart from where they are; {@code
+ * AeronStoreOptions} has it from users. Stores that have it in common share a session.
  *
- * @param host name or address of the host that serves
- * @param port the port
- * @param timeout the deadline of opening
  * @param token what client and server prove to each other
  * @param memory whether messages may travel by shared memory
  * @param udp whether messages may travel by UDP
@@ -20,9 +17,6 @@ import java.time.Duration;
  * @param spin whether threads that wait for messages never sleep
  */
 public record ConnectOptions(
-    String host,
-    int port,
-    Duration timeout,
     JobToken token,
     boolean memory,
     boolean udp,
