@@ -1,6 +1,6 @@
 package dev.tutti.gradients;
 
-import java.time.Duration;
+import dev.tutti.gradients.thread.Threads;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -11,8 +11,6 @@ final class CommunicationThread implements StepRunner {
    * sleep or before it sleeps, for what the other one writes before it unparks; an unpark that comes
    * first makes the next park return at once.
    */
-  private static final Duration END = Duration.ofSeconds(10);
-
   private final StepSequence sequence;
   private final StepFailure failure;
   private final Thread thread;
@@ -68,18 +66,7 @@ final class CommunicationThread implements StepRunner {
     if (thread.equals(Thread.currentThread())) {
       return false;
     }
-    boolean interrupted = false;
-    long deadline = System.nanoTime() + END.toNanos();
-    while (thread.isAlive() && System.nanoTime() - deadline < 0) {
-      try {
-        thread.join(END);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Threads.join(thread);
     LockSupport.unpark(waiter);
     return !thread.isAlive();
   }

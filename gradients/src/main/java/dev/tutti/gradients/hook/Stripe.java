@@ -3,7 +3,7 @@ package dev.tutti.gradients.hook;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import java.time.Duration;
+import dev.tutti.gradients.thread.Threads;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -14,8 +14,6 @@ final class Stripe implements AutoCloseable {
    * "busy". Both are volatile, and each side looks again after it was unparked. Park allocates
    * nothing.
    */
-  private static final Duration END = Duration.ofSeconds(10);
-
   private final ProcessGroup group;
   private final Thread thread;
   private @Nullable Tensor part;
@@ -98,17 +96,6 @@ final class Stripe implements AutoCloseable {
     closed = true;
     LockSupport.unpark(thread);
     group.close();
-    boolean interrupted = false;
-    long deadline = System.nanoTime() + END.toNanos();
-    while (thread.isAlive() && System.nanoTime() - deadline < 0) {
-      try {
-        thread.join(END);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Threads.join(thread);
   }
 }
