@@ -14,6 +14,8 @@ import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import jdk.jfr.Recording;
@@ -36,6 +38,9 @@ public class Watching {
     SCRAPE
   }
 
+  private static final List<Kind> IN_TURNS =
+      Arrays.stream(Kind.values()).filter(kind -> kind != Kind.SCRAPE).toList();
+
   public static void main(String[] args) throws Exception {
     if (System.getenv("RANK") == null) {
       clients(Kind.valueOf(args[0]), Integer.parseInt(args[1]));
@@ -45,17 +50,13 @@ public class Watching {
     int rounds = Integer.parseInt(args[1]);
     try (ProcessGroup group = ProcessGroup.init()) {
       Map<Kind, double[]> means = new EnumMap<>(Kind.class);
-      for (int round = -1; round < rounds; round++) {
-        for (Kind kind : Kind.values()) {
-          if (kind != Kind.SCRAPE) {
+      for (List<Kind> turns : List.of(IN_TURNS, List.of(Kind.SCRAPE))) {
+        for (int round = 0; round < rounds; round++) {
+          for (Kind kind : turns) {
             double mean = time(group, kind, calls);
-            means.computeIfAbsent(kind, _ -> new double[rounds])[Math.max(0, round)] = mean;
+            means.computeIfAbsent(kind, _ -> new double[rounds])[round] = mean;
           }
         }
-      }
-      for (int round = 0; round < rounds; round++) {
-        means.computeIfAbsent(Kind.SCRAPE, _ -> new double[rounds])[round] =
-            time(group, Kind.SCRAPE, calls);
       }
       if (group.rank() == 0) {
         means.forEach(Watching::print);
@@ -132,18 +133,19 @@ public class Watching {
     }
   }
 
-  private static void clients(Kind kind, int port) {
+  private static void clients(Kind kind, int port) throws InterruptedException {
     LongAdder answers = new LongAdder();
     Runtime.getRuntime()
         .addShutdownHook(new Thread(() -> System.out.println(kind + ": " + answers + " answers")));
-    for (int i = 0; i < (kind == Kind.SCRAPE ? 1 : CLIENTS); i++) {
-      Thread.ofPlatform().start(() -> client(kind, port, answers));
+    int count = kind == Kind.SCRAPE ? 1 : CLIENTS;
+    CountDownLatch begun = new CountDownLatch(count);
+    for (int i = 0; i < count; i++) {
+      Thread.ofPlatform().start(() -> client(kind, port, answers, begun));
     }
-    LockSupport.parkNanos(500_000_000);
-    System.out.println("started");
+    System.out.println(begun.await(30, TimeUnit.SECONDS) ? "started" : "started late");
   }
 
-  private static void client(Kind kind, int port, LongAdder answers) {
+  private static void client(Kind kind, int port, LongAdder answers, CountDownLatch begun) {
     String path = kind == Kind.SCRAPE ? "/metrics" : "/status";
     HttpRequest.Builder request =
         HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
@@ -152,6 +154,7 @@ public class Watching {
     }
     try (HttpClient client = HttpClient.newHttpClient()) {
       while (true) {
+        begun.countDown();
         try {
           if (kind == Kind.SLOW_CLIENTS) {
             dawdle(port);

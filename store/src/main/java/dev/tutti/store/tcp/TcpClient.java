@@ -380,10 +380,10 @@ final class TcpClient implements AutoCloseable {
   private StoreException lost(IOException e) {
     boolean mayHaveLostSets = loseMain(e);
     StoreException failure = failure(e);
-    String withSets = failure.getMessage() + "; what was set just before may be lost";
     if (!mayHaveLostSets || failure instanceof StoreClosedException) {
       return failure;
     }
+    String withSets = failure.getMessage() + "; what was set just before may be lost";
     return failure instanceof StoreSilentException
         ? new StoreSilentException(withSets, e)
         : new StoreConnectionException(withSets, e);

@@ -132,11 +132,11 @@ final class ProgramGenerator {
       Step last = steps.remove(steps.size() - 1);
       String messages = messagesHaveOneThread ? " messages" : " tag " + last.tag();
       String strand = last.group() + (last.kind().isMessage() ? messages : "");
-      steps.add(last.withThreads(strands.computeIfAbsent(strand, _ -> randomLanes())));
+      steps.add(last.withThreads(strands.computeIfAbsent(strand, _ -> randomThreads())));
     }
   }
 
-  private List<Integer> randomLanes() {
+  private List<Integer> randomThreads() {
     return IntStream.range(0, size).mapToObj(_ -> random.nextInt(threads)).toList();
   }
 

@@ -18,14 +18,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 
-/** Runs the steps of one rank, on a thread for each number of the program. */
+/** Runs the steps of one rank, on as many threads as the program has. */
 final class RankRun {
   /** Hears how a rank gets on; called by its threads. */
   interface Progress {
     /** Hears that a step ended. */
     void stepped(long elements);
 
-    /** Hears of the first failure of a number. */
+    /** Hears of the first failure of a thread. */
     void failed(String where, Throwable failure);
   }
 

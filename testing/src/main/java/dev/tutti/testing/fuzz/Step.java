@@ -93,9 +93,21 @@ record Step(
         views);
   }
 
-  Step withThreads(List<Integer> newLanes) {
+  Step withThreads(List<Integer> newThreads) {
     return new Step(
-        id, kind, group, newLanes, delays, dtype, op, counts, root, peer, tag, members, child,
+        id,
+        kind,
+        group,
+        newThreads,
+        delays,
+        dtype,
+        op,
+        counts,
+        root,
+        peer,
+        tag,
+        members,
+        child,
         views);
   }
 
