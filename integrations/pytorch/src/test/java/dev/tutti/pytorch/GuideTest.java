@@ -42,7 +42,8 @@ class GuideTest {
   @World(backends = "gloo", timeoutSeconds = 60)
   void theCodeRuns(ProcessGroup group) throws Exception {
     String guide = Files.readString(GUIDE);
-    String section = guide.substring(guide.indexOf("\n## PyTorch's Java bindings\n"));
+    int start = guide.indexOf("\n## PyTorch's Java bindings\n");
+    String section = guide.substring(start, guide.indexOf("\n## ", start + 1));
     List<String> pieces = CODE.matcher(section).results().map(each -> each.group(1)).toList();
     assertThat(pieces).hasSize(2);
     Path folder = Files.createTempDirectory(Path.of("target"), "guide");
