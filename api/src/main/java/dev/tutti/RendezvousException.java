@@ -34,14 +34,17 @@ public class RendezvousException extends TuttiException {
    *
    * @param message what failed, where, and what was expected
    * @param cause the failure below, if there is one
-   * @param missing the ranks that did not come
+   * @param missing the ranks that did not come, or went again at once
    */
   public RendezvousException(String message, @Nullable Throwable cause, List<Integer> missing) {
     super(message, cause);
     this.missing = missing.stream().mapToInt(Integer::intValue).toArray();
   }
 
-  /** Returns the ranks known not to have come; empty where none is known. */
+  /**
+   * Returns the ranks known not to have come, or to have gone again while others joined; empty
+   * where none is known.
+   */
   public List<Integer> missingRanks() {
     return Arrays.stream(missing).boxed().toList();
   }

@@ -61,7 +61,11 @@ public final class InitFailure {
             + (missing.text().isEmpty() ? "" : "; " + missing.text())
             + advice(reason, meeting.server(), meeting.size(), timeout),
         cause,
-        reason instanceof PeerLateException late ? late.peers() : missing.ranks());
+        switch (reason) {
+          case PeerLateException late -> late.peers();
+          case PeerLostException lost when lost.peer() >= 0 -> List.of(lost.peer());
+          default -> missing.ranks();
+        });
   }
 
   /**
@@ -85,6 +89,9 @@ public final class InitFailure {
           + " place, that they reach each other, and that "
           + Deadlines.text(timeout)
           + " (TUTTI_TIMEOUT) are enough";
+    }
+    if (reason instanceof PeerLostException lost && lost.peer() >= 0) {
+      return ". Rank " + lost.peer() + " had joined: look at what it printed last";
     }
     if (isPortTaken(reason)) {
       return ". Check that no other process has the port: rank 0 of a job before, a second rank"
