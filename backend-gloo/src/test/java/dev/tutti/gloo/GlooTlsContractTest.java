@@ -8,6 +8,7 @@ import dev.tutti.testing.AbortContract;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.MismatchContract;
 import dev.tutti.testing.PointToPointContract;
+import dev.tutti.testing.Sampled;
 import dev.tutti.testing.TimeoutContract;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -17,6 +18,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs what depends on the transport on ranks that encrypt. */
+@Sampled
 class GlooTlsContractTest
     implements PointToPointContract, MismatchContract, TimeoutContract, AbortContract {
   private @Nullable Settings settings;

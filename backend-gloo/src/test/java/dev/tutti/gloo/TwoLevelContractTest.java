@@ -3,11 +3,13 @@ package dev.tutti.gloo;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import java.util.Set;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the contract suite with two hosts of two ranks, and one of two and one of one. */
+@Sampled
 class TwoLevelContractTest extends GlooContractTest {
   @TempDir static Path directory;
 

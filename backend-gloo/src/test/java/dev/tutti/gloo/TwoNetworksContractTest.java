@@ -5,6 +5,7 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import java.util.Objects;
 import java.util.Set;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the contract suite with two ranks in each of two network namespaces. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@Sampled
 class TwoNetworksContractTest extends GlooContractTest {
   private @Nullable NetworkNamespaces hosts;
 

@@ -77,10 +77,20 @@ final class Prose {
     }
   }
 
-  /** Matches any of some words or phrases, also where a line breaks between two words. */
+  /**
+   * Matches any of some words or phrases, also where a line breaks between two words. Those with
+   * the same first letter are one alternative, as most words of a text begin with another one.
+   */
   static Pattern anyOf(List<String> phrases) {
     return phrases.stream()
         .map(phrase -> phrase.replace(" ", "\\s+(?:\\*\\s+|//\\s+)?"))
+        .collect(
+            Collectors.groupingBy(
+                phrase -> phrase.substring(0, 1),
+                Collectors.mapping(phrase -> phrase.substring(1), Collectors.joining("|"))))
+        .entrySet()
+        .stream()
+        .map(letter -> letter.getKey() + "(?:" + letter.getValue() + ")")
         .collect(
             Collectors.collectingAndThen(
                 Collectors.joining("|", "\\b(?:", ")\\b"),

@@ -1,6 +1,7 @@
 package dev.tutti.aeron;
 
 import dev.tutti.Store;
+import dev.tutti.testing.Sampled;
 import dev.tutti.testing.StoreContract;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -8,6 +9,7 @@ import org.junit.jupiter.api.Test;
 
 /** Runs the contract where client and server sleep in their bells. */
 @SuppressWarnings("JUnitMethodInvoked") // to say for one when it runs
+@Sampled
 class AeronStoreInBellTest extends StoreContract {
   @BeforeAll
   static void needsFutex() {

@@ -2,8 +2,10 @@ package dev.tutti.aeron;
 
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
+import dev.tutti.testing.Sampled;
 import dev.tutti.testing.StoreContract;
 
+@Sampled
 class AeronStoreUdpTest extends StoreContract {
   @Override
   protected Store open() {

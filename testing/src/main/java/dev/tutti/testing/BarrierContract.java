@@ -68,7 +68,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Names all ranks that do not come when asked to wait for all, else the first. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3, waits = true)
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (MissingRanks named : MissingRanks.values()) {
       int first = world.size() - 2;
@@ -110,7 +110,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Fails all ranks when rank 0 does not come. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2, waits = true)
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
   default void monitoredBarrierFailsWithoutRankZero(ContractWorld world) throws Exception {
     CountDownLatch reported = new CountDownLatch(world.size() - 1);
     world.run(

@@ -77,11 +77,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails, after the close timeout, what peers never came to. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -114,11 +110,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets a rank close at once while others still join; these hear of it later. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 2 : 8;
     for (int round = 0; round < rounds; round++) {
@@ -140,11 +132,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails the ranks that wait for one that closed, long before their deadline. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
     int leaver = world.size() - 1;
     CountDownLatch ready = new CountDownLatch(leaver);
@@ -174,11 +162,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets each rank close as soon as its own part is done, without harm to the slower ones. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aQuickCloseHarmsNobody(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 3 : 20;
     for (int round = 0; round < rounds; round++) {

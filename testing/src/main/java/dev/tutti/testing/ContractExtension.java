@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
@@ -20,7 +21,11 @@ import org.junit.platform.commons.support.AnnotationSupport;
 
 /** Runs a {@link ContractTest} once for each world size, or says why it does not. */
 final class ContractExtension implements TestTemplateInvocationContextProvider, ExecutionCondition {
-  /** What the fast tier tests with: one number may hide what a rank in the middle does. */
+  /*
+   * What the fast tier tests with: one of these for each test of a suite, by their names. So each
+   * suite has both, as one number may hide what a rank in the middle does, and so has each test
+   * where there are several suites.
+   */
   private static final List<Integer> FEW_RANKS = List.of(2, 3);
 
   @Override
@@ -82,23 +87,27 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
   }
 
   private static List<Integer> sizes(ExtensionContext context) {
-    return sizes(annotation(context), subject(context).worldSizes(), TestTier.isFast());
+    List<Integer> all = sizes(annotation(context), subject(context).worldSizes());
+    return TestTier.isFast()
+        ? few(all, context.getRequiredTestClass(), context.getRequiredTestMethod())
+        : all;
   }
 
-  /** Returns the numbers of ranks for a test; at least one in either tier, or none in both. */
-  static List<Integer> sizes(ContractTest test, int[] worldSizes, boolean fast) {
-    List<Integer> all =
-        Arrays.stream(worldSizes)
-            .filter(size -> size >= test.minSize() && size <= test.maxSize())
-            .sorted()
-            .limit(test.once() ? 1 : Long.MAX_VALUE)
-            .boxed()
-            .toList();
-    if (!fast || all.size() <= 1) {
-      return all;
-    }
+  /** Returns the numbers of ranks for a test. */
+  static List<Integer> sizes(ContractTest test, int[] worldSizes) {
+    return Arrays.stream(worldSizes)
+        .filter(size -> size >= test.minSize() && size <= test.maxSize())
+        .sorted()
+        .limit(test.once() ? 1 : Long.MAX_VALUE)
+        .boxed()
+        .toList();
+  }
+
+  /** Returns the one number of ranks that the fast tier takes of those for a test, if any. */
+  static List<Integer> few(List<Integer> all, Class<?> suite, Method test) {
     List<Integer> few = all.stream().filter(FEW_RANKS::contains).toList();
-    return (few.isEmpty() ? all : few).stream().limit(test.waits() ? 1 : 2).toList();
+    List<Integer> lots = few.isEmpty() ? all : few;
+    return lots.isEmpty() ? lots : List.of(lots.get(TestTier.lot(suite, test, lots.size())));
   }
 
   private static ContractTest annotation(ExtensionContext context) {

@@ -49,7 +49,4 @@ public @interface ContractTest {
 
   /** Tells whether one number of ranks, the smallest, is enough. */
   boolean once() default false;
-
-  /** Tells whether the test waits for time to pass, so that the fast tier takes one world size. */
-  boolean waits() default false;
 }

@@ -48,7 +48,7 @@ public interface ListenerContract extends GroupContract {
   }
 
   /** Hears of the end of asynchronous operations on another thread, each with its own id. */
-  @ContractTest(needs = OpType.ALL_REDUCE, waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE)
   default void asynchronousCallsAreHeardInPairs(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -70,7 +70,7 @@ public interface ListenerContract extends GroupContract {
   }
 
   /** Continues when a listener throws, and still calls the others. */
-  @ContractTest(needs = OpType.ALL_REDUCE, waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE)
   default void aFailingListenerHarmsNobody(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -84,8 +84,7 @@ public interface MismatchContract extends GroupContract {
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
       features = Feature.REAL_RESULTS,
       minSize = 2,
-      maxSize = 3,
-      waits = true)
+      maxSize = 3)
   default void otherOperationsAreNamed(ContractWorld world) throws Exception {
     CallOptions brief = CallOptions.timeout(Duration.ofSeconds(3));
     world.run(

@@ -188,11 +188,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Lets a rank close a new group while others still set it up; these hear of it later. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 4 : 20;
     world.run(
@@ -220,7 +216,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Lets all ranks close a new group at once, whether or not the others have it. */
-  @ContractTest(minSize = 2, waits = true)
+  @ContractTest(minSize = 2)
   default void allRanksMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 4 : 40;
     world.run(

@@ -148,7 +148,7 @@ public interface SymmetricMemoryContract extends GroupContract {
   }
 
   /** Ends waits at their deadlines, after which the group and the memory go on. */
-  @ContractTest(features = Feature.SYMMETRIC_MEMORY, minSize = 2, waits = true)
+  @ContractTest(features = Feature.SYMMETRIC_MEMORY, minSize = 2)
   default void waitsEndAtTheirDeadlines(ContractWorld world) throws Exception {
     Duration brief = Duration.ofMillis(60);
     world.run(

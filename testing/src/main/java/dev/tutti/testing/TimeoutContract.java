@@ -26,11 +26,7 @@ public interface TimeoutContract extends GroupContract {
   Duration SHORT = Duration.ofMillis(300);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void allReduceFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -42,11 +38,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails the call without options at the group's deadline. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void theGroupsDeadlineHoldsWhereNoneIsGiven(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -60,11 +52,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails an asynchronous all-reduce although its waiter would wait longer. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void anAsynchronousWorkFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -90,11 +78,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a broadcast at its deadline on the ranks that need the absent root. */
-  @ContractTest(
-      needs = OpType.BROADCAST,
-      features = Feature.REAL_RESULTS,
-      minSize = 2,
-      waits = true)
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
   default void broadcastFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -106,13 +90,13 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a barrier at its deadline. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2, waits = true)
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
   default void barrierFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(world, member -> member.group().barrier(CallOptions.timeout(SHORT)));
   }
 
   /** Fails a receive that nobody sends to at its deadline, and the group on all ranks. */
-  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2, waits = true)
+  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2)
   default void recvFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -140,8 +124,7 @@ public interface TimeoutContract extends GroupContract {
       blocking = true,
       minSize = 2,
       maxSize = 8,
-      once = true,
-      waits = true)
+      once = true)
   default void everyOperationFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -12,6 +12,7 @@ import dev.tutti.spi.BackendProvider;
 import java.util.Set;
 
 /** Runs the suite on a backend that declares little: what it does not declare must be refused. */
+@Sampled
 class NarrowContractTest extends ProcessGroupContract {
   @Override
   protected BackendProvider provider() {

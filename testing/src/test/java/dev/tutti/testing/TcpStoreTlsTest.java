@@ -39,6 +39,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the contract of stores over TLS, and tests who is refused. */
+@Sampled
 class TcpStoreTlsTest extends StoreContract {
   private static final Duration LONG = Duration.ofSeconds(30);
   private static final JobToken TOKEN = JobToken.of("the token of this job");

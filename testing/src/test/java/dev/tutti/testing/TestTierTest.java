@@ -6,11 +6,20 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class TestTierTest {
+  /** Whose names draw different lots. */
+  private static final List<Class<?>> SUITES =
+      Stream.of(ContractTest.class, GroupContract.class, World.class, Leaks.class, Layout.class)
+          .flatMap(suite -> Stream.of(suite, suite.arrayType(), suite.arrayType().arrayType()))
+          .collect(Collectors.toList());
+
   static List<int[]> worlds() {
     return List.of(
         new int[] {1, 2, 3, 4},
@@ -29,35 +38,49 @@ class TestTierTest {
 
   @ParameterizedTest
   @MethodSource("worlds")
-  void theFastTierLeavesNoContractTestOut(int[] worlds) {
+  void theFastTierTakesOneWorldSizeOfEachContractTest(int[] worlds) {
     assertThat(contractTests()).hasSizeGreaterThan(100);
     for (Method method : contractTests()) {
       ContractTest test = method.getAnnotation(ContractTest.class);
-      List<Integer> full = ContractExtension.sizes(test, worlds, false);
-      List<Integer> fast = ContractExtension.sizes(test, worlds, true);
+      List<Integer> full = ContractExtension.sizes(test, worlds);
+      List<Integer> fast = ContractExtension.few(full, TestTierTest.class, method);
       assertThat(full).as("%s", method).containsAll(fast);
-      assertThat(fast.isEmpty()).as("%s", method).isEqualTo(full.isEmpty());
-      assertThat(fast).as("%s", method).hasSizeLessThanOrEqualTo(test.waits() ? 1 : 2);
+      assertThat(fast).as("%s", method).hasSize(full.isEmpty() ? 0 : 1);
     }
   }
 
   @Test
-  void theFastTierTakesTwoAndThreeRanks() throws Exception {
-    ContractTest values = test(AllReduceContract.class, "allReduceTakesAnySize");
-    assertThat(ContractExtension.sizes(values, new int[] {4, 3, 2, 1}, true)).containsExactly(2, 3);
-    assertThat(ContractExtension.sizes(values, new int[] {3, 4}, true)).containsExactly(3);
-    assertThat(ContractExtension.sizes(values, new int[] {4, 8, 16}, true)).containsExactly(4, 8);
-    assertThat(ContractExtension.sizes(values, new int[] {1, 2, 3, 4}, false))
-        .containsExactly(1, 2, 3, 4);
-    ContractTest waits = test(TimeoutContract.class, "allReduceFailsAtItsDeadline");
-    assertThat(ContractExtension.sizes(waits, new int[] {1, 2, 3, 4}, true)).containsExactly(2);
-    assertThat(ContractExtension.sizes(waits, new int[] {1, 2, 3, 4}, false))
-        .containsExactly(2, 3, 4);
+  void theFastTierTakesTwoRanksOrThree() throws Exception {
+    Method values = AllReduceContract.class.getMethod("allReduceTakesAnySize", ContractWorld.class);
+    assertThat(few(values, 4, 3, 2, 1)).containsOnly(2, 3);
+    assertThat(few(values, 3, 4)).containsOnly(3);
+    assertThat(few(values, 4, 8, 16)).containsOnly(4, 8, 16);
+    ContractTest test = values.getAnnotation(ContractTest.class);
+    assertThat(ContractExtension.sizes(test, new int[] {4, 3, 2, 1})).containsExactly(1, 2, 3, 4);
+    Method waits =
+        TimeoutContract.class.getMethod("allReduceFailsAtItsDeadline", ContractWorld.class);
+    assertThat(few(waits, 1, 2)).containsOnly(2);
   }
 
-  private static ContractTest test(Class<?> contract, String name) throws Exception {
-    return contract.getMethod(name, ContractWorld.class).getAnnotation(ContractTest.class);
+  /** Returns what some suites have in the fast tier. */
+  private static Set<Integer> few(Method method, int... worlds) {
+    List<Integer> all = ContractExtension.sizes(method.getAnnotation(ContractTest.class), worlds);
+    return SUITES.stream()
+        .map(suite -> ContractExtension.few(all, suite, method).get(0))
+        .collect(Collectors.toSet());
   }
+
+  @Test
+  void ofASampledSuiteTheFastTierRunsAboutAThirdAndOfEachOtherAll() {
+    assertThat(contractTests())
+        .filteredOn(method -> SampledExtension.draws(Drawn.class, method))
+        .hasSizeBetween(contractTests().size() / 5, contractTests().size() / 2);
+    assertThat(contractTests())
+        .allMatch(method -> SampledExtension.draws(TestTierTest.class, method));
+  }
+
+  @Sampled
+  private static final class Drawn {}
 
   @Test
   void anUnknownTierIsRefused() {

@@ -13,6 +13,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -49,9 +50,11 @@ class EventsTest {
         .toList();
   }
 
+  /** Returns events of a type by their start; a file has those of each thread together. */
   private static List<RecordedEvent> of(List<RecordedEvent> all, String type) {
     return all.stream()
         .filter(event -> event.getEventType().getName().equals("dev.tutti." + type))
+        .sorted(Comparator.comparing(RecordedEvent::getStartTime))
         .toList();
   }
 

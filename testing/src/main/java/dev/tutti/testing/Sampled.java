@@ -1,0 +1,24 @@
+package dev.tutti.testing;
+
+import static java.lang.annotation.ElementType.TYPE;
+import static java.lang.annotation.RetentionPolicy.RUNTIME;
+
+import java.lang.annotation.Inherited;
+import java.lang.annotation.Retention;
+import java.lang.annotation.Target;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Marks a test class that repeats a contract in another setting: the fast tier runs some of its
+ * tests, by lot of their names, and the full tier all.
+ *
+ * @see TestTier
+ */
+@Target(TYPE)
+@Retention(RUNTIME)
+@Inherited
+@ExtendWith(SampledExtension.class)
+public @interface Sampled {
+  /** Returns of how many tests the fast tier runs one. */
+  int of() default 3;
+}
