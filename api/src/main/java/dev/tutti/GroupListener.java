@@ -62,6 +62,15 @@ public interface GroupListener {
 
     /** Returns the tensors written. */
     List<Tensor> outputs();
+
+    /** Returns the bytes of all tensors read, or of those written where none is read. */
+    default long byteCount() {
+      long bytes = 0;
+      for (Tensor tensor : inputs().isEmpty() ? outputs() : inputs()) {
+        bytes += tensor.byteSize();
+      }
+      return bytes;
+    }
   }
 
   /** The end of an operation, as a listener hears of it. Made by the group alone. */

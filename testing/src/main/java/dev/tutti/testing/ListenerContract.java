@@ -34,6 +34,7 @@ public interface ListenerContract extends GroupContract {
             assertThat(event.isAsync()).isFalse();
             assertThat(event.inputs()).containsExactly(tensor);
             assertThat(event.outputs()).containsExactly(tensor);
+            assertThat(event.byteCount()).isEqualTo(tensor.byteSize());
             ListenerRecorder.End end = recorder.endOf(event);
             assertThat(end.event()).isEqualTo(event);
             assertThat(end.outcome().state()).isEqualTo(WorkState.COMPLETED);

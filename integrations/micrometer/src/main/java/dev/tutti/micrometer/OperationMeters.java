@@ -1,7 +1,6 @@
 package dev.tutti.micrometer;
 
 import dev.tutti.GroupListener;
-import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import io.micrometer.core.instrument.Counter;
@@ -10,7 +9,6 @@ import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -49,8 +47,7 @@ final class OperationMeters implements GroupListener {
     Kind kind = new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
     Meters each = meters.computeIfAbsent(kind, this::metersOf);
     each.timer.record(outcome.duration());
-    List<Tensor> moved = event.inputs().isEmpty() ? event.outputs() : event.inputs();
-    each.bytes.increment((double) bytes(moved));
+    each.bytes.increment((double) event.byteCount());
     LongTaskTimer.Sample sample = samples.remove(event.id());
     if (sample != null) {
       long _ = sample.stop();
@@ -60,14 +57,6 @@ final class OperationMeters implements GroupListener {
   @Override
   public void failed(TuttiException cause) {
     failures.increment();
-  }
-
-  private static long bytes(List<Tensor> tensors) {
-    long bytes = 0;
-    for (Tensor tensor : tensors) {
-      bytes += tensor.numel() * tensor.dtype().byteSize();
-    }
-    return bytes;
   }
 
   private LongTaskTimer waitingOf(String type) {

@@ -1,8 +1,6 @@
 package dev.tutti.runtime.debug;
 
 import dev.tutti.GroupListener;
-import dev.tutti.Tensor;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
@@ -33,16 +31,8 @@ final class OperationTotals implements GroupListener {
     Kind kind = new Kind(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
     Totals sums = totals.computeIfAbsent(kind, _ -> new Totals());
     sums.operations.increment();
-    sums.bytes.add(bytes(event.inputs().isEmpty() ? event.outputs() : event.inputs()));
+    sums.bytes.add(event.byteCount());
     sums.nanos.add(outcome.duration().toNanos());
-  }
-
-  private static long bytes(List<Tensor> tensors) {
-    long bytes = 0;
-    for (Tensor tensor : tensors) {
-      bytes += tensor.numel() * tensor.dtype().byteSize();
-    }
-    return bytes;
   }
 
   void forEach(BiConsumer<Kind, Totals> consumer) {
