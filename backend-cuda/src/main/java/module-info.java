@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** GPUs of NVIDIA: devices, streams, memory, stream blocks and collectives. */
+/** NVIDIA GPUs: devices, streams, memory, stream blocks, and collectives. */
 @NullMarked
 module dev.tutti.cuda {
   requires transitive dev.tutti;

@@ -1,6 +1,9 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Groups for tests: one that only pretends, and one whose ranks are threads of one JVM. */
+/**
+ * Groups for tests: one that only pretends to communicate, and one whose ranks are threads of one
+ * JVM.
+ */
 @NullMarked
 module dev.tutti.fake {
   requires transitive dev.tutti;

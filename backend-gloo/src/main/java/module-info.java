@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Collectives between CPUs on the wire of Gloo. */
+/** Collectives between CPUs over Gloo's wire protocol. */
 @NullMarked
 module dev.tutti.gloo {
   requires transitive dev.tutti;

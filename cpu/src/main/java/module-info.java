@@ -1,6 +1,9 @@
 import org.jspecify.annotations.NullMarked;
 
-/** What backends for CPU tensors share: reductions, sums of sparse tensors, memory and waits. */
+/**
+ * The parts that backends for CPU tensors share: reductions, sums of sparse tensors, memory and
+ * waits.
+ */
 @NullMarked
 @SuppressWarnings("module") // those that packages are exported to are compiled later
 module dev.tutti.cpu {

@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Small programs to copy, from one JVM to many processes. */
+/** Small programs to copy, from a single JVM to many processes. */
 @NullMarked
 module dev.tutti.examples {
   requires dev.tutti;

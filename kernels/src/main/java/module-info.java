@@ -1,6 +1,8 @@
 import org.jspecify.annotations.NullMarked;
 
-/** The CUDA kernels of Tutti: compiled, and described for who launches them. */
+/**
+ * The CUDA kernels of Tutti, in compiled form, and their descriptions for code that launches them.
+ */
 @NullMarked
 module dev.tutti.kernels {
   requires transitive dev.tutti;

@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** What runs groups: set-up, the order of operations, deadlines and failures. */
+/** The runtime of groups: set-up, the order of operations, deadlines and failures. */
 @NullMarked
 @SuppressWarnings("module") // dev.tutti.cli is compiled later
 module dev.tutti.runtime {

@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** An example of a third party's backend: every collective goes through rank 0. */
+/** An example of a third-party backend, whose collectives all go through rank 0. */
 @NullMarked
 module org.example.central {
   requires dev.tutti;

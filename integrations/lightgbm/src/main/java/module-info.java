@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** LightGBM that trains on several ranks, over a process group. */
+/** LightGBM training on several ranks, over a process group. */
 @NullMarked
 module dev.tutti.lightgbm {
   requires transitive dev.tutti;

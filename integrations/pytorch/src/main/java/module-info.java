@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Data-parallel training by the Java bindings of PyTorch. */
+/** Data-parallel training with the Java bindings of PyTorch. */
 @NullMarked
 module dev.tutti.pytorch {
   requires transitive dev.tutti.gradients;

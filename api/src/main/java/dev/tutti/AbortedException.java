@@ -2,9 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/**
- * Reports an operation that was ended by {@code abort()}, by a failure of its group, or by close.
- */
+/** Thrown when {@code abort()}, a failure of the group, or closing it ends an operation. */
 public class AbortedException extends CollectiveException {
   private static final long serialVersionUID = 1L;
 
@@ -13,7 +11,7 @@ public class AbortedException extends CollectiveException {
    *
    * @param message what failed
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public AbortedException(String message, FailureInfo info, @Nullable Throwable cause) {
     super(message, info, cause);

@@ -4,7 +4,7 @@ import dev.tutti.spi.TensorAllocator;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Allocates tensors where no module provides an allocator: in the JDK's arenas. */
+/** The allocator used when no module provides one; it allocates tensors in the JDK's arenas. */
 final class ArenaAllocator implements TensorAllocator {
   @Override
   public MemorySegment allocate(long bytes, long alignment) {

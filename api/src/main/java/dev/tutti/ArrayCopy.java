@@ -1,8 +1,8 @@
 package dev.tutti;
 
 /**
- * Copies between host tensors and arrays: as memory where the types are equal, else element by
- * element.
+ * Static methods that copy between host tensors and arrays, in bulk where the types are equal and
+ * element by element otherwise.
  */
 public final class ArrayCopy {
   private ArrayCopy() {}

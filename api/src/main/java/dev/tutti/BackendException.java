@@ -2,7 +2,10 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports that a backend was not found, is ambiguous, or cannot run here, with the reason. */
+/**
+ * Thrown when no backend is found, when several fit, or when a backend cannot run here; the message
+ * gives the reason.
+ */
 public class BackendException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +22,7 @@ public class BackendException extends TuttiException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public BackendException(String message, @Nullable Throwable cause) {
     super(message, cause);

@@ -3,10 +3,11 @@ package dev.tutti;
 import java.time.Duration;
 
 /**
- * Collects operations and runs them as one (c10d: {@code batch_isend_irecv}, coalescing manager).
+ * A collection of operations that run as one (c10d: {@code batch_isend_irecv}, coalescing manager).
  *
- * <p>Nothing is sent before {@link #run()} or {@link #start()}. Sends and receives of a batch
- * cannot wait for each other's order. For the use of one thread, once.
+ * <p>Nothing is sent until {@link #run()} or {@link #start()} is called. The sends and receives of
+ * a batch do not depend on the order in which they were added. A batch can be run once, and is
+ * meant for use by a single thread.
  */
 public interface Batch {
   /** Adds a send with tag 0. */
@@ -17,9 +18,9 @@ public interface Batch {
   /**
    * Adds a send.
    *
-   * @param tensor what to send
+   * @param tensor the data to send
    * @param peer the receiving rank
-   * @param tag from 0
+   * @param tag the message tag, at least 0
    * @return this batch
    */
   Batch send(Tensor tensor, int peer, int tag);
@@ -32,9 +33,9 @@ public interface Batch {
   /**
    * Adds a receive.
    *
-   * @param tensor where to put the data
+   * @param tensor the tensor to receive into
    * @param peer the sending rank
-   * @param tag from 0
+   * @param tag the message tag, at least 0
    * @return this batch
    */
   Batch recv(Tensor tensor, int peer, int tag);
@@ -42,8 +43,8 @@ public interface Batch {
   /**
    * Adds an all-reduce.
    *
-   * @param tensor reduced in place
-   * @param op how elements become one
+   * @param tensor the tensor to reduce in place
+   * @param op the operator that combines elements
    * @return this batch
    */
   Batch allReduce(Tensor tensor, ReduceOp op);
@@ -51,7 +52,7 @@ public interface Batch {
   /**
    * Adds an all-gather.
    *
-   * @param output as long as the input times the ranks
+   * @param output a tensor as long as the input times the number of ranks
    * @param input this rank's part
    * @return this batch
    */
@@ -61,24 +62,24 @@ public interface Batch {
    * Adds a reduce-scatter.
    *
    * @param output this rank's part
-   * @param input as long as the output times the ranks
-   * @param op how elements become one
+   * @param input a tensor as long as the output times the number of ranks
+   * @param op the operator that combines elements
    * @return this batch
    */
   Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op);
 
   /**
-   * Sets the deadline of the whole.
+   * Sets the deadline of the whole batch.
    *
-   * @param timeout from the start; positive
+   * @param timeout the time allowed from the start; must be positive
    * @return this batch
-   * @throws IllegalArgumentException if it is not positive
+   * @throws IllegalArgumentException if the timeout is not positive
    */
   Batch withTimeout(Duration timeout);
 
-  /** Runs all operations and returns when all are done. */
+  /** Runs all operations and returns when they are done. */
   void run();
 
-  /** Starts all operations and returns one work for them. */
+  /** Starts all operations and returns a single work for them. */
   Work start();
 }

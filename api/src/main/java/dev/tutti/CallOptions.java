@@ -5,16 +5,16 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * The options that every operation of a {@link ProcessGroup} takes as its last argument: deadline,
- * async, and the algorithm that is asked for. Immutable; each {@code with} method returns a changed
- * copy.
+ * The options that every operation of a {@link ProcessGroup} takes as its last argument: a
+ * deadline, whether the call is asynchronous, and the requested algorithm. Immutable; each {@code
+ * with} method returns a changed copy.
  */
 public final class CallOptions {
-  /** The group's deadline; the call returns when the operation is done. */
+  /** The group's deadline and a synchronous call, which returns when the operation is done. */
   public static final CallOptions DEFAULT =
       new CallOptions(Optional.empty(), false, AllReduceAlgorithm.AUTO);
 
-  /** The group's deadline; the call returns at once. */
+  /** The group's deadline and an asynchronous call, which returns at once. */
   public static final CallOptions ASYNC = DEFAULT.withAsync();
 
   private final Optional<Duration> timeout;
@@ -30,8 +30,8 @@ public final class CallOptions {
   /**
    * Returns {@link #DEFAULT} with a deadline.
    *
-   * @param timeout from the call; positive
-   * @throws IllegalArgumentException if it is not positive
+   * @param timeout the time allowed from the call; must be positive
+   * @throws IllegalArgumentException if the timeout is not positive
    */
   public static CallOptions timeout(Duration timeout) {
     return DEFAULT.withTimeout(timeout);
@@ -40,8 +40,8 @@ public final class CallOptions {
   /**
    * Returns these options with another deadline.
    *
-   * @param timeout from the call; positive
-   * @throws IllegalArgumentException if it is not positive
+   * @param timeout the time allowed from the call; must be positive
+   * @throws IllegalArgumentException if the timeout is not positive
    */
   public CallOptions withTimeout(Duration timeout) {
     if (timeout == null || !timeout.isPositive()) {
@@ -50,34 +50,34 @@ public final class CallOptions {
     return new CallOptions(Optional.of(timeout), async, algorithm);
   }
 
-  /** Returns these options for a call that returns at once. */
+  /** Returns these options for an asynchronous call, which returns at once. */
   public CallOptions withAsync() {
     return new CallOptions(timeout, true, algorithm);
   }
 
   /**
-   * Returns these options for an all-reduce of one dense tensor by an algorithm. Where the backend
-   * cannot, for this tensor or at all, and with every other operation, the call throws {@link
-   * UnsupportedOperationException} with the reason, on all ranks alike, and leaves tensors and
-   * group as they were.
+   * Returns these options for an all-reduce of one dense tensor with the given algorithm. The call
+   * throws {@link UnsupportedOperationException} with the reason if the backend cannot use the
+   * algorithm, for this tensor or at all, and for every other operation. It does so on all ranks
+   * alike, and leaves the tensors and the group as they were.
    *
-   * @param algorithm the same on all ranks
+   * @param algorithm the algorithm, the same on all ranks
    */
   public CallOptions withAlgorithm(AllReduceAlgorithm algorithm) {
     return new CallOptions(timeout, async, Objects.requireNonNull(algorithm, "algorithm"));
   }
 
-  /** Returns the deadline from the call; empty for the group's. */
+  /** Returns the time allowed from the call, or empty to use the group's deadline. */
   public Optional<Duration> timeout() {
     return timeout;
   }
 
-  /** Tells whether the call returns at once instead of when the operation is done. */
+  /** Tells whether the call returns at once rather than when the operation is done. */
   public boolean isAsync() {
     return async;
   }
 
-  /** Returns how to do an all-reduce. */
+  /** Returns the algorithm requested for an all-reduce. */
   public AllReduceAlgorithm algorithm() {
     return algorithm;
   }

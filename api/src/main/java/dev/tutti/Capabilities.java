@@ -9,11 +9,11 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * Says what a backend can do, so that a call it cannot do is refused before anything is sent.
+ * The capabilities of a backend, by which unsupported calls are refused before anything is sent.
  *
- * <p>A backend names what it has, by a {@link #builder()} or by {@link #ofVersion1}. Neither takes
- * in what a later version of Tutti adds: an old backend never declares an operation, type or
- * operator that it has not heard of.
+ * <p>A backend declares its capabilities with {@link #builder()} or {@link #ofVersion1}. Neither
+ * includes what a later version of Tutti adds: an old backend never declares an operation, type or
+ * operator that it does not know.
  */
 public final class Capabilities {
   private static final Capabilities VERSION_1 =
@@ -99,29 +99,29 @@ public final class Capabilities {
     features = copy(Feature.class, builder.features);
   }
 
-  /** Copies into a set that tells in one step whether an element is there: every call asks. */
+  /** Copies the elements into a set with constant-time lookup, since every call queries it. */
   private static <E extends Enum<E>> Set<E> copy(Class<E> type, Collection<E> elements) {
     EnumSet<E> copy = EnumSet.noneOf(type);
     copy.addAll(elements);
     return Collections.unmodifiableSet(copy);
   }
 
-  /** Starts capabilities that have nothing. */
+  /** Returns a builder of capabilities, initially empty. */
   public static Builder builder() {
     return new Builder();
   }
 
   /**
-   * Creates the capabilities of a backend that has every operation, type and operator of version 1
-   * of the SPI. What later versions add is not among them.
+   * Creates the capabilities of a backend that supports every operation, type and operator of
+   * version 1 of the SPI. Anything that later versions add is not included.
    *
-   * @param features what else it has
+   * @param features the features that the backend also has
    */
   public static Capabilities ofVersion1(Feature... features) {
     return VERSION_1.toBuilder().features(Arrays.asList(features)).build();
   }
 
-  /** Starts capabilities that have what these have. */
+  /** Returns a builder initialized with these capabilities. */
   public Builder toBuilder() {
     return builder()
         .operations(operations)
@@ -132,9 +132,9 @@ public final class Capabilities {
   }
 
   /**
-   * Creates the same capabilities without some operations.
+   * Returns these capabilities without the given operations.
    *
-   * @param missing what is not there
+   * @param missing the operations to leave out
    */
   public Capabilities without(OpType... missing) {
     EnumSet<OpType> left = EnumSet.noneOf(OpType.class);
@@ -144,9 +144,9 @@ public final class Capabilities {
   }
 
   /**
-   * Creates the same capabilities without some features.
+   * Returns these capabilities without the given features.
    *
-   * @param missing what is not there
+   * @param missing the features to leave out
    */
   public Capabilities without(Set<Feature> missing) {
     EnumSet<Feature> left = EnumSet.noneOf(Feature.class);
@@ -155,7 +155,9 @@ public final class Capabilities {
     return toBuilder().features(left).build();
   }
 
-  /** Returns the operations; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors. */
+  /**
+   * Returns the supported operations; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors.
+   */
   public Set<OpType> operations() {
     return operations;
   }
@@ -170,22 +172,22 @@ public final class Capabilities {
     return reducible;
   }
 
-  /** Returns the operators, which are there on the types on which they are defined. */
+  /** Returns the supported operators, each on the types it is defined on. */
   public Set<ReduceOp.Kind> reduceOps() {
     return reduceOps;
   }
 
-  /** Returns what else is there. */
+  /** Returns the supported features. */
   public Set<Feature> features() {
     return features;
   }
 
-  /** Tells whether an operation is there. */
+  /** Tells whether an operation is supported. */
   public boolean has(OpType operation) {
     return operations.contains(operation);
   }
 
-  /** Tells whether a feature is there. */
+  /** Tells whether a feature is supported. */
   public boolean has(Feature feature) {
     return features.contains(feature);
   }
@@ -225,27 +227,31 @@ public final class Capabilities {
         + "]";
   }
 
-  /** Names what a backend may have beside its operations. */
+  /** A capability of a backend beyond its operations. */
   public enum Feature {
-    /** All-gather and reduce-scatter with parts of unequal size. */
+    /** All-gather and reduce-scatter accept parts of unequal size. */
     UNEVEN_PARTS,
     /** Operations are enqueued on the device's current stream and return before they are done. */
     STREAM_ORDERED,
-    /** Tensors with gaps are taken as they are; without it the group copies or refuses them. */
+    /**
+     * Tensors with gaps are accepted as they are; without this feature the group copies or refuses
+     * them.
+     */
     STRIDED_TENSORS,
     /**
-     * Messages have tags; without them the tag must be 0, and those of two ranks keep their order.
+     * Messages have tags; without this feature the tag must be 0, and messages between two ranks
+     * keep their order.
      */
     TAGS,
-    /** Symmetric memory, {@link ProcessGroup#allocateSymmetric}. */
+    /** Symmetric memory is available through {@link ProcessGroup#allocateSymmetric}. */
     SYMMETRIC_MEMORY,
-    /** Results are those of the real operation; a fake may lack it. */
+    /** Results are those of the real operation; a fake backend may lack this. */
     REAL_RESULTS,
-    /** A rank that dies is noticed while nothing is running. */
+    /** The death of a rank is noticed even while nothing is running. */
     DETECTS_DEAD_PEERS
   }
 
-  /** Collects what a backend has; what is not said is not there. For one thread. */
+  /** A builder of capabilities; whatever is not set is absent. Not thread-safe. */
   public static final class Builder {
     private Collection<OpType> operations = List.of();
     private Collection<DType> movable = List.of();
@@ -256,9 +262,9 @@ public final class Capabilities {
     private Builder() {}
 
     /**
-     * Sets the operations.
+     * Sets the supported operations.
      *
-     * @param operations what it has; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors
+     * @param operations the operations; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors
      * @return this builder
      */
     public Builder operations(Collection<OpType> operations) {
@@ -267,7 +273,7 @@ public final class Capabilities {
     }
 
     /**
-     * Sets the element types that it moves between ranks.
+     * Sets the element types that the backend moves between ranks.
      *
      * @param movable the types
      * @return this builder
@@ -278,7 +284,7 @@ public final class Capabilities {
     }
 
     /**
-     * Sets the element types that it reduces.
+     * Sets the element types that the backend reduces.
      *
      * @param reducible the types
      * @return this builder
@@ -289,7 +295,7 @@ public final class Capabilities {
     }
 
     /**
-     * Sets the operators, which it has on the types on which they are defined.
+     * Sets the operators that the backend supports, each on the types it is defined on.
      *
      * @param reduceOps the operators
      * @return this builder
@@ -300,7 +306,7 @@ public final class Capabilities {
     }
 
     /**
-     * Sets what else it has.
+     * Sets the other features that the backend has.
      *
      * @param features the features
      * @return this builder

@@ -8,13 +8,13 @@ import java.util.Objects;
 import java.util.function.Function;
 
 /**
- * Turns objects into bytes and back, for object collectives. Both methods may be called from any
- * thread and must not trust the bytes.
+ * A converter between objects and bytes, for object collectives. Both methods may be called from
+ * any thread, and must not trust the bytes they get.
  *
- * @param <T> what is exchanged
+ * @param <T> the type of the objects
  */
 public interface Codec<T> {
-  /** Exchanges text as UTF-8. */
+  /** A codec for strings, as UTF-8. */
   Codec<String> STRING =
       new Codec<>() {
         @Override
@@ -39,7 +39,7 @@ public interface Codec<T> {
         }
       };
 
-  /** Exchanges bytes as they are. */
+  /** A codec for byte arrays, which it leaves as they are. */
   Codec<byte[]> BYTES =
       new Codec<>() {
         @Override
@@ -54,10 +54,11 @@ public interface Codec<T> {
       };
 
   /**
-   * Makes a codec of two functions.
+   * Creates a codec from two functions.
    *
    * @param encode turns a value into bytes
-   * @param decode turns them back, and throws {@link IllegalArgumentException} if it cannot
+   * @param decode turns bytes into a value, and throws {@link IllegalArgumentException} if it
+   *     cannot
    */
   static <T> Codec<T> of(Function<T, byte[]> encode, Function<byte[], T> decode) {
     Objects.requireNonNull(encode, "encode");
@@ -79,15 +80,15 @@ public interface Codec<T> {
    * Turns a value into bytes.
    *
    * @param value what to send
-   * @throws IllegalArgumentException if there are no bytes for it
+   * @throws IllegalArgumentException if the value cannot be encoded
    */
   byte[] encode(T value);
 
   /**
    * Turns bytes into a value.
    *
-   * @param bytes what {@link #encode} made on another rank
-   * @throws IllegalArgumentException if the bytes are not such
+   * @param bytes what {@link #encode} returned on another rank
+   * @throws IllegalArgumentException if the bytes do not encode a value
    */
   T decode(byte[] bytes);
 }

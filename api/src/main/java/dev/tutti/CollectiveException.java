@@ -5,8 +5,8 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports a failed operation of a process group: which operation, on which rank, after how long,
- * and who failed first.
+ * Thrown when an operation of a process group fails. It tells which operation failed, on which
+ * rank, after how long, and which rank failed first.
  */
 public class CollectiveException extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -16,9 +16,9 @@ public class CollectiveException extends TuttiException {
   /**
    * Creates an exception.
    *
-   * @param message what failed; {@link FailureInfo#describe()} is appended
+   * @param message what failed; {@link FailureInfo#describe()} is appended to it
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public CollectiveException(String message, FailureInfo info, @Nullable Throwable cause) {
     super(message + " [" + info.describe() + "]", cause);
@@ -30,12 +30,12 @@ public class CollectiveException extends TuttiException {
     return info;
   }
 
-  /** Returns the rank that reports. */
+  /** Returns the rank that reports the failure. */
   public int rank() {
     return info.rank();
   }
 
-  /** Returns the first rank known to have failed, or empty where none is known. */
+  /** Returns the first rank known to have failed, or empty if none is known. */
   public OptionalInt failedRank() {
     int rank = info.failedRank();
     return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);

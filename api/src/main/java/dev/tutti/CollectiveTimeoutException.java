@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Reports an operation that did not end before its own deadline. */
+/** Thrown when an operation does not end before its own deadline. */
 public class CollectiveTimeoutException extends CollectiveException {
   private static final long serialVersionUID = 1L;
 
@@ -15,18 +15,18 @@ public class CollectiveTimeoutException extends CollectiveException {
    *
    * @param message what failed
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public CollectiveTimeoutException(String message, FailureInfo info, @Nullable Throwable cause) {
     this(message, info, cause, List.of());
   }
 
   /**
-   * Creates an exception that knows for whom the operation waited.
+   * Creates an exception that names the ranks that the operation waited for.
    *
    * @param message what failed
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    * @param missing the ranks that did not do their part in time
    */
   public CollectiveTimeoutException(
@@ -36,9 +36,9 @@ public class CollectiveTimeoutException extends CollectiveException {
   }
 
   /**
-   * Returns the ranks known not to have done their part in time, as those that did not come to a
-   * monitored barrier on rank 0; empty where none is known. Which other ranks are missing may be in
-   * the message.
+   * Returns the ranks known not to have done their part in time, or an empty list if none is known.
+   * On rank 0, for example, these are the ranks that did not reach a monitored barrier. The message
+   * may say which other ranks are missing.
    */
   public List<Integer> missingRanks() {
     return Arrays.stream(missing).boxed().toList();

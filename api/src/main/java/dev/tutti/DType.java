@@ -1,6 +1,6 @@
 package dev.tutti;
 
-/** Names the element types of tensors, with their size and class. */
+/** The element types of tensors. */
 public enum DType {
   /** IEEE 754 binary32. */
   FLOAT32("float32", 4, Kind.FLOAT),
@@ -26,13 +26,13 @@ public enum DType {
   COMPLEX64("complex64", 8, Kind.COMPLEX),
   /** Two float64: real, imaginary. */
   COMPLEX128("complex128", 16, Kind.COMPLEX),
-  /** 8 bits, 4 of exponent, moved as an opaque byte. */
+  /** 8 bits with 4 exponent bits, moved as an opaque byte. */
   FLOAT8_E4M3FN("float8_e4m3fn", 1, Kind.OPAQUE),
-  /** 8 bits, 5 of exponent, moved as an opaque byte. */
+  /** 8 bits with 5 exponent bits, moved as an opaque byte. */
   FLOAT8_E5M2("float8_e5m2", 1, Kind.OPAQUE),
-  /** 8 bits, 4 of exponent, no negative zero, moved as an opaque byte. */
+  /** 8 bits with 4 exponent bits and no negative zero, moved as an opaque byte. */
   FLOAT8_E4M3FNUZ("float8_e4m3fnuz", 1, Kind.OPAQUE),
-  /** 8 bits, 5 of exponent, no negative zero, moved as an opaque byte. */
+  /** 8 bits with 5 exponent bits and no negative zero, moved as an opaque byte. */
   FLOAT8_E5M2FNUZ("float8_e5m2fnuz", 1, Kind.OPAQUE);
 
   private enum Kind {
@@ -73,17 +73,20 @@ public enum DType {
     return kind == Kind.INTEGER;
   }
 
-  /** Tells whether elements are pairs of reals. */
+  /** Tells whether elements are pairs of real numbers. */
   public boolean isComplex() {
     return kind == Kind.COMPLEX;
   }
 
-  /** Tells whether elements can only be moved, never reduced. */
+  /** Tells whether elements can only be moved and never reduced. */
   public boolean isOpaque() {
     return kind == Kind.OPAQUE;
   }
 
-  /** Returns the type of the parts of a complex number, else the type itself. */
+  /**
+   * Returns the type of the real and imaginary parts of a complex type, or the type itself if it is
+   * not complex.
+   */
   public DType toReal() {
     return switch (this) {
       case COMPLEX64 -> FLOAT32;
@@ -96,7 +99,7 @@ public enum DType {
    * Finds a type by its label.
    *
    * @param label PyTorch's name
-   * @throws IllegalArgumentException naming all labels, if there is none such
+   * @throws IllegalArgumentException naming all labels, if there is no such type
    */
   public static DType ofLabel(String label) {
     for (DType type : values()) {

@@ -3,10 +3,11 @@ package dev.tutti;
 import java.util.Locale;
 
 /**
- * Names where a tensor's memory is.
+ * The location of a tensor's memory.
  *
- * @param type lower-case kind, {@code cpu} or {@code cuda} or one that a third party adds
- * @param index which device of that kind, from 0
+ * @param type the kind of device in lower case, such as {@code cpu}, {@code cuda}, or one that a
+ *     third party adds
+ * @param index the index among the devices of that kind, starting at 0
  */
 public record Device(String type, int index) {
   /** Host memory. */
@@ -15,7 +16,8 @@ public record Device(String type, int index) {
   /**
    * Creates a device name.
    *
-   * @throws IllegalArgumentException if the type is empty or not lower case, or the index negative
+   * @throws IllegalArgumentException if the type is empty or not lower case, or the index is
+   *     negative
    */
   public Device {
     if (type.isEmpty() || !type.equals(type.toLowerCase(Locale.ROOT))) {
@@ -27,9 +29,9 @@ public record Device(String type, int index) {
   }
 
   /**
-   * Names a CUDA device.
+   * Returns a CUDA device.
    *
-   * @param index the ordinal, from 0
+   * @param index the device ordinal, starting at 0
    */
   public static Device cuda(int index) {
     return new Device("cuda", index);

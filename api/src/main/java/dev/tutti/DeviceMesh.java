@@ -7,21 +7,25 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Arranges the ranks of a group in a grid with named dimensions, and has a group along each (c10d:
- * {@code DeviceMesh}). So the groups of data, tensor and pipeline parallelism are one line:
+ * The ranks of a group arranged in a grid with named dimensions, with a group along each dimension
+ * (c10d: {@code DeviceMesh}). It creates the groups for data, tensor and pipeline parallelism in
+ * one line:
  *
  * {@snippet file="GroupSnippetsTest.java" region="mesh"}
  *
- * <p>Ranks lie in row-major order: the last dimension has neighboring ranks. Immutable; any thread
- * may call any method, and all ranks of the group call {@link #init} and {@link #flatten} in the
- * same order.
+ * <p>Ranks are laid out in row-major order, so neighboring ranks are adjacent in the last
+ * dimension. Immutable. Any thread may call any method, but all ranks of the group must call {@link
+ * #init} and {@link #flatten} in the same order.
  */
 public final class DeviceMesh implements AutoCloseable {
   private final ProcessGroup all;
   private final List<Dimension> dimensions;
   private final boolean owner;
 
-  /** One dimension: its name and size, the distance of neighbors in ranks, and the own group. */
+  /**
+   * A dimension: its name and size, the distance between neighbors in ranks, and this rank's group
+   * along it.
+   */
   private record Dimension(String name, int size, int stride, ProcessGroup group) {
     int coordinate(int rank) {
       return rank / stride % size;
@@ -35,15 +39,15 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   /**
-   * Arranges all ranks of a group, and makes the groups along each dimension; all ranks of the
-   * group call it alike.
+   * Arranges all ranks of a group in a grid, and creates the groups along each dimension; all ranks
+   * of the group must make the same call.
    *
-   * @param group has as many ranks as the grid
-   * @param shape the size of each dimension, outermost first, from 1
-   * @param names of the dimensions, each another
+   * @param group the group to arrange, with as many ranks as the grid
+   * @param shape the size of each dimension, outermost first, each at least 1
+   * @param names the names of the dimensions, all different
    * @return this rank's view of the grid
-   * @throws IllegalArgumentException if shape, names and group do not fit each other
-   * @throws CollectiveException if the ranks do not come, or one fails
+   * @throws IllegalArgumentException if the shape, the names and the group do not match
+   * @throws CollectiveException if a rank does not make the call, or fails
    */
   public static DeviceMesh init(ProcessGroup group, int[] shape, String... names) {
     requireFitting(group, shape, names);
@@ -93,13 +97,13 @@ public final class DeviceMesh implements AutoCloseable {
 
   /**
    * Divides a group into groups of neighboring ranks (c10d: {@code new_subgroups}); all ranks of
-   * the group call it alike.
+   * the group must make the same call.
    *
-   * @param group has a multiple of the ranks of each new one
-   * @param size ranks of each new group, from 1
-   * @return the new group of this rank
-   * @throws IllegalArgumentException if the group cannot be divided so
-   * @throws CollectiveException if the ranks do not come, or one fails
+   * @param group the group to divide, whose size is a multiple of the size of each new group
+   * @param size the number of ranks of each new group, at least 1
+   * @return the new group that this rank is in
+   * @throws IllegalArgumentException if the group cannot be divided that way
+   * @throws CollectiveException if a rank does not make the call, or fails
    */
   public static ProcessGroup newSubgroups(ProcessGroup group, int size) {
     if (size < 1 || group.size() % size != 0) {
@@ -111,14 +115,15 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   /**
-   * Divides a group into groups of given ranks (c10d: {@code new_subgroups_by_enumeration}); all
-   * ranks of the group call it with the same lists.
+   * Divides a group into groups of the given ranks (c10d: {@code new_subgroups_by_enumeration});
+   * all ranks of the group must call it with the same lists.
    *
-   * @param group has the ranks
-   * @param ranks of each new group in its order, each rank at most once
-   * @return the new group of this rank, or empty where no list has it
-   * @throws IllegalArgumentException if a list is empty, or a rank is in two or not of the group
-   * @throws CollectiveException if the ranks do not come, or one fails
+   * @param group the group to divide
+   * @param ranks the ranks of each new group, in its order; each rank appears at most once
+   * @return the new group that this rank is in, or empty if it is in none of the lists
+   * @throws IllegalArgumentException if a list is empty, or a rank appears twice or is not in the
+   *     group
+   * @throws CollectiveException if a rank does not make the call, or fails
    */
   public static Optional<ProcessGroup> newSubgroups(ProcessGroup group, List<List<Integer>> ranks) {
     HashSet<Integer> seen = new HashSet<>();
@@ -166,38 +171,38 @@ public final class DeviceMesh implements AutoCloseable {
   /**
    * Returns the size of a dimension.
    *
-   * @param name of the dimension
-   * @throws IllegalArgumentException if there is none such
+   * @param name the dimension's name
+   * @throws IllegalArgumentException if there is no such dimension
    */
   public int size(String name) {
     return find(name).size();
   }
 
   /**
-   * Returns this rank's place in a dimension, from 0, which is its rank in the group along it
-   * (c10d: {@code get_local_rank}).
+   * Returns this rank's position along a dimension, starting at 0, which is its rank in the group
+   * along that dimension (c10d: {@code get_local_rank}).
    *
-   * @param name of the dimension
-   * @throws IllegalArgumentException if there is none such
+   * @param name the dimension's name
+   * @throws IllegalArgumentException if there is no such dimension
    */
   public int coordinate(String name) {
     return find(name).coordinate(all.rank());
   }
 
   /**
-   * Returns the group of the ranks that differ from this one in a dimension alone (c10d: {@code
-   * get_group}).
+   * Returns the group of the ranks that differ from this one only in the given dimension (c10d:
+   * {@code get_group}).
    *
-   * @param name of the dimension
-   * @throws IllegalArgumentException if there is none such
+   * @param name the dimension's name
+   * @throws IllegalArgumentException if there is no such dimension
    */
   public ProcessGroup group(String name) {
     return find(name).group();
   }
 
   /**
-   * Returns the ranks of the grid in row-major order, as ranks of the group that was arranged; of a
-   * slice those of this rank's slice.
+   * Returns the ranks of the grid in row-major order, as ranks of the group that was arranged. For
+   * a slice, returns only the ranks of this rank's slice.
    */
   public List<Integer> ranks() {
     int first = all.rank();
@@ -218,11 +223,11 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   /**
-   * Returns this rank's part of the grid along some dimensions, with the same groups; no rank waits
-   * for another one.
+   * Returns this rank's part of the grid along some of its dimensions, with the same groups. This
+   * is a local call: no rank waits for another.
    *
-   * @param names of the dimensions, each another, outermost first
-   * @throws IllegalArgumentException if one is not there or is there twice
+   * @param names the names of the dimensions, all different, outermost first
+   * @throws IllegalArgumentException if there is no such dimension, or a name is repeated
    */
   public DeviceMesh slice(String... names) {
     if (names.length == 0 || new HashSet<>(Arrays.asList(names)).size() < names.length) {
@@ -233,13 +238,13 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   /**
-   * Makes one group of all ranks of this grid or slice, in its order, as of {@code slice("dp",
-   * "cp")} to reduce over both (c10d: {@code _flatten}); all ranks of the group that was arranged
-   * call it alike.
+   * Creates a single group of all ranks of this grid or slice, in its order, for example to reduce
+   * over both dimensions of {@code slice("dp", "cp")} (c10d: {@code _flatten}); all ranks of the
+   * group that was arranged must make the same call.
    *
-   * @param name of the only dimension that the result has
-   * @return a grid of one dimension, which the caller closes
-   * @throws CollectiveException if the ranks do not come, or one fails
+   * @param name the name of the result's only dimension
+   * @return a one-dimensional grid, to be closed by the caller
+   * @throws CollectiveException if a rank does not make the call, or fails
    */
   public DeviceMesh flatten(String name) {
     List<Integer> ranks = ranks();
@@ -257,7 +262,7 @@ public final class DeviceMesh implements AutoCloseable {
     throw new IllegalArgumentException("no dimension '" + name + "'; there are " + names());
   }
 
-  /** Closes the groups along the dimensions; of a slice does nothing. */
+  /** Closes the groups along the dimensions; on a slice, does nothing. */
   @Override
   public void close() {
     if (owner) {

@@ -4,7 +4,7 @@ import java.io.Serializable;
 import java.time.Duration;
 import java.util.Objects;
 
-/** Holds the facts of a failed operation. */
+/** The facts of a failed operation. */
 public final class FailureInfo implements Serializable {
   private static final long serialVersionUID = 1L;
 
@@ -29,11 +29,11 @@ public final class FailureInfo implements Serializable {
   }
 
   /**
-   * Starts the facts of a failure outside any operation, of which nothing else is known yet.
+   * Returns a builder for a failure outside any operation, of which nothing else is known yet.
    *
-   * @param group name of the process group
+   * @param group the name of the process group
    * @param rank the reporting rank in that group
-   * @param size number of ranks in that group
+   * @param size the number of ranks in that group
    */
   public static Builder builder(String group, int rank, int size) {
     return new Builder(group, rank, size);
@@ -78,12 +78,14 @@ public final class FailureInfo implements Serializable {
     return opType;
   }
 
-  /** Returns its number in the group's sequence, from 1; 0 outside any operation. */
+  /**
+   * Returns the operation's number in the group's sequence, starting at 1; 0 outside any operation.
+   */
   public long sequenceNumber() {
     return sequenceNumber;
   }
 
-  /** Returns the peer it was talking to, or -1. */
+  /** Returns the peer of the operation, or -1. */
   public int peer() {
     return peer;
   }
@@ -116,7 +118,7 @@ public final class FailureInfo implements Serializable {
     return Objects.hash(group, rank, size, opType, sequenceNumber, peer, failedRank, elapsed);
   }
 
-  /** Collects the facts; for backends. For one thread. */
+  /** A builder of the facts, for backends. Not thread-safe. */
   public static final class Builder {
     private final String group;
     private final int rank;
@@ -136,8 +138,8 @@ public final class FailureInfo implements Serializable {
     /**
      * Sets the operation.
      *
-     * @param type which one
-     * @param sequence its number in the group's sequence, from 1; 0 outside any operation
+     * @param type the type of the operation
+     * @param sequence its number in the group's sequence, starting at 1; 0 outside any operation
      * @return this builder
      */
     public Builder operation(OpType type, long sequence) {
@@ -149,7 +151,7 @@ public final class FailureInfo implements Serializable {
     /**
      * Sets the peer.
      *
-     * @param peer the rank it was talking to, or -1
+     * @param peer the peer of the operation, or -1
      * @return this builder
      */
     public Builder peer(int peer) {
@@ -158,7 +160,7 @@ public final class FailureInfo implements Serializable {
     }
 
     /**
-     * Sets who failed.
+     * Sets the rank that failed first.
      *
      * @param failedRank the first rank known to have failed, or -1
      * @return this builder
@@ -169,9 +171,9 @@ public final class FailureInfo implements Serializable {
     }
 
     /**
-     * Sets how long it took.
+     * Sets how long the operation had run.
      *
-     * @param elapsed since the operation was issued
+     * @param elapsed the time since the operation was issued
      * @return this builder
      */
     public Builder elapsed(Duration elapsed) {
@@ -179,7 +181,7 @@ public final class FailureInfo implements Serializable {
       return this;
     }
 
-    /** Creates the facts. */
+    /** Returns the facts. */
     public FailureInfo build() {
       return new FailureInfo(this);
     }

@@ -8,22 +8,23 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A group that hands every call to another one; the base of decorators.
+ * A process group that forwards every call to another one; the base class of decorators.
  *
- * <p>A subclass overrides what it changes. What {@link ProcessGroup} implements by another of its
- * methods, such as {@code broadcast} without options, is not forwarded but ends in that method: so
- * whoever overrides the form with {@link CallOptions} has them all. The exception is {@link
- * #allReduce(Tensor, ReduceOp)}, which has a way of its own that allocates nothing. Groups that
- * {@code split}, {@code splitByHost} and {@code subgroup} return are those of the other group.
+ * <p>A subclass overrides only what it changes. A method that {@link ProcessGroup} implements by
+ * calling another of its methods, such as {@code broadcast} without options, is not forwarded
+ * itself but ends up in that other method. A subclass that overrides the form with {@link
+ * CallOptions} therefore covers all forms. The exception is {@link #allReduce(Tensor, ReduceOp)},
+ * which has a path of its own that allocates nothing. The groups returned by {@code split}, {@code
+ * splitByHost} and {@code subgroup} are those of the other group.
  *
- * <p>When a minor release adds a method to {@link ProcessGroup}, it is forwarded here. Threads call
- * this as they would the other group.
+ * <p>When a minor release adds a method to {@link ProcessGroup}, this class forwards it as well.
+ * Threading rules are those of the other group.
  */
 public abstract class ForwardingProcessGroup implements ProcessGroup {
-  /** Creates a group that forwards. */
+  /** Creates a forwarding group. */
   protected ForwardingProcessGroup() {}
 
-  /** Returns the group that does what is called; the same one each time. */
+  /** Returns the group to which calls are forwarded, which must be the same one each time. */
   protected abstract ProcessGroup delegate();
 
   @Override

@@ -5,38 +5,40 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Hears of every operation of a process group (c10d: hooks).
+ * A listener to the operations of a process group (c10d: hooks).
  *
  * <p>{@link #before} and, for synchronous operations, {@link #after} are called on the caller's
- * thread; {@link #after} of asynchronous operations and {@link #failed} on a thread kept for
- * listeners. An exception of a listener is logged and otherwise ignored.
+ * thread; {@link #after} of asynchronous operations and {@link #failed} are called on a thread
+ * reserved for listeners. An exception thrown by a listener is logged and otherwise ignored.
  */
 public interface GroupListener {
   /**
-   * Hears that an operation was accepted and is about to start.
+   * Called when an operation has been accepted and is about to start.
    *
-   * @param event what it is
+   * @param event the operation
    */
   default void before(OpEvent event) {}
 
   /**
-   * Hears that an operation ended.
+   * Called when an operation has ended.
    *
    * @param event the event given to {@link #before}, with the same id
-   * @param outcome how it ended
+   * @param outcome how the operation ended
    */
   default void after(OpEvent event, Outcome outcome) {}
 
   /**
-   * Hears, once, that the group was aborted or failed.
+   * Called once, when the group is aborted or fails.
    *
    * @param cause the first failure, as in {@link ProcessGroup#failure()}
    */
   default void failed(TuttiException cause) {}
 
-  /** An operation, as a listener hears of it. Made by the group alone. */
+  /** An operation as reported to a listener. Only the group creates it. */
   interface OpEvent {
-    /** Returns the number that ties before to after; unique in the group. */
+    /**
+     * Returns the number that links a call of before to one of after; it is unique in the group.
+     */
     long id();
 
     /** Returns the name of the group. */
@@ -48,7 +50,7 @@ public interface GroupListener {
     /** Returns the operation. */
     OpType opType();
 
-    /** Returns its number in the group's sequence, from 1. */
+    /** Returns the operation's number in the group's sequence, starting at 1. */
     long sequenceNumber();
 
     /** Tells whether the call returns at once. */
@@ -57,13 +59,13 @@ public interface GroupListener {
     /** Returns the root or peer, or -1. */
     int root();
 
-    /** Returns the tensors read. */
+    /** Returns the tensors that are read. */
     List<Tensor> inputs();
 
-    /** Returns the tensors written. */
+    /** Returns the tensors that are written. */
     List<Tensor> outputs();
 
-    /** Returns the bytes of all tensors read, or of those written where none is read. */
+    /** Returns the total size in bytes of the tensors read, or of those written if none is read. */
     default long byteCount() {
       long bytes = 0;
       for (Tensor tensor : inputs().isEmpty() ? outputs() : inputs()) {
@@ -73,21 +75,21 @@ public interface GroupListener {
     }
   }
 
-  /** The end of an operation, as a listener hears of it. Made by the group alone. */
+  /** The end of an operation as reported to a listener. Only the group creates it. */
   interface Outcome {
     /** Returns the final state. */
     WorkState state();
 
-    /** Returns the time from issue to end. */
+    /** Returns the time from issuing the operation to its end. */
     Duration duration();
 
     /**
-     * Returns which path it took, as {@link ProcessGroup#usageByPath} counts it; empty if its
-     * backend did not say.
+     * Returns the path that the operation took, as counted by {@link ProcessGroup#usageByPath};
+     * empty if its backend did not name one.
      */
     Optional<String> path();
 
-    /** Returns what happened, if the operation did not complete. */
+    /** Returns the failure, if the operation did not complete. */
     Optional<TuttiException> failure();
   }
 }

@@ -11,14 +11,15 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says how to join a job. Immutable; each {@code with} method returns a changed copy.
+ * The options for joining a job. Immutable; each {@code with} method returns a changed copy.
  *
- * <p>Nothing needs to be said where the environment says it. What the program says comes first:
+ * <p>Options that the environment provides need not be set. Options that the program sets take
+ * precedence:
  *
  * {@snippet file="GroupSnippetsTest.java" region="options"}
  */
 public final class GroupOptions {
-  /** Options that take everything from the environment of this process. */
+  /** The options that take everything from the environment of this process. */
   public static final GroupOptions DEFAULT = new GroupOptions(new Fields());
 
   private final Fields fields;
@@ -34,9 +35,9 @@ public final class GroupOptions {
   }
 
   /**
-   * Names the backend, or several by device type as in {@code cpu:gloo,cuda:cuda}. Without it the
-   * setting {@code TUTTI_BACKEND} is asked, then the only usable backend on the class path is
-   * taken.
+   * Sets the name of the backend, or several by device type as in {@code cpu:gloo,cuda:cuda}.
+   * Without it, the setting {@code TUTTI_BACKEND} applies; if that is not set either, the only
+   * usable backend on the class path is taken.
    *
    * @param backend the name or names
    */
@@ -45,57 +46,57 @@ public final class GroupOptions {
   }
 
   /**
-   * Gives the backend itself, in place of one found by name.
+   * Sets the backend directly instead of looking one up by name.
    *
-   * @param provider makes the backend
+   * @param provider the provider that creates the backend
    */
   public GroupOptions withProvider(BackendProvider provider) {
     return with(copy -> copy.provider = provider);
   }
 
   /**
-   * Says where the ranks meet: {@code env://}, {@code tcp://host:port?rank=0&world_size=2}, {@code
+   * Sets where the ranks meet: {@code env://}, {@code tcp://host:port?rank=0&world_size=2}, {@code
    * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. The default is
    * {@code env://}.
    *
-   * @param url the place
+   * @param url the URL of the meeting place
    */
   public GroupOptions withInitMethod(String url) {
     return with(copy -> copy.initMethod = url);
   }
 
   /**
-   * Gives the store through which the ranks meet; excludes {@link #withInitMethod}, and needs rank
-   * and size. The caller closes it, after the group.
+   * Sets the store through which the ranks meet. This excludes {@link #withInitMethod}, and
+   * requires the rank and the size to be set. The caller closes the store after the group.
    *
-   * @param store shared by the ranks
+   * @param store a store shared by the ranks
    */
   public GroupOptions withStore(Store store) {
     return with(copy -> copy.store = store);
   }
 
   /**
-   * Says which rank this is.
+   * Sets the rank of this process.
    *
-   * @param rank from 0
+   * @param rank the rank, starting at 0
    */
   public GroupOptions withRank(int rank) {
     return with(copy -> copy.rank = rank);
   }
 
   /**
-   * Says how many ranks there are.
+   * Sets the number of ranks.
    *
-   * @param size at least 1
+   * @param size the number of ranks, at least 1
    */
   public GroupOptions withSize(int size) {
     return with(copy -> copy.size = size);
   }
 
   /**
-   * Sets the deadline of set-up, and of operations that are given none.
+   * Sets the deadline of set-up and of operations that have none of their own.
    *
-   * @param timeout positive
+   * @param timeout the deadline; must be positive
    */
   public GroupOptions withTimeout(Duration timeout) {
     return with(copy -> copy.timeout = timeout);
@@ -104,16 +105,16 @@ public final class GroupOptions {
   /**
    * Binds the group to a device.
    *
-   * @param device where its tensors are
+   * @param device the device that holds the group's tensors
    */
   public GroupOptions withDevice(Device device) {
     return with(copy -> copy.device = device);
   }
 
   /**
-   * Sets the settings, in place of the environment of this process.
+   * Sets the settings, replacing the environment of this process.
    *
-   * @param settings names and values
+   * @param settings the names and values
    */
   public GroupOptions withSettings(Settings settings) {
     return with(copy -> copy.settings = settings);
@@ -124,17 +125,17 @@ public final class GroupOptions {
     return Optional.ofNullable(fields.backend);
   }
 
-  /** Returns the given backend provider. */
+  /** Returns the backend provider, if one was set. */
   public Optional<BackendProvider> provider() {
     return Optional.ofNullable(fields.provider);
   }
 
-  /** Returns where the ranks meet. */
+  /** Returns the URL at which the ranks meet. */
   public Optional<String> initMethod() {
     return Optional.ofNullable(fields.initMethod);
   }
 
-  /** Returns the given store. */
+  /** Returns the store, if one was set. */
   public Optional<Store> store() {
     return Optional.ofNullable(fields.store);
   }
@@ -159,13 +160,13 @@ public final class GroupOptions {
     return Optional.ofNullable(fields.device);
   }
 
-  /** Returns the settings; by default those of the environment of this process. */
+  /** Returns the settings, by default those of the environment of this process. */
   public Settings settings() {
     Settings settings = fields.settings;
     return settings == null ? Settings.fromEnvironment() : settings;
   }
 
-  /** Tells whether other options say the same, with the same provider and store. */
+  /** Tells whether other options are equal to these, with the same provider and store. */
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof GroupOptions options && fields.all().equals(options.fields.all());
@@ -177,7 +178,8 @@ public final class GroupOptions {
   }
 
   /**
-   * Describes what was said; of the settings, which may hold the token, only that they are given.
+   * Describes the options that were set. Of the settings, which may hold the token, it tells only
+   * that they are set.
    */
   @Override
   public String toString() {

@@ -6,7 +6,10 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** Marks what is to be used, and may still change or go in any release, also a minor one. */
+/**
+ * Marks an API that is ready for use but may still change or be removed in any release, including a
+ * minor one.
+ */
 @Documented
 @Retention(RetentionPolicy.CLASS)
 @Target({ElementType.PACKAGE, ElementType.TYPE, ElementType.METHOD})

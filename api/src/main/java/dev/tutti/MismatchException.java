@@ -3,8 +3,9 @@ package dev.tutti;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports that ranks called operations that do not belong together, or messages that do not fit,
- * with what each rank called. {@link #failedRank()} names the rank that differs from most.
+ * Thrown when ranks call operations that do not belong together, or exchange messages that do not
+ * match; the message tells what each rank called. {@link #failedRank()} names the rank that differs
+ * from the majority.
  */
 public class MismatchException extends CollectiveException {
   private static final long serialVersionUID = 1L;
@@ -14,7 +15,7 @@ public class MismatchException extends CollectiveException {
    *
    * @param message what failed
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public MismatchException(String message, FailureInfo info, @Nullable Throwable cause) {
     super(message, info, cause);

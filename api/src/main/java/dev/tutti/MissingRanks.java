@@ -1,9 +1,9 @@
 package dev.tutti;
 
-/** How many of the missing ranks a {@link ProcessGroup#monitoredBarrier} names. */
+/** The choice of how many missing ranks a {@link ProcessGroup#monitoredBarrier} names. */
 public enum MissingRanks {
-  /** The first one: the barrier fails as soon as one rank is late. */
+  /** Only the first one: the barrier fails as soon as it finds one rank missing. */
   FIRST,
-  /** All: the barrier waits for each rank until the deadline. */
+  /** All of them: the barrier waits for each rank until the deadline. */
   ALL
 }

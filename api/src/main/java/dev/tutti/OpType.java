@@ -1,6 +1,6 @@
 package dev.tutti;
 
-/** Names every operation of a process group, as its method is named. */
+/** The operations of a process group, each named after its method. */
 public enum OpType {
   /** Copies the root's tensor to all ranks. */
   BROADCAST("broadcast"),
@@ -10,17 +10,17 @@ public enum OpType {
   ALL_REDUCE_COALESCED("allReduceCoalesced"),
   /** Reduces to one rank. */
   REDUCE("reduce"),
-  /** Gathers a tensor of each rank on all ranks. */
+  /** Gathers one tensor of each rank on all ranks. */
   ALL_GATHER("allGather"),
-  /** Gathers on all ranks into one tensor. */
+  /** Gathers on all ranks, into one tensor. */
   ALL_GATHER_INTO("allGatherInto"),
   /** Gathers several tensors at once. */
   ALL_GATHER_INTO_COALESCED("allGatherIntoCoalesced"),
   /** Gathers on one rank. */
   GATHER("gather"),
-  /** Hands each rank one tensor of the root. */
+  /** Hands each rank one of the root's tensors. */
   SCATTER("scatter"),
-  /** Reduces and hands each rank its part. */
+  /** Reduces, and hands each rank its part. */
   REDUCE_SCATTER("reduceScatter"),
   /** Exchanges parts of one tensor between all ranks. */
   ALL_TO_ALL_SINGLE("allToAllSingle"),
@@ -34,7 +34,7 @@ public enum OpType {
   RECV_ANY_SOURCE("recvAnySource"),
   /** Waits for all ranks. */
   BARRIER("barrier"),
-  /** Reduces one tensor and hands each rank its part. */
+  /** Reduces one tensor, and hands each rank its part. */
   REDUCE_SCATTER_INTO("reduceScatterInto"),
   /** Runs a batch of operations as one. */
   BATCH("batch"),
@@ -44,15 +44,15 @@ public enum OpType {
   MONITORED_BARRIER("monitoredBarrier"),
   /** Reduces and scatters several tensors at once. */
   REDUCE_SCATTER_INTO_COALESCED("reduceScatterIntoCoalesced"),
-  /** Creates groups out of another, by color. */
+  /** Splits a group into new ones by color. */
   SPLIT("split"),
-  /** Sets a group up. */
+  /** Sets up a group. */
   INIT("init"),
   /** Closes a group. */
   CLOSE("close"),
   /** Allocates symmetric memory. */
   ALLOCATE_SYMMETRIC("allocateSymmetric"),
-  /** Creates a group of some ranks of another. */
+  /** Creates a group from some ranks of another. */
   SUBGROUP("subgroup"),
   /** Stands for anything else. */
   UNKNOWN("unknown");
@@ -63,7 +63,7 @@ public enum OpType {
     this.label = label;
   }
 
-  /** Returns the method name, as users write it. */
+  /** Returns the name of the method that users call. */
   public String label() {
     return label;
   }

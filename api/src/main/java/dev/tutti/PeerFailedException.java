@@ -2,7 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports that another rank failed or died; {@link #failedRank()} names the first one. */
+/** Thrown when another rank fails or dies; {@link #failedRank()} names the first one that did. */
 public class PeerFailedException extends CollectiveException {
   private static final long serialVersionUID = 1L;
 
@@ -11,7 +11,7 @@ public class PeerFailedException extends CollectiveException {
    *
    * @param message what failed
    * @param info the facts of the failure
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public PeerFailedException(String message, FailureInfo info, @Nullable Throwable cause) {
     super(message, info, cause);

@@ -10,50 +10,54 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves and reduces tensors between the ranks of a group (c10d: {@code ProcessGroup}).
+ * A group of ranks that move and reduce tensors among themselves (c10d: {@code ProcessGroup}).
  *
  * {@snippet file="GroupSnippetsTest.java" region="group"}
  *
- * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of
- * a pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call
- * any method; where several threads issue collectives, the program must see to the common order.
+ * <p>All ranks of the group must call its collectives in the same order; sends and receives between
+ * two ranks are matched in order, by tag. Ranks, roots and peers are given as ranks of this group.
+ * Any thread may call any method; if several threads issue collectives, the program must ensure the
+ * common order.
  *
  * <p>A method without options returns when the operation is done. On tensors of a device it returns
  * when the operation is enqueued on the caller's current stream. A method with options returns a
- * {@link Work}; unless the options say async, the call returns as late as one without options. One
- * that fails throws {@link CollectiveException} or a subclass from the synchronous call, or from
- * {@link Work#await()}. One failed operation fails the group on all ranks: pending and later
- * operations report the first failing rank, and only {@link #close()} is left to do.
+ * {@link Work}; unless the options ask for an asynchronous call, the call returns no earlier than
+ * one without options. An operation that fails throws {@link CollectiveException} or a subclass,
+ * from the synchronous call or from {@link Work#await()}. A failed operation fails the group on all
+ * ranks: pending and later operations report the first failing rank, and all that is left to do is
+ * {@link #close()}.
  *
- * <p>An interrupt ends no call of this interface: a synchronous operation uses its tensors until it
- * returns, and the other ranks count on it. So the call returns when it is done or has failed, at
- * its deadline at the latest, and leaves the thread interrupted. The same holds for {@link #split},
- * {@link #subgroup}, {@link #allocateSymmetric} and what is done with that memory. To be
- * interruptible, ask for an asynchronous operation and wait for its {@link Work}; {@link #abort}
- * ends all. There are two exceptions. {@link #init(GroupOptions)} throws a {@link
- * RendezvousException} where its thread is interrupted while it looks for the store. {@link
- * #close()} does not wait for what is pending any more, ends it, and closes.
+ * <p>An interrupt does not end any call of this interface: a synchronous operation uses its tensors
+ * until it returns, and the other ranks count on it. The call therefore returns when the operation
+ * is done or has failed, at its deadline at the latest, and leaves the thread interrupted. The same
+ * holds for {@link #split}, {@link #subgroup}, {@link #allocateSymmetric} and the use of that
+ * memory. To wait interruptibly, start an asynchronous operation and wait for its {@link Work};
+ * {@link #abort} ends all operations. There are two exceptions. {@link #init(GroupOptions)} throws
+ * a {@link RendezvousException} if its thread is interrupted while it looks for the store. An
+ * interrupted {@link #close()} no longer waits for pending operations but ends them, and closes the
+ * group.
  *
- * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the
- * group as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise.
- * After {@link #close()} every operation throws {@link GroupClosedException}. Whether the group
- * survived an exception, {@link #failure()} says: it is empty as long as the group is well.
+ * <p>An invalid argument causes an {@link IllegalArgumentException} before anything is sent, and
+ * leaves the group as it was. A request that the backend does not support likewise causes an {@link
+ * UnsupportedOperationException}. After {@link #close()} every operation throws {@link
+ * GroupClosedException}. To find out whether the group survived an exception, call {@link
+ * #failure()}: it is empty as long as the group is usable.
  */
 public interface ProcessGroup extends AutoCloseable {
-  /** The deadline of a group that was given none: 30 minutes, as in c10d. */
+  /** The deadline of a group for which none was given: 30 minutes, as in c10d. */
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(30);
 
   /**
    * Joins the job that the environment describes: {@code RANK}, {@code WORLD_SIZE}, {@code
-   * MASTER_ADDR} and {@code MASTER_PORT}, or what launchers such as {@code mpirun} and {@code srun}
-   * set in their place.
+   * MASTER_ADDR} and {@code MASTER_PORT}, or their equivalents set by launchers such as {@code
+   * mpirun} and {@code srun}.
    *
    * @return the group of all ranks
-   * @throws RendezvousException if the environment is incomplete or contradicts itself, the store
-   *     cannot be reached, or the ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up,
-   *     or the runtime is not on the class path
-   * @throws PeerFailedException if another rank says that it cannot
+   * @throws RendezvousException if the environment is incomplete or contradictory, the store cannot
+   *     be reached, or the ranks do not meet in time
+   * @throws BackendException if no backend fits, several fit, this rank cannot set it up, or the
+   *     runtime is not on the class path
+   * @throws PeerFailedException if another rank reports that it cannot set up its backend
    */
   static ProcessGroup init() {
     return init(GroupOptions.DEFAULT);
@@ -62,43 +66,44 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Joins a job.
    *
-   * @param options how to find the others, and what to use
+   * @param options how to find the other ranks, and what to use
    * @return the group of all ranks
    * @throws RendezvousException if the options are incomplete, the store cannot be reached, or the
    *     ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up,
-   *     or the runtime is not on the class path
-   * @throws PeerFailedException if another rank says that it cannot
+   * @throws BackendException if no backend fits, several fit, this rank cannot set it up, or the
+   *     runtime is not on the class path
+   * @throws PeerFailedException if another rank reports that it cannot set up its backend
    */
   static ProcessGroup init(GroupOptions options) {
     return RuntimeLookup.find().init(options);
   }
 
-  /** Returns this rank, from 0. */
+  /** Returns this rank, starting at 0. */
   int rank();
 
   /** Returns the number of ranks. */
   int size();
 
-  /** Returns the name; the group of all ranks is "0" as in c10d. */
+  /** Returns the name of the group; the group of all ranks is "0" as in c10d. */
   String name();
 
-  /** Returns for each rank of this group its rank in the group of all ranks. */
+  /** Returns, for each rank of this group, its rank in the group of all ranks. */
   List<Integer> globalRanks();
 
   /**
-   * Returns the rank in the group of all ranks (c10d: {@code get_global_rank}).
+   * Converts a rank of this group to its rank in the group of all ranks (c10d: {@code
+   * get_global_rank}).
    *
    * @param groupRank a rank of this group
-   * @throws IndexOutOfBoundsException if this group does not have it
+   * @throws IndexOutOfBoundsException if this group has no such rank
    */
   default int globalRank(int groupRank) {
     return globalRanks().get(groupRank);
   }
 
   /**
-   * Returns the rank in this group, or empty where it is not one of this group's (c10d: {@code
-   * get_group_rank}).
+   * Converts a rank of the group of all ranks to its rank in this group, or returns empty if it is
+   * not in this group (c10d: {@code get_group_rank}).
    *
    * @param globalRank a rank of the group of all ranks
    */
@@ -107,30 +112,30 @@ public interface ProcessGroup extends AutoCloseable {
     return groupRank < 0 ? OptionalInt.empty() : OptionalInt.of(groupRank);
   }
 
-  /** Returns the backend's name by device type. */
+  /** Returns the names of the backends by device type. */
   Map<String, String> backends();
 
-  /** Returns the only backend's capabilities, or the host's where there are several. */
+  /** Returns the capabilities of the only backend, or of the host's if there are several. */
   Capabilities capabilities();
 
   /**
-   * Returns the capabilities of a device's backend.
+   * Returns the capabilities of the backend for a device.
    *
    * @param device the device
    * @throws IllegalArgumentException if the group has no backend for it
    */
   Capabilities capabilities(Device device);
 
-  /** Returns the store that this group's program may use, under a prefix of its own. */
+  /** Returns the store that the program may use, under a prefix of this group's own. */
   Store store();
 
-  /** Returns the deadline of operations that are given none. */
+  /** Returns the deadline of operations that have none of their own. */
   Duration timeout();
 
   /**
-   * Sets the deadline of operations that are given none, from the next one on.
+   * Sets the deadline of operations that have none of their own, starting with the next one.
    *
-   * @param timeout positive
+   * @param timeout the deadline; must be positive
    */
   void setTimeout(Duration timeout);
 
@@ -138,10 +143,11 @@ public interface ProcessGroup extends AutoCloseable {
   long sequenceNumber();
 
   /**
-   * Returns how many collectives of this rank went by which path so far (c10d: {@code
-   * getIntraNodeCommUsageCounter}). A path names the backend, its way where it has several, and the
-   * algorithm, as in {@code gloo/sockets/ring} and {@code cuda/one-shot}. A collective counts once
-   * its backend has done or enqueued it; those of backends that name no path do not count.
+   * Returns how many collectives this rank has run so far by each path (c10d: {@code
+   * getIntraNodeCommUsageCounter}). A path names the backend, the transport if the backend has
+   * several, and the algorithm, as in {@code gloo/sockets/ring} and {@code cuda/one-shot}. A
+   * collective is counted once its backend has done or enqueued it; collectives of backends that
+   * name no path are not counted.
    *
    * @return a copy, sorted by name
    */
@@ -157,29 +163,32 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Copies the root's tensor to all ranks.
    *
-   * @param tensor read on the root, written elsewhere; same shape and type on all ranks
-   * @param root the rank whose tensor it is
-   * @param options deadline, async
+   * @param tensor the tensor, read on the root and written on the other ranks; of the same shape
+   *     and type on all ranks
+   * @param root the rank whose tensor is copied
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work broadcast(Tensor tensor, int root, CallOptions options);
 
-  /** Adds a tensor over all ranks, in place, and waits. */
+  /** Sums a tensor over all ranks, in place, and waits. */
   default void allReduce(Tensor tensor) {
     allReduce(tensor, ReduceOp.SUM);
   }
 
-  /** Reduces a tensor over all ranks, in place, and waits; allocates nothing in steady state. */
+  /**
+   * Reduces a tensor over all ranks, in place, and waits; allocates nothing in the steady state.
+   */
   void allReduce(Tensor tensor, ReduceOp op);
 
   /**
-   * Reduces a tensor over all ranks. All ranks get the same bits.
+   * Reduces a tensor over all ranks. All ranks get bitwise identical results.
    *
-   * <p>A dense tensor is reduced in place. A sparse one is left as it is; the coalesced sum is the
-   * work's {@link Work#result()}. Its indices are checked when this is called.
+   * <p>A dense tensor is reduced in place. A sparse tensor is left unchanged; the coalesced sum is
+   * available from the work's {@link Work#result()}. Its indices are checked during the call.
    *
-   * @param tensor same shape and type on all ranks
-   * @param op how elements become one
-   * @param options deadline, async, algorithm
+   * @param tensor the tensor, of the same shape and type on all ranks
+   * @param op the operator that combines elements
+   * @param options the deadline, the algorithm, and whether the call is asynchronous
    */
   Work allReduce(Tensor tensor, ReduceOp op, CallOptions options);
 
@@ -191,9 +200,9 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Reduces several tensors over all ranks, in place, as one operation.
    *
-   * @param tensors of one type and device, none of which shares memory with another
-   * @param op how elements become one
-   * @param options deadline, async
+   * @param tensors tensors of one type and device that share no memory with each other
+   * @param op the operator that combines elements
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work allReduceCoalesced(List<Tensor> tensors, ReduceOp op, CallOptions options);
 
@@ -205,33 +214,34 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Reduces a tensor to one rank.
    *
-   * @param tensor holds the result on the root; on other ranks its content is undefined afterwards
-   * @param op how elements become one
+   * @param tensor the tensor; it holds the result on the root, and its content on the other ranks
+   *     is undefined afterwards
+   * @param op the operator that combines elements
    * @param root the rank that gets the result
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work reduce(Tensor tensor, ReduceOp op, int root, CallOptions options);
 
-  /** Gathers a tensor of each rank on all ranks, and waits. */
+  /** Gathers one tensor of each rank on all ranks, and waits. */
   default void allGather(List<Tensor> outputs, Tensor input) {
     allGather(outputs, input, CallOptions.DEFAULT);
   }
 
   /**
-   * Gathers a tensor of each rank on all ranks.
+   * Gathers one tensor of each rank on all ranks.
    *
-   * @param outputs one for each rank, of its size; unequal sizes need {@link
+   * @param outputs one tensor for each rank, of that rank's size; unequal sizes need {@link
    *     Capabilities.Feature#UNEVEN_PARTS}
    * @param input this rank's part, in memory of its own or exactly this rank's output
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work allGather(List<Tensor> outputs, Tensor input, CallOptions options);
 
   /**
-   * Gathers a tensor of each rank on all ranks, in new host memory, and waits.
+   * Gathers one tensor of each rank on all ranks, in new host memory, and waits.
    *
    * @param input this rank's part, on the host, of the same shape on all ranks
-   * @return one for each rank, of the input's shape
+   * @return one tensor for each rank, of the input's shape
    * @throws IllegalArgumentException if the input is sparse or on a device
    */
   default List<Tensor> allGather(Tensor input) {
@@ -240,18 +250,18 @@ public interface ProcessGroup extends AutoCloseable {
     return output.unbind(0);
   }
 
-  /** Gathers a tensor of each rank into one tensor on all ranks, and waits. */
+  /** Gathers one tensor of each rank into a single tensor on all ranks, and waits. */
   default void allGatherInto(Tensor output, Tensor input) {
     allGatherInto(output, input, CallOptions.DEFAULT);
   }
 
   /**
-   * Gathers a tensor of each rank into one tensor on all ranks, in order of rank (c10d: {@code
+   * Gathers one tensor of each rank into a single tensor on all ranks, in rank order (c10d: {@code
    * all_gather_into_tensor}).
    *
-   * @param output as many elements as the input times the ranks
+   * @param output a tensor with as many elements as the input times the number of ranks
    * @param input this rank's part, in memory of its own or exactly this rank's part of the output
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work allGatherInto(Tensor output, Tensor input, CallOptions options);
 
@@ -263,23 +273,23 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Gathers several tensors at once.
    *
-   * @param outputs one for each input, as in {@link #allGatherInto(Tensor, Tensor)}
+   * @param outputs one tensor for each input, as in {@link #allGatherInto(Tensor, Tensor)}
    * @param inputs this rank's parts
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, CallOptions options);
 
-  /** Gathers a tensor of each rank on one rank, and waits. */
+  /** Gathers one tensor of each rank on one rank, and waits. */
   default void gather(List<Tensor> outputs, Tensor input, int root) {
     gather(outputs, input, root, CallOptions.DEFAULT);
   }
 
   /**
-   * Gathers a tensor of each rank on one rank, in new host memory, and waits.
+   * Gathers one tensor of each rank on one rank, in new host memory, and waits.
    *
    * @param input this rank's part, on the host, of the same shape on all ranks
    * @param root the receiving rank
-   * @return on the root one for each rank, of the input's shape; elsewhere empty
+   * @return on the root, one tensor for each rank, of the input's shape; empty elsewhere
    * @throws IllegalArgumentException if the input is sparse or on a device
    */
   default List<Tensor> gather(Tensor input, int root) {
@@ -289,12 +299,12 @@ public interface ProcessGroup extends AutoCloseable {
   }
 
   /**
-   * Gathers a tensor of each rank on one rank.
+   * Gathers one tensor of each rank on one rank.
    *
-   * @param outputs on the root one for each rank; elsewhere empty
+   * @param outputs on the root, one tensor for each rank; empty elsewhere
    * @param input this rank's part, in memory of its own or exactly this rank's output
    * @param root the rank that gathers
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work gather(List<Tensor> outputs, Tensor input, int root, CallOptions options);
 
@@ -307,29 +317,29 @@ public interface ProcessGroup extends AutoCloseable {
    * Hands each rank one of the root's tensors.
    *
    * @param output this rank's part, in memory of its own or exactly this rank's input
-   * @param inputs on the root one for each rank; elsewhere empty
+   * @param inputs on the root, one tensor for each rank; empty elsewhere
    * @param root the rank that has the tensors
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options);
 
-  /** Reduces a tensor for each rank and hands it over, and waits. */
+  /** Reduces one tensor for each rank over all ranks and hands it to that rank, and waits. */
   default void reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op) {
     reduceScatter(output, inputs, op, CallOptions.DEFAULT);
   }
 
   /**
-   * Reduces a tensor for each rank over all ranks and hands it over.
+   * Reduces one tensor for each rank over all ranks and hands it to that rank.
    *
    * @param output the reduced tensor for this rank, in memory of its own or exactly this rank's
    *     input, which then holds the result
-   * @param inputs one for each rank; their content is left as it is
-   * @param op how elements become one
-   * @param options deadline, async
+   * @param inputs one tensor for each rank; their content is left unchanged
+   * @param op the operator that combines elements
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op, CallOptions options);
 
-  /** Reduces a tensor and hands each rank its part, and waits. */
+  /** Reduces a tensor, hands each rank its part, and waits. */
   default void reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
     reduceScatterInto(output, input, op, CallOptions.DEFAULT);
   }
@@ -339,10 +349,10 @@ public interface ProcessGroup extends AutoCloseable {
    * reduce_scatter_tensor}).
    *
    * @param output this rank's part, in memory of its own or exactly this rank's part of the input
-   * @param input as many elements as the output times the ranks; its content outside the output is
-   *     left as it is
-   * @param op how elements become one
-   * @param options deadline, async
+   * @param input a tensor with as many elements as the output times the number of ranks; its
+   *     content outside the output is left unchanged
+   * @param op the operator that combines elements
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options);
 
@@ -355,9 +365,10 @@ public interface ProcessGroup extends AutoCloseable {
    * Reduces and scatters several tensors at once.
    *
    * @param outputs this rank's parts
-   * @param inputs one for each output, as in {@link #reduceScatterInto(Tensor, Tensor, ReduceOp)}
-   * @param op how elements become one
-   * @param options deadline, async
+   * @param inputs one tensor for each output, as in {@link #reduceScatterInto(Tensor, Tensor,
+   *     ReduceOp)}
+   * @param op the operator that combines elements
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp op, CallOptions options);
@@ -370,10 +381,11 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Exchanges tensors between all ranks.
    *
-   * @param outputs where to put the tensor of each rank
-   * @param inputs what to send to each rank
-   * @param options deadline, async
-   * @throws IllegalArgumentException if an input shares memory with an output, among others
+   * @param outputs the tensors to receive into, one from each rank
+   * @param inputs the tensors to send, one to each rank
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws IllegalArgumentException if the arguments are invalid, for example if an input shares
+   *     memory with an output
    */
   Work allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options);
 
@@ -385,10 +397,11 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Exchanges equal parts of one tensor between all ranks.
    *
-   * @param output received parts in order of rank
-   * @param input parts to send in order of rank
-   * @param options deadline, async
-   * @throws IllegalArgumentException if the input shares memory with the output, among others
+   * @param output the received parts, in rank order
+   * @param input the parts to send, in rank order
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws IllegalArgumentException if the arguments are invalid, for example if the input shares
+   *     memory with the output
    */
   default Work allToAllSingle(Tensor output, Tensor input, CallOptions options) {
     return allToAllSingle(output, input, new long[0], new long[0], options);
@@ -403,47 +416,52 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Exchanges parts of one tensor between all ranks (c10d: {@code all_to_all_single}).
    *
-   * @param output received parts in order of rank
-   * @param input parts to send in order of rank
-   * @param outputSplits rows of dimension 0 from each rank; empty for equal parts
-   * @param inputSplits rows of dimension 0 to each rank; empty for equal parts
-   * @param options deadline, async
-   * @throws IllegalArgumentException if the input shares memory with the output, among others
+   * @param output the received parts, in rank order
+   * @param input the parts to send, in rank order
+   * @param outputSplits the number of rows of dimension 0 to receive from each rank; empty for
+   *     equal parts
+   * @param inputSplits the number of rows of dimension 0 to send to each rank; empty for equal
+   *     parts
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws IllegalArgumentException if the arguments are invalid, for example if the input shares
+   *     memory with the output
    */
   Work allToAllSingle(
       Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options);
 
-  /** Waits until all ranks came here. */
+  /** Waits until all ranks have reached this barrier. */
   default void barrier() {
     barrier(CallOptions.DEFAULT);
   }
 
   /**
-   * Waits until all ranks came here.
+   * Waits until all ranks have reached this barrier.
    *
-   * @param options deadline, async
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work barrier(CallOptions options);
 
   /**
-   * Waits, with the group's deadline, until all ranks came here, and names the first that did not.
+   * Waits, with the group's deadline, until all ranks have reached this barrier, and names the
+   * first one that has not.
    *
-   * @throws CollectiveTimeoutException on rank 0 with the missing rank; on others if rank 0 did not
-   *     let them pass
+   * @throws CollectiveTimeoutException on rank 0, with the missing rank; on the others, if rank 0
+   *     did not let them pass
    */
   default void monitoredBarrier() {
     monitoredBarrier(timeout(), MissingRanks.FIRST);
   }
 
   /**
-   * Waits until all ranks came here, and names those that did not; on every backend.
+   * Waits until all ranks have reached this barrier, and names those that have not. Works with
+   * every backend.
    *
-   * <p>Rank 0 checks the others. Either all ranks pass or none does.
+   * <p>Rank 0 checks the other ranks. Either all ranks pass or none does.
    *
-   * @param timeout deadline from now; positive
-   * @param named whether rank 0 collects all missing ranks or stops at the first
-   * @throws CollectiveTimeoutException on rank 0 with the missing ranks; on others if rank 0 did
-   *     not let them pass
+   * @param timeout the time allowed from now; must be positive
+   * @param named whether rank 0 collects all missing ranks or stops at the first one
+   * @throws CollectiveTimeoutException on rank 0, with the missing ranks; on the others, if rank 0
+   *     did not let them pass
    */
   void monitoredBarrier(Duration timeout, MissingRanks named);
 
@@ -453,12 +471,13 @@ public interface ProcessGroup extends AutoCloseable {
    * Sends a tensor, and waits until the receiver has posted its {@link #recv} and the memory may be
    * reused.
    *
-   * <p>So a ring in which all ranks first send and then receive hangs until the deadline, as with
-   * PyTorch's Gloo: post the receive first, asynchronously, or use a {@link #batch()}.
+   * <p>A ring in which all ranks first send and then receive therefore hangs until the deadline, as
+   * with PyTorch's Gloo: post the receive first, asynchronously, or use a {@link #batch()}.
    *
-   * @param tensor what to send
-   * @param peer the receiving rank, another one
-   * @throws CollectiveTimeoutException if the receiver does not come before the group's deadline
+   * @param tensor the tensor to send
+   * @param peer the receiving rank, not this one
+   * @throws CollectiveTimeoutException if the receiver does not post its receive before the group's
+   *     deadline
    */
   default void send(Tensor tensor, int peer) {
     send(tensor, peer, 0);
@@ -473,10 +492,10 @@ public interface ProcessGroup extends AutoCloseable {
    * Sends a tensor. The operation ends when the receiver has posted its {@link #recv} and the
    * memory may be reused.
    *
-   * @param tensor what to send
-   * @param peer the receiving rank, another one
-   * @param tag tells the messages of two ranks apart; from 0
-   * @param options deadline, async
+   * @param tensor the tensor to send
+   * @param peer the receiving rank, not this one
+   * @param tag tells messages between two ranks apart; at least 0
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work send(Tensor tensor, int peer, int tag, CallOptions options);
 
@@ -493,21 +512,21 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Receives a tensor.
    *
-   * @param tensor where to put the data, of the type and size that are sent
-   * @param peer the sending rank, another one
-   * @param tag tells the messages of two ranks apart; from 0
-   * @param options deadline, async
-   * @throws MismatchException on the rank that finds it, this one or the sender, if a rank of Tutti
+   * @param tensor the tensor to receive into, of the type and size that are sent
+   * @param peer the sending rank, not this one
+   * @param tag tells messages between two ranks apart; at least 0
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws MismatchException on the rank that detects it, this one or the sender, if a Tutti rank
    *     sends another type or size; the type of what PyTorch sends is not known
    */
   Work recv(Tensor tensor, int peer, int tag, CallOptions options);
 
-  /** Receives a tensor of whichever rank sends first, waits, and returns that rank. */
+  /** Receives a tensor from whichever rank sends first, waits, and returns that rank. */
   default int recvAnySource(Tensor tensor) {
     return recvAnySource(tensor, 0);
   }
 
-  /** Receives a tensor with a tag of whichever rank sends first, waits, and returns that rank. */
+  /** Receives a tensor with a tag from whichever rank sends first, waits, and returns that rank. */
   default int recvAnySource(Tensor tensor, int tag) {
     Work work = recvAnySource(tensor, tag, CallOptions.DEFAULT);
     work.await();
@@ -515,82 +534,86 @@ public interface ProcessGroup extends AutoCloseable {
   }
 
   /**
-   * Receives a tensor of whichever rank sends first.
+   * Receives a tensor from whichever rank sends first.
    *
-   * @param tensor where to put the data
-   * @param tag tells the messages of two ranks apart; from 0
-   * @param options deadline, async
+   * @param tensor the tensor to receive into
+   * @param tag tells messages between two ranks apart; at least 0
+   * @param options the deadline, and whether the call is asynchronous
    */
   Work recvAnySource(Tensor tensor, int tag, CallOptions options);
 
-  /** Starts a batch of operations. */
+  /** Creates an empty batch of operations. */
   Batch batch();
 
   // Memory
 
   /**
    * Allocates a buffer on each rank that all ranks can read and write (c10d: {@code
-   * SymmetricMemory}), and waits for all ranks. All ranks call it with the same size, in the same
-   * order as their collectives; the group's deadline counts.
+   * SymmetricMemory}), and waits for all ranks. All ranks must call this with the same size, and in
+   * the same order as their collectives; the group's deadline applies.
    *
-   * @param byteSize bytes of each rank's buffer, from 1
-   * @return this rank's view of all buffers, which are zero; closed with the group at the latest
-   * @throws IllegalArgumentException if the size is less than 1, or with all ranks more than 2^62
+   * @param byteSize the size of each rank's buffer in bytes, at least 1
+   * @return this rank's view of all buffers, which are zeroed; it is closed with the group at the
+   *     latest
+   * @throws IllegalArgumentException if the size is less than 1, or the sizes of all ranks together
+   *     exceed 2^62
    * @throws UnsupportedOperationException if the backend lacks {@link
-   *     Capabilities.Feature#SYMMETRIC_MEMORY}, or has none for the ranks of this group
-   * @throws BackendException on all ranks, if one has no room; the group stays usable
-   * @throws CollectiveException if the ranks do not come, or call it with other sizes
+   *     Capabilities.Feature#SYMMETRIC_MEMORY}, or does not offer it to the ranks of this group
+   * @throws BackendException on all ranks, if one of them has too little memory; the group stays
+   *     usable
+   * @throws CollectiveException if a rank does not make the call, or calls with another size
    */
   SymmetricMemory allocateSymmetric(long byteSize);
 
   // Objects
 
   /**
-   * Gathers an object of each rank on all ranks.
+   * Gathers one object of each rank on all ranks.
    *
-   * @param value this rank's
-   * @param codec turns it into bytes and back
-   * @return one for each rank
+   * @param value the object of this rank
+   * @param codec converts objects to bytes and back
+   * @return the objects of all ranks, in rank order
    */
   <T> List<T> allGatherObject(T value, Codec<T> codec);
 
   /**
    * Hands the root's object to all ranks.
    *
-   * @param value read on the root only, where it must not be null
+   * @param value the object; read on the root only, where it must not be null
    * @param root the sending rank
-   * @param codec turns it into bytes and back
+   * @param codec converts objects to bytes and back
    * @return the root's object
    */
   <T> T broadcastObject(@Nullable T value, int root, Codec<T> codec);
 
   /**
-   * Gathers an object of each rank on one rank.
+   * Gathers one object of each rank on one rank.
    *
-   * @param value this rank's
+   * @param value the object of this rank
    * @param root the receiving rank
-   * @param codec turns it into bytes and back
-   * @return on the root one for each rank; elsewhere empty
+   * @param codec converts objects to bytes and back
+   * @return on the root, the objects of all ranks, in rank order; empty elsewhere
    */
   <T> List<T> gatherObject(T value, int root, Codec<T> codec);
 
   /**
    * Hands each rank one of the root's objects.
    *
-   * @param values on the root one for each rank; ignored elsewhere
+   * @param values on the root, one object for each rank; ignored elsewhere
    * @param root the sending rank
-   * @param codec turns them into bytes and back
-   * @return this rank's
+   * @param codec converts objects to bytes and back
+   * @return the object for this rank
    */
   <T> T scatterObject(List<T> values, int root, Codec<T> codec);
 
   /**
-   * Sends an object to a rank that calls {@link #recvObject}, as two messages without a tag, and
-   * waits (c10d: {@code send_object_list}). One thread of a rank at a time sends objects to a peer.
+   * Sends an object to a rank that calls {@link #recvObject}, as two messages with tag 0, and waits
+   * (c10d: {@code send_object_list}). Only one thread of a rank at a time may send objects to a
+   * given peer.
    *
-   * @param value what to send
-   * @param peer the receiving rank, another one
-   * @param codec turns it into bytes
+   * @param value the object to send
+   * @param peer the receiving rank, not this one
+   * @param codec converts the object to bytes
    */
   default <T> void sendObject(T value, int peer, Codec<T> codec) {
     byte[] bytes = codec.encode(value);
@@ -599,11 +622,11 @@ public interface ProcessGroup extends AutoCloseable {
   }
 
   /**
-   * Receives an object of a rank that calls {@link #sendObject}, and waits (c10d: {@code
+   * Receives an object from a rank that calls {@link #sendObject}, and waits (c10d: {@code
    * recv_object_list}).
    *
-   * @param peer the sending rank, another one
-   * @param codec turns bytes into it
+   * @param peer the sending rank, not this one
+   * @param codec converts bytes to the object
    */
   default <T> T recvObject(int peer, Codec<T> codec) {
     Tensor length = Tensor.allocate(DType.INT64, 1);
@@ -616,35 +639,36 @@ public interface ProcessGroup extends AutoCloseable {
   // Groups
 
   /**
-   * Splits the group by color; all ranks of this group call it.
+   * Splits the group by color; all ranks of this group must make the call.
    *
-   * @param color ranks of equal color form a group; a negative color joins none
-   * @param key orders the ranks of a group; equal keys keep the order of this group
+   * @param color ranks of the same color form a group; with a negative color this rank joins none
+   * @param key orders the ranks of the new group; ranks with equal keys keep their order in this
+   *     group
    * @return the new group, or empty for a negative color
    */
   Optional<ProcessGroup> split(int color, int key);
 
   /**
-   * Forms a group of the ranks of each host, in the order of this group; all ranks of this group
-   * call it. A rank's number in it is what torchrun calls the local rank.
+   * Creates a group of the ranks of each host, in the order of this group; all ranks of this group
+   * must make the call. A rank's number in the new group is what torchrun calls the local rank.
    *
-   * <p>Ranks are of one host where they run on one kernel that was started once, on Linux also in
-   * several containers; elsewhere where their hosts have one name.
+   * <p>On Linux, ranks are on the same host if they run on the same booted kernel, even in
+   * different containers. Elsewhere, they are if their hosts have the same name.
    *
    * @return the group of this rank's host
    */
   ProcessGroup splitByHost();
 
   /**
-   * Forms a group of some ranks (c10d: {@code new_group}); all ranks of this group call it with the
-   * same list.
+   * Creates a group of some ranks (c10d: {@code new_group}); all ranks of this group must call it
+   * with the same list.
    *
    * @param ranks ranks of this group, without repeats; the new group sorts them
-   * @return the new group, or empty where this rank is not one of them
-   * @throws IllegalArgumentException if the list is empty, repeats a rank, or names one that this
-   *     group does not have
-   * @throws CollectiveException that names both lists, if another rank gave another one before;
-   *     this group stays usable, the new one fails on all ranks that have it
+   * @return the new group, or empty if this rank is not in it
+   * @throws IllegalArgumentException if the list is empty, repeats a rank, or names one that is not
+   *     in this group
+   * @throws CollectiveException naming both lists, if another rank gave a different one earlier;
+   *     this group stays usable, but the new one fails on all of its ranks
    */
   Optional<ProcessGroup> subgroup(List<Integer> ranks);
 
@@ -653,35 +677,38 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Adds a listener.
    *
-   * @param listener hears of operations from the next one on
-   * @return removes it when closed
+   * @param listener the listener, called for operations from the next one on
+   * @return a registration that removes the listener when closed
    */
   Registration addListener(GroupListener listener);
 
   /**
-   * Returns the last operations of this rank in this group as JSON text, newest last, with the
+   * Returns the latest operations of this rank in this group as JSON text, newest last, with the
    * fields of c10d's flight recorder.
    */
   String flightRecord();
 
   /**
-   * Writes the last operations of this rank, in all of its groups, to two files: as a pickle for
+   * Writes the latest operations of this rank, in all of its groups, to two files: as a pickle for
    * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
    * folder.
    *
-   * @param prefix of the pickle's path, before the rank
+   * @param prefix the path of the pickle up to the rank
    * @return the files
-   * @throws java.io.UncheckedIOException if they cannot be written
+   * @throws java.io.UncheckedIOException if the files cannot be written
    */
   List<Path> dumpFlightRecord(Path prefix);
 
-  /** Tells whether an operation failed, a peer died or {@link #abort} was called; with what. */
+  /**
+   * Returns the failure of the group, if an operation failed, a peer died or {@link #abort} was
+   * called.
+   */
   Optional<TuttiException> failure();
 
   /**
-   * Gives up: fails all pending operations here and tells the other ranks. Never blocks.
+   * Aborts the group: fails all pending operations here and tells the other ranks. Never blocks.
    *
-   * @param reason why, for the messages of all ranks
+   * @param reason the reason, which the messages on all ranks give
    */
   void abort(String reason);
 
@@ -689,13 +716,14 @@ public interface ProcessGroup extends AutoCloseable {
   boolean isClosed();
 
   /**
-   * Closes the group and frees what it holds: waits, within the setting {@code
-   * TUTTI_CLOSE_TIMEOUT}, for this rank's pending operations, then fails what is left. The second
-   * and later calls do nothing. Groups made from this one are closed too.
+   * Closes the group and frees its resources. It waits for this rank's pending operations, no
+   * longer than the setting {@code TUTTI_CLOSE_TIMEOUT} allows, then fails those that remain.
+   * Further calls have no effect. Groups created from this one are closed too.
    *
-   * <p>The rank that serves the store then waits, where this is the group of all ranks, for the
-   * others to close theirs: within the same setting, and for two seconds at most if the group
-   * failed, which the others read in the store; never for the rank that failed.
+   * <p>If this is the group of all ranks, the rank that serves the store then waits for the other
+   * ranks to close theirs. It waits within the same setting, but for at most two seconds if the
+   * group failed, so that the others can read the failure in the store; it never waits for the rank
+   * that failed.
    */
   @Override
   void close();

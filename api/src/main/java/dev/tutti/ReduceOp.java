@@ -2,21 +2,21 @@ package dev.tutti;
 
 import java.util.Objects;
 
-/** Says how elements of several ranks become one (c10d: {@code ReduceOp}). Immutable. */
+/** An operator that combines the elements of several ranks (c10d: {@code ReduceOp}). Immutable. */
 public final class ReduceOp {
-  /** Adds. On {@link DType#BOOL}: or. */
+  /** Sum; on {@link DType#BOOL}, logical or. */
   public static final ReduceOp SUM = new ReduceOp(Kind.SUM, 1);
 
-  /** Adds, then divides by the number of ranks; integers truncate toward zero. */
+  /** Sum divided by the number of ranks; integers are truncated toward zero. */
   public static final ReduceOp AVG = new ReduceOp(Kind.AVG, 1);
 
-  /** Multiplies. On {@link DType#BOOL}: and. */
+  /** Product; on {@link DType#BOOL}, logical and. */
   public static final ReduceOp PRODUCT = new ReduceOp(Kind.PRODUCT, 1);
 
-  /** Takes the least; a NaN of the accumulated side stays, as in Gloo. */
+  /** Minimum; a NaN on the accumulated side stays, as in Gloo. */
   public static final ReduceOp MIN = new ReduceOp(Kind.MIN, 1);
 
-  /** Takes the greatest; a NaN of the accumulated side stays, as in Gloo. */
+  /** Maximum; a NaN on the accumulated side stays, as in Gloo. */
   public static final ReduceOp MAX = new ReduceOp(Kind.MAX, 1);
 
   /** Bitwise and; integers and bool only. */
@@ -28,17 +28,17 @@ public final class ReduceOp {
   /** Bitwise exclusive or; integers and bool only. */
   public static final ReduceOp BXOR = new ReduceOp(Kind.BXOR, 1);
 
-  /** Names the operators, in c10d's order. */
+  /** The kinds of operators, in c10d's order. */
   public enum Kind {
-    /** Adds. */
+    /** Sum. */
     SUM,
-    /** Adds and divides by the number of ranks. */
+    /** Sum divided by the number of ranks. */
     AVG,
-    /** Multiplies. */
+    /** Product. */
     PRODUCT,
-    /** Takes the least. */
+    /** Minimum. */
     MIN,
-    /** Takes the greatest. */
+    /** Maximum. */
     MAX,
     /** Bitwise and. */
     BAND,
@@ -46,15 +46,15 @@ public final class ReduceOp {
     BOR,
     /** Bitwise exclusive or. */
     BXOR,
-    /** Multiplies each rank's elements by its own factor, then adds. */
+    /** Sum of each rank's elements multiplied by the rank's own factor. */
     PREMUL_SUM;
 
     /**
      * Tells whether the operator is defined on a type.
      *
-     * <p>Opaque types can never be reduced; complex ones only by SUM, AVG and PREMUL_SUM (c10d's
-     * {@code isComplexViewAsRealAllowed}); PREMUL_SUM needs floating-point parts; bitwise operators
-     * need integers or bool; AVG is not defined on bool.
+     * <p>Opaque types can never be reduced, and complex types only by SUM, AVG and PREMUL_SUM
+     * (c10d's {@code isComplexViewAsRealAllowed}). PREMUL_SUM needs floating-point elements or
+     * parts, bitwise operators need integers or bool, and AVG is not defined on bool.
      *
      * @param dtype the element type
      */
@@ -81,19 +81,19 @@ public final class ReduceOp {
   }
 
   /**
-   * Creates the operator that scales each rank's elements before it adds them.
+   * Creates an operator that scales each rank's elements before adding them.
    *
-   * @param factor this rank's factor; ranks may differ
+   * @param factor this rank's factor; ranks may have different ones
    */
   public static ReduceOp premulSum(double factor) {
     return new ReduceOp(Kind.PREMUL_SUM, factor);
   }
 
   /**
-   * Creates the operator that scales each rank's elements before it adds them.
+   * Creates an operator that scales each rank's elements before adding them.
    *
-   * @param factor a host tensor of one floating-point element, read now
-   * @throws IllegalArgumentException if it has another shape or type
+   * @param factor a host tensor with one floating-point element, which is read during the call
+   * @throws IllegalArgumentException if the tensor has another shape or type
    */
   public static ReduceOp premulSum(Tensor factor) {
     if (factor.numel() != 1 || !factor.dtype().isFloatingPoint() || !factor.device().isCpu()) {
@@ -104,10 +104,10 @@ public final class ReduceOp {
   }
 
   /**
-   * Finds an operator by its name in any case, such as {@code sum}.
+   * Finds an operator by name, ignoring case, such as {@code sum}.
    *
-   * @param name one of {@link Kind} but {@code PREMUL_SUM}
-   * @throws IllegalArgumentException if there is none such
+   * @param name the name of any {@link Kind} except {@code PREMUL_SUM}
+   * @throws IllegalArgumentException if there is no such operator
    */
   public static ReduceOp ofName(String name) {
     return switch (name.toUpperCase(java.util.Locale.ROOT)) {
@@ -125,12 +125,12 @@ public final class ReduceOp {
     };
   }
 
-  /** Returns which operator this is. */
+  /** Returns the kind of this operator. */
   public Kind kind() {
     return kind;
   }
 
-  /** Returns the factor of {@link Kind#PREMUL_SUM}, else 1. */
+  /** Returns the factor of {@link Kind#PREMUL_SUM}, or 1 for other kinds. */
   public double factor() {
     return factor;
   }

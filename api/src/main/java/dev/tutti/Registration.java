@@ -1,8 +1,8 @@
 package dev.tutti;
 
-/** Something registered, such as a listener, until it is closed. */
+/** A registration, such as of a listener, that lasts until it is closed. */
 public interface Registration extends AutoCloseable {
-  /** Ends the registration; the second and later calls do nothing. */
+  /** Ends the registration; further calls have no effect. */
   @Override
   void close();
 }

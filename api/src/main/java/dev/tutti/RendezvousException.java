@@ -4,7 +4,10 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Reports that the ranks of a job could not meet: a missing setting, a bad URL or a late rank. */
+/**
+ * Thrown when the ranks of a job cannot meet, for example because of a missing setting, a bad URL
+ * or a late rank.
+ */
 public class RendezvousException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
@@ -23,18 +26,18 @@ public class RendezvousException extends TuttiException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public RendezvousException(String message, @Nullable Throwable cause) {
     this(message, cause, List.of());
   }
 
   /**
-   * Creates an exception that knows who did not come.
+   * Creates an exception that names the ranks that did not come.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
-   * @param missing the ranks that did not come, or went again at once
+   * @param cause the underlying cause, if any
+   * @param missing the ranks that did not come, or left again at once
    */
   public RendezvousException(String message, @Nullable Throwable cause, List<Integer> missing) {
     super(message, cause);
@@ -42,8 +45,8 @@ public class RendezvousException extends TuttiException {
   }
 
   /**
-   * Returns the ranks known not to have come, or to have gone again while others joined; empty
-   * where none is known.
+   * Returns the ranks known not to have come, or to have left again while others joined; empty if
+   * none is known.
    */
   public List<Integer> missingRanks() {
     return Arrays.stream(missing).boxed().toList();

@@ -2,14 +2,15 @@ package dev.tutti;
 
 import dev.tutti.spi.ProcessGroupFactory;
 
-/** Finds the runtime. */
+/** A lookup for the runtime. */
 final class RuntimeLookup {
   private RuntimeLookup() {}
 
   /**
    * Returns the runtime.
    *
-   * @throws BackendException if there is none, naming the jar that provides it, or more than one
+   * @throws BackendException if there is no runtime, naming the jar that provides it, or if there
+   *     are several
    */
   static ProcessGroupFactory find() {
     ProcessGroupFactory found = Services.find(ProcessGroupFactory.class, "are runtimes");

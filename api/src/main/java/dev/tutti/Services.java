@@ -6,17 +6,17 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import org.jspecify.annotations.Nullable;
 
-/** Finds services of which there may be one, and refuses two. */
+/** A lookup for services of which at most one may be present. */
 final class Services {
   private Services() {}
 
   /**
-   * Returns the only service of a type that the thread's class loader or Tutti's own offers; null
-   * if there is none.
+   * Returns the only service of a type that the thread's context class loader or Tutti's own class
+   * loader offers, or null if there is none.
    *
-   * @param type of the service, which this module uses
-   * @param what services of that type do, in words
-   * @throws BackendException if there are two, naming both and where they come from
+   * @param type the type of the service, which this module uses
+   * @param what what services of that type do, in words that follow "two providers"
+   * @throws BackendException if there are two, naming both and their origins
    */
   static <T> @Nullable T find(Class<T> type, String what) {
     Map<Class<?>, T> found = new LinkedHashMap<>();

@@ -5,9 +5,9 @@ import java.util.Locale;
 import java.util.function.Function;
 
 /**
- * Declares a setting: its one name, type, default and meaning.
+ * The declaration of a setting: its name, type, default and meaning.
  *
- * @param <T> type of the value
+ * @param <T> the type of the value
  */
 public final class Setting<T> {
   private final String name;
@@ -30,12 +30,13 @@ public final class Setting<T> {
   }
 
   /**
-   * Declares a setting whose text may be shown.
+   * Declares a setting whose value may be shown.
    *
    * @param name {@code TUTTI_...}, or c10d's own name where c10d has one
-   * @param defaultText the default as one would write it; empty where there is none
-   * @param description what it does, in one line
-   * @param parser turns text into the value; throws IllegalArgumentException on bad text
+   * @param defaultText the default as a user would write it; empty if there is none
+   * @param description what the setting does, in one line
+   * @param parser turns text into the value, and throws IllegalArgumentException if the text is
+   *     invalid
    */
   public static <T> Setting<T> of(
       String name, String defaultText, String description, Function<String, T> parser) {
@@ -43,50 +44,52 @@ public final class Setting<T> {
   }
 
   /**
-   * Declares a secret without a default.
+   * Declares a secret setting without a default.
    *
    * @param name {@code TUTTI_...}
-   * @param description what it does, in one line
-   * @param parser turns text into the value; must not put it into an exception
+   * @param description what the setting does, in one line
+   * @param parser turns text into the value, and must not put the text into an exception
    */
   public static <T> Setting<T> secret(String name, String description, Function<String, T> parser) {
     return new Setting<>(name, "", description, parser, true);
   }
 
   /**
-   * Returns what may be shown instead of a value's text.
+   * Returns the text to show in place of a value's text.
    *
-   * @param text the text; empty if the setting is not set
+   * @param text the value's text; empty if the setting is not set
    */
   public String shown(String text) {
     return text.isEmpty() ? "(not set)" : secret ? "(set, not shown)" : text;
   }
 
-  /** Declares a text. */
+  /** Declares a setting whose value is text. */
   public static Setting<String> text(String name, String defaultText, String description) {
     return of(name, defaultText, description, Function.identity());
   }
 
-  /** Declares a whole number. */
+  /** Declares a setting whose value is a whole number. */
   public static Setting<Integer> integer(String name, int defaultValue, String description) {
     return of(name, Integer.toString(defaultValue), description, Setting::parseInteger);
   }
 
-  /** Declares a switch; 1, true, yes and on turn it on, 0, false, no and off turn it off. */
+  /**
+   * Declares a switch. The texts 1, true, yes and on turn it on; 0, false, no and off turn it off.
+   */
   public static Setting<Boolean> flag(String name, boolean defaultValue, String description) {
     return of(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
   }
 
   /**
-   * Declares a time in seconds, with fractions, or with a unit as in 250ms, 5s, 30m; the
-   * description says so at its end.
+   * Declares a time, in seconds with optional fractions, or with a unit as in 250ms, 5s or 30m. A
+   * note on the unit is appended to the description.
    */
   public static Setting<Duration> duration(String name, Duration value, String description) {
     String text = description + "; a bare number is seconds";
     return of(name, textOf(value), text, Setting::parseDuration);
   }
 
-  /** Writes a time in the largest unit that gives a whole number. */
+  /** Formats a time in the largest unit that gives a whole number. */
   private static String textOf(Duration value) {
     long millis = value.toMillis();
     if (millis == 0 || millis % 1000 != 0) {
@@ -99,7 +102,7 @@ public final class Setting<T> {
     return seconds % 3600 == 0 ? seconds / 3600 + "h" : seconds / 60 + "m";
   }
 
-  /** Declares a number of bytes, with K, M or G for powers of 1024. */
+  /** Declares a number of bytes, optionally with K, M or G for powers of 1024. */
   public static Setting<Long> bytes(String name, String defaultText, String description) {
     return of(name, defaultText, description, Setting::parseBytes);
   }
@@ -121,10 +124,10 @@ public final class Setting<T> {
   }
 
   /**
-   * Reads a time: seconds with fractions, or with a unit ms, s, m or h.
+   * Parses a time: seconds with optional fractions, or a number with the unit ms, s, m or h.
    *
-   * @param text such as 1.5, 250ms or 30m
-   * @throws IllegalArgumentException if it is not such
+   * @param text the text, such as 1.5, 250ms or 30m
+   * @throws IllegalArgumentException if the text is not a time
    */
   public static Duration parseDuration(String text) {
     String lower = text.trim().toLowerCase(Locale.ROOT);
@@ -155,10 +158,10 @@ public final class Setting<T> {
   }
 
   /**
-   * Reads a number of bytes.
+   * Parses a number of bytes.
    *
    * @param text digits, then K, M or G (also KiB, MiB, GiB, KB, MB, GB) for powers of 1024
-   * @throws IllegalArgumentException if it is not such
+   * @throws IllegalArgumentException if the text is not a number of bytes
    */
   public static long parseBytes(String text) {
     String upper = text.trim().toUpperCase(Locale.ROOT);
@@ -184,27 +187,30 @@ public final class Setting<T> {
     return number << shift;
   }
 
-  /** Returns the {@code TUTTI_...}, or c10d's own name where c10d has one. */
+  /** Returns the name, {@code TUTTI_...} or c10d's own name where c10d has one. */
   public String name() {
     return name;
   }
 
-  /** Returns the default as one would write it; empty where there is none. */
+  /** Returns the default as a user would write it; empty if there is none. */
   public String defaultText() {
     return defaultText;
   }
 
-  /** Returns what it does, in one line. */
+  /** Returns what the setting does, in one line. */
   public String description() {
     return description;
   }
 
-  /** Returns the turns text into the value; throws IllegalArgumentException on bad text. */
+  /**
+   * Returns the parser, which turns text into the value and throws IllegalArgumentException if the
+   * text is invalid.
+   */
   public Function<String, T> parser() {
     return parser;
   }
 
-  /** Tells whether its text must not be shown to anybody. */
+  /** Tells whether the value must not be shown to anyone. */
   public boolean secret() {
     return secret;
   }

@@ -8,20 +8,20 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Holds the values of settings and knows where each comes from: the program, the environment or the
- * default, in this order. Immutable.
+ * The values of settings, each with its source: the program, the environment or the default, in
+ * this order of precedence. Immutable.
  */
 public final class Settings {
-  /** Where the value of a setting comes from. */
+  /** The source of a setting's value. */
   public enum Source {
-    /** The program set it. */
+    /** The value was set by the program. */
     PROGRAM,
-    /** The environment has it. */
+    /** The value was set in the environment. */
     ENVIRONMENT,
-    /** Nobody set it. */
+    /** The value was not set. */
     DEFAULT;
 
-    /** Returns the name in messages, in lower case. */
+    /** Returns the name used in messages, in lower case. */
     public String label() {
       return name().toLowerCase(Locale.ROOT);
     }
@@ -35,25 +35,25 @@ public final class Settings {
     this.environment = Map.copyOf(environment);
   }
 
-  /** Takes the environment of this process. */
+  /** Returns the settings in the environment of this process. */
   public static Settings fromEnvironment() {
     return new Settings(Map.of(), System.getenv());
   }
 
   /**
-   * Takes a map instead of the environment of this process.
+   * Returns the settings in a map that replaces the environment of this process.
    *
-   * @param environment names and values
+   * @param environment the names and values
    */
   public static Settings ofEnvironment(Map<String, String> environment) {
     return new Settings(Map.of(), environment);
   }
 
   /**
-   * Returns these settings with one set by the program.
+   * Returns these settings with one more value set by the program.
    *
    * @param name the setting's name
-   * @param value its text
+   * @param value the value's text
    */
   public Settings with(String name, String value) {
     Map<String, String> more = new HashMap<>(program);
@@ -62,16 +62,16 @@ public final class Settings {
   }
 
   /**
-   * Returns these settings with one set by the program.
+   * Returns these settings with one more value set by the program.
    *
    * @param setting the setting
-   * @param value its text
+   * @param value the value's text
    */
   public Settings with(Setting<?> setting, String value) {
     return with(setting.name(), value);
   }
 
-  /** Returns the names that the program or the environment set. */
+  /** Returns the names set by the program or the environment. */
   public Set<String> names() {
     Set<String> names = new HashSet<>(environment.keySet());
     names.addAll(program.keySet());
@@ -79,7 +79,7 @@ public final class Settings {
   }
 
   /**
-   * Returns the text of a name that the program or the environment set, empty text counting as
+   * Returns the text that the program or the environment set for a name; empty text counts as
    * unset.
    *
    * @param name the setting's name
@@ -118,7 +118,7 @@ public final class Settings {
   }
 
   /**
-   * Tells where a setting's value comes from.
+   * Returns the source of a setting's value.
    *
    * @param setting the setting
    */

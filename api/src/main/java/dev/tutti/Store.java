@@ -6,41 +6,42 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shares small values between the ranks of a job, by key (c10d: {@code Store}).
+ * A key-value store that shares small values between the ranks of a job (c10d: {@code Store}).
  *
  * {@snippet file="GroupSnippetsTest.java" region="store"}
  *
- * <p>Any thread may call any method at any time; a blocked call never stalls a call of another
- * thread. Every blocking call ends at its deadline: the one it is given, else {@link #timeout()}. A
- * zero or negative timeout means "at once": the call answers from what is there. After {@link
- * #close()} each call throws {@link StoreClosedException}, also those then waiting.
+ * <p>Any thread may call any method at any time; a blocked call never delays a call of another
+ * thread. Every blocking call ends at its deadline, which is the one it is given or else {@link
+ * #timeout()}. A zero or negative timeout means "at once": the call answers from what is in the
+ * store already. After {@link #close()}, every call throws {@link StoreClosedException}, including
+ * calls that are waiting at that time.
  *
- * <p>An interrupt ends a call that waits with a {@link StoreException} whose cause is an {@link
- * InterruptedException}, and leaves the thread interrupted; a call that waits for nobody does its
+ * <p>An interrupt ends a waiting call with a {@link StoreException} whose cause is an {@link
+ * InterruptedException}, and leaves the thread interrupted; a call that need not wait completes its
  * work.
  *
- * <p>Keys are non-empty text of at most 8 KiB in UTF-8; values are at most 8 MiB. Arrays given and
- * returned are never shared with the store. Queues live in a name space of their own, except that
- * {@link #check} and {@link #await} see a non-empty queue as an existing key.
+ * <p>Keys are non-empty strings of at most 8 KiB in UTF-8; values are at most 8 MiB. Arrays passed
+ * in and returned are never shared with the store. Queues have a namespace of their own, except
+ * that {@link #check} and {@link #await} treat a non-empty queue as an existing key.
  */
 public interface Store extends AutoCloseable {
-  /** The deadline of a store that was given none: five minutes, as in c10d. */
+  /** The deadline of a store for which none was given: five minutes, as in c10d. */
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-  /** The longest key, in bytes of UTF-8. */
+  /** The maximum length of a key, in bytes of UTF-8. */
   int MAX_KEY_BYTES = 8 * 1024;
 
-  /** The longest value, in bytes. */
+  /** The maximum length of a value, in bytes. */
   int MAX_VALUE_BYTES = 8 * 1024 * 1024;
 
-  /** The largest number of keys in one call. */
+  /** The maximum number of keys in one call. */
   int MAX_KEYS = 128 * 1024;
 
-  /** Returns the deadline of calls that are given none. */
+  /** Returns the deadline of calls that have none of their own. */
   Duration timeout();
 
   /**
-   * Sets a key and wakes those who wait for it.
+   * Sets a key and wakes the callers that wait for it.
    *
    * @param key the key
    * @param value the bytes, copied
@@ -62,7 +63,7 @@ public interface Store extends AutoCloseable {
    * Waits until a key exists and returns its value.
    *
    * @param key the key
-   * @return the bytes, the caller's own
+   * @return the bytes, owned by the caller
    * @throws StoreTimeoutException if the key does not exist by the store's deadline
    */
   default byte[] get(String key) {
@@ -73,15 +74,15 @@ public interface Store extends AutoCloseable {
    * Waits until a key exists and returns its value.
    *
    * @param key the key
-   * @param timeout the deadline from now
-   * @return the bytes, the caller's own
-   * @throws StoreTimeoutException if the key does not exist by then
+   * @param timeout the time allowed from now
+   * @return the bytes, owned by the caller
+   * @throws StoreTimeoutException if the key does not exist by the deadline
    */
   byte[] get(String key, Duration timeout);
 
   /**
-   * Waits until a key exists and returns its value as UTF-8 text; bytes that are none become
-   * replacement characters.
+   * Waits until a key exists and returns its value as UTF-8 text; invalid bytes become replacement
+   * characters.
    *
    * @param key the key
    * @throws StoreTimeoutException if the key does not exist by the store's deadline
@@ -91,26 +92,26 @@ public interface Store extends AutoCloseable {
   }
 
   /**
-   * Adds to a counter, atomically; an absent one counts as 0.
+   * Adds to a counter atomically; an absent counter counts as 0.
    *
-   * <p>The value is kept as decimal text, so that {@link #get} reads it (c10d).
+   * <p>The value is kept as decimal text, so {@link #get} can read it, as in c10d.
    *
    * @param key the key
-   * @param delta what to add; 0 reads
+   * @param delta the number to add; 0 only reads the counter
    * @return the new value
-   * @throws StoreException if the key holds something else than a decimal number
+   * @throws StoreException if the key holds something other than a decimal number
    */
   long add(String key, long delta);
 
   /**
-   * Replaces a value if it is the expected one, atomically, and tells what happened.
+   * Atomically replaces a value if it equals the expected one, and tells what happened.
    *
-   * <p>c10d cannot tell "absent" from "different"; {@link Swap} can.
+   * <p>c10d cannot tell an absent key from one with a different value; {@link Swap} can.
    *
    * @param key the key
-   * @param expected the bytes expected there; null expects the key to be absent
-   * @param desired the bytes to store then
-   * @return whether it stored, and what is there now
+   * @param expected the expected bytes, or null if the key is expected to be absent
+   * @param desired the bytes to store if the expectation holds
+   * @return whether the bytes were stored, and what the key holds now
    */
   Swap compareSet(String key, byte @Nullable [] expected, byte[] desired);
 
@@ -118,7 +119,8 @@ public interface Store extends AutoCloseable {
    * Waits until all keys exist.
    *
    * @param keys the keys
-   * @throws StoreTimeoutException naming the missing keys, if some are missing at the deadline
+   * @throws StoreTimeoutException naming the missing keys, if some are missing at the store's
+   *     deadline
    */
   default void await(List<String> keys) {
     await(keys, timeout());
@@ -128,20 +130,20 @@ public interface Store extends AutoCloseable {
    * Waits until all keys exist.
    *
    * @param keys the keys
-   * @param timeout the deadline from now
-   * @throws StoreTimeoutException naming the missing keys, if some are missing by then
+   * @param timeout the time allowed from now
+   * @throws StoreTimeoutException naming the missing keys, if some are missing at the deadline
    */
   void await(List<String> keys, Duration timeout);
 
   /**
-   * Tells at once whether all keys exist.
+   * Tells, without waiting, whether all keys exist.
    *
    * @param keys the keys
    */
   boolean check(List<String> keys);
 
   /**
-   * Tells at once whether all keys exist.
+   * Tells, without waiting, whether all keys exist.
    *
    * @param keys the keys
    */
@@ -153,15 +155,15 @@ public interface Store extends AutoCloseable {
    * Deletes a key.
    *
    * @param key the key
-   * @return whether it was there
+   * @return whether the key existed
    */
   boolean deleteKey(String key);
 
-  /** Returns the number of keys in the whole store, also those below other prefixes. */
+  /** Returns the number of keys in the whole store, including those under other prefixes. */
   long keyCount();
 
   /**
-   * Appends to a value, atomically; an absent one counts as empty.
+   * Appends to a value atomically; an absent value counts as empty.
    *
    * @param key the key
    * @param value the bytes to append
@@ -172,9 +174,9 @@ public interface Store extends AutoCloseable {
    * Waits until all keys exist and returns their values.
    *
    * @param keys the keys
-   * @param timeout the deadline from now
+   * @param timeout the time allowed from now
    * @return the values in the order of the keys
-   * @throws StoreTimeoutException naming the missing keys, if some are missing by then
+   * @throws StoreTimeoutException naming the missing keys, if some are missing at the deadline
    */
   List<byte[]> multiGet(List<String> keys, Duration timeout);
 
@@ -192,8 +194,8 @@ public interface Store extends AutoCloseable {
    * Sets several keys.
    *
    * @param keys the keys
-   * @param values their values, as many
-   * @throws IllegalArgumentException if the numbers differ
+   * @param values the values, one for each key
+   * @throws IllegalArgumentException if there are not as many values as keys
    */
   void multiSet(List<String> keys, List<byte[]> values);
 
@@ -206,14 +208,14 @@ public interface Store extends AutoCloseable {
   void queuePush(String key, byte[] value);
 
   /**
-   * Takes the first value of a queue; waits for one. Each value comes at most once: where the store
-   * has taken one and its answer is lost on the way, or comes after the caller gave up, nobody gets
-   * it.
+   * Removes and returns the first value of a queue, waiting for one if the queue is empty. Each
+   * value is delivered at most once. If the store has removed a value but its answer is lost, or
+   * arrives after the caller gave up, nobody gets that value.
    *
    * @param key the queue
-   * @param timeout the deadline from now; zero does not wait
+   * @param timeout the time allowed from now; zero does not wait
    * @throws StoreQueueEmptyException if the queue is empty and {@code timeout} is zero or negative
-   * @throws StoreTimeoutException if it is still empty at the deadline
+   * @throws StoreTimeoutException if the queue is still empty at the deadline
    */
   byte[] queuePop(String key, Duration timeout);
 
@@ -224,28 +226,30 @@ public interface Store extends AutoCloseable {
    */
   long queueLength(String key);
 
-  /** Returns the keys of the store below its prefix, sorted, without the prefix. */
+  /** Returns the keys under the store's prefix, sorted, without the prefix. */
   List<String> listKeys();
 
   /**
-   * Waits until as many callers came to the same barrier as it has members.
+   * Waits until as many callers have reached the same barrier as it has members.
    *
-   * <p>A key serves for any number of rounds, as long as all members take part in each.
+   * <p>A key can be used for any number of rounds, as long as all members take part in each.
    *
-   * @param key names the barrier
-   * @param size number of members
-   * @param timeout the deadline from now
-   * @throws StoreTimeoutException telling how many came, if members are missing by then
+   * @param key the name of the barrier
+   * @param size the number of members
+   * @param timeout the time allowed from now
+   * @throws StoreTimeoutException giving the number of members that came, if some are missing at
+   *     the deadline
    */
   void barrier(String key, int size, Duration timeout);
 
   /**
-   * Leaves a will: if this process ends, or its host is lost, before it closed this handle, the
-   * store numbers keys from 1 on behind {@code log} and sets the first one that is absent.
+   * Leaves a will that the store carries out if this process ends, or its host is lost, before this
+   * handle is closed: the store then appends the numbers from 1 on to {@code log} and sets the
+   * first key that is absent.
    *
-   * @param log what those keys start with, in front of their number
-   * @param value the bytes, copied
-   * @return whether this store can find that out; if not it does nothing
+   * @param log the start of the keys, in front of the number
+   * @param value the value to set, copied
+   * @return whether this store can detect such an end; if not, the call does nothing
    * @throws StoreException if the store fails
    */
   default boolean leaveWill(String log, byte[] value) {
@@ -253,21 +257,22 @@ public interface Store extends AutoCloseable {
   }
 
   /**
-   * Opens an independent handle to the same data, with a connection of its own where there is one.
+   * Opens an independent handle to the same data, with a connection of its own if the store uses
+   * connections.
    *
-   * @return a store that the caller closes
+   * @return a store, to be closed by the caller
    */
   Store duplicate();
 
-  /** Closes this handle; the second and later calls do nothing. */
+  /** Closes this handle; further calls have no effect. */
   @Override
   void close();
 
   /**
-   * Tells the result of a {@link #compareSet}.
+   * The result of a {@link #compareSet}.
    *
    * @param stored whether the desired value was stored
-   * @param value what is there now; null where the key is absent
+   * @param value the current value, or null if the key is absent
    */
   @SuppressWarnings("ArrayRecordComponent") // bytes are what a store holds; callers own the copy
   record Swap(boolean stored, byte @Nullable [] value) {}

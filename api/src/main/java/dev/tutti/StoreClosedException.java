@@ -2,7 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports a call on a store that was closed. */
+/** Thrown when a store is called after it was closed. */
 public class StoreClosedException extends StoreException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public class StoreClosedException extends StoreException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public StoreClosedException(String message, @Nullable Throwable cause) {
     super(message, cause);

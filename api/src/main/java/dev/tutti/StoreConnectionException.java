@@ -3,7 +3,7 @@ package dev.tutti;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports that the server of a store cannot be reached or went away (c10d: {@code
+ * Thrown when the server of a store cannot be reached or goes away (c10d: {@code
  * DistNetworkError}).
  */
 public class StoreConnectionException extends StoreException {
@@ -22,7 +22,7 @@ public class StoreConnectionException extends StoreException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public StoreConnectionException(String message, @Nullable Throwable cause) {
     super(message, cause);

@@ -2,7 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports a failed store operation (c10d: {@code DistStoreError}). */
+/** Thrown when a store operation fails (c10d: {@code DistStoreError}). */
 public class StoreException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public class StoreException extends TuttiException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public StoreException(String message, @Nullable Throwable cause) {
     super(message, cause);

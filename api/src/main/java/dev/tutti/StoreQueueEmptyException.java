@@ -2,7 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports a non-blocking pop from an empty queue (c10d: {@code DistQueueEmptyError}). */
+/** Thrown by a non-blocking pop from an empty queue (c10d: {@code DistQueueEmptyError}). */
 public class StoreQueueEmptyException extends StoreException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public class StoreQueueEmptyException extends StoreException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public StoreQueueEmptyException(String message, @Nullable Throwable cause) {
     super(message, cause);

@@ -1,8 +1,8 @@
 package dev.tutti;
 
 /**
- * Reports that the server of a store did not answer in time, whatever was asked: its process is
- * stopped, or its host cannot be reached.
+ * Thrown when the server of a store does not answer any request in time, because its process is
+ * stopped or its host cannot be reached.
  */
 public final class StoreSilentException extends StoreTimeoutException {
   private static final long serialVersionUID = 1L;
@@ -20,7 +20,7 @@ public final class StoreSilentException extends StoreTimeoutException {
    * Creates an exception.
    *
    * @param message what happened
-   * @param cause the failure below
+   * @param cause the underlying cause
    */
   public StoreSilentException(String message, Throwable cause) {
     super(message, cause);

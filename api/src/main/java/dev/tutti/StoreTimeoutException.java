@@ -3,7 +3,7 @@ package dev.tutti;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Reports a store operation that did not end before its deadline; see {@link #keys()}. */
+/** Thrown when a store operation does not end before its deadline; see {@link #keys()}. */
 public class StoreTimeoutException extends StoreException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public class StoreTimeoutException extends StoreException {
   }
 
   /**
-   * Creates an exception that knows for what the call waited.
+   * Creates an exception that tells what the call waited for.
    *
    * @param message what failed, where, and what was expected
    * @param keys the missing keys, the queue or the barrier
@@ -33,7 +33,7 @@ public class StoreTimeoutException extends StoreException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public StoreTimeoutException(String message, @Nullable Throwable cause) {
     super(message, cause);
@@ -41,9 +41,9 @@ public class StoreTimeoutException extends StoreException {
   }
 
   /**
-   * Returns for what the call waited: the missing keys, or the key of the queue or barrier. They
-   * are as the store below has them, with the prefixes of a {@code PrefixStore}. Empty where the
-   * call did not wait for keys.
+   * Returns what the call waited for: the missing keys, or the key of the queue or barrier. The
+   * keys are as the underlying store has them, including the prefixes of a {@code PrefixStore}. The
+   * list is empty if the call did not wait for keys.
    */
   public List<String> keys() {
     return List.of(keys);

@@ -1,14 +1,14 @@
 package dev.tutti;
 
-/** Says what a stream block's kernel last reported, with c10d's numbers. */
+/** The status that a stream block's kernel last reported, with c10d's numbers. */
 public enum StreamBlockStatus {
-  /** Has not started. */
+  /** The kernel has not started. */
   UNKNOWN(0),
-  /** Blocks its stream. */
+  /** The kernel blocks its stream. */
   RUNNING(1),
-  /** Released its stream because its time was over. */
+  /** The kernel released its stream because its time ran out. */
   TIMED_OUT(2),
-  /** Released its stream because it was told to. */
+  /** The kernel released its stream because it was told to. */
   ABORTED(3);
 
   private final int code;
@@ -17,7 +17,7 @@ public enum StreamBlockStatus {
     this.code = code;
   }
 
-  /** Returns the number that the device writes. */
+  /** Returns the number that the device writes for this status. */
   public int code() {
     return code;
   }
@@ -25,8 +25,8 @@ public enum StreamBlockStatus {
   /**
    * Finds a status by its number.
    *
-   * @param code 0 to 3
-   * @throws IllegalArgumentException if there is none such
+   * @param code the number, from 0 to 3
+   * @throws IllegalArgumentException if there is no such status
    */
   public static StreamBlockStatus ofCode(int code) {
     if (code < 0 || code >= values().length) {

@@ -2,15 +2,18 @@ package dev.tutti;
 
 import java.lang.foreign.MemorySegment;
 
-/** Copies elements between host tensors of equal type and number of elements, at any strides. */
+/**
+ * Static methods that copy elements between host tensors of the same type and number of elements,
+ * with any strides.
+ */
 public final class StridedCopy {
   private StridedCopy() {}
 
   /**
-   * Copies in row-major order of both sides.
+   * Copies in row-major order of both tensors.
    *
-   * @param source where from
-   * @param target where to
+   * @param source the tensor to copy from
+   * @param target the tensor to copy to
    */
   public static void copy(Tensor source, Tensor target) {
     if (source.isContiguous() && target.isContiguous()) {
@@ -31,7 +34,7 @@ public final class StridedCopy {
     }
   }
 
-  /** Walks a tensor in row-major order, in runs of adjacent elements. */
+  /** A cursor over a tensor in row-major order, in runs of adjacent elements. */
   private static final class Cursor {
     private final long[] shape;
     private final long[] strides;

@@ -3,20 +3,23 @@ package dev.tutti;
 import java.time.Duration;
 
 /**
- * Gives each rank of a host-local group access to a buffer of equal size of every rank (c10d:
+ * Buffers of equal size, one on each rank of a host-local group, that every rank can access (c10d:
  * {@code SymmetricMemory}).
  *
  * {@snippet file="GroupSnippetsTest.java" region="symmetric"}
  *
- * <p>Beside its buffer each rank has a signal pad: words that are zero between uses. A channel is
- * an independent set of them, so that operations of different streams or threads do not meet.
+ * <p>Besides its buffer, each rank has a signal pad: words that are zero between uses. A channel is
+ * an independent set of these words, so that operations on different streams or threads do not
+ * interfere.
  *
- * <p>An interrupt ends no wait, as {@link ProcessGroup} says, and leaves the thread interrupted.
+ * <p>An interrupt does not end a wait, as described in {@link ProcessGroup}, and leaves the thread
+ * interrupted.
  *
- * <p>{@link ProcessGroup#allocateSymmetric} makes it. All methods may be called from any thread,
- * but one thread of a rank at a time uses a channel. Waits end with a {@link TuttiException} when
- * the group fails, a {@link GroupClosedException} when this rank closes the memory or the group; a
- * wait that ended in this way, or at its deadline, counts for nothing.
+ * <p>{@link ProcessGroup#allocateSymmetric} creates it. All methods may be called from any thread,
+ * but only one thread of a rank at a time may use a given channel. A wait ends with a {@link
+ * TuttiException} when the group fails, and with a {@link GroupClosedException} when this rank
+ * closes the memory or the group. A wait that ended in this way, or at its deadline, has no effect
+ * on the state of the channel.
  */
 @Incubating
 public interface SymmetricMemory extends AutoCloseable {
@@ -36,53 +39,53 @@ public interface SymmetricMemory extends AutoCloseable {
   int channels();
 
   /**
-   * Views the buffer of a rank.
+   * Returns a view of a rank's buffer.
    *
-   * @param rank whose
-   * @param dtype element type
-   * @param byteOffset where the view begins, a multiple of the element size
-   * @param shape sizes in elements
-   * @throws IndexOutOfBoundsException if the view leaves the buffer
+   * @param rank the rank whose buffer to view
+   * @param dtype the element type
+   * @param byteOffset the offset at which the view begins, a multiple of the element size
+   * @param shape the sizes in elements
+   * @throws IndexOutOfBoundsException if the view extends beyond the buffer
    * @throws IllegalArgumentException if the offset is not aligned or the rank does not exist
-   * @throws GroupClosedException if this rank closed the memory; views made before throw the {@link
-   *     IllegalStateException} of their segment when they are read or written
+   * @throws GroupClosedException if this rank closed the memory; views created earlier throw the
+   *     {@link IllegalStateException} of their segment when they are read or written
    */
   Tensor buffer(int rank, DType dtype, long byteOffset, long... shape);
 
   /**
-   * Waits until every rank came to the same channel's barrier; data written before is visible
-   * after.
+   * Waits until every rank has reached the barrier of the same channel; data written before the
+   * barrier is visible after it.
    *
-   * @param channel from 0 to {@link #channels()} - 1
-   * @param timeout the deadline from now; on a device it runs from the kernel's start
-   * @throws CollectiveTimeoutException if a rank does not come by then
+   * @param channel the channel, from 0 to {@link #channels()} - 1
+   * @param timeout the time allowed from now; on a device, from the start of the kernel
+   * @throws CollectiveTimeoutException if a rank does not come by the deadline
    */
   void barrier(int channel, Duration timeout);
 
   /**
-   * Raises a rank's signal; waits while an earlier one is not yet consumed.
+   * Raises a signal for a rank, waiting as long as an earlier one has not been consumed.
    *
-   * @param rank whose
-   * @param channel from 0
-   * @param timeout the deadline from now
-   * @throws CollectiveTimeoutException if the earlier signal stays by then
+   * @param rank the rank to signal
+   * @param channel the channel, starting at 0
+   * @param timeout the time allowed from now
+   * @throws CollectiveTimeoutException if the earlier signal has not been consumed by the deadline
    */
   void putSignal(int rank, int channel, Duration timeout);
 
   /**
-   * Waits for a signal of a rank and consumes it.
+   * Waits for a signal from a rank and consumes it.
    *
-   * @param rank whose
-   * @param channel from 0
-   * @param timeout the deadline from now
-   * @throws CollectiveTimeoutException if no signal comes by then
+   * @param rank the rank that sends the signal
+   * @param channel the channel, starting at 0
+   * @param timeout the time allowed from now
+   * @throws CollectiveTimeoutException if no signal comes by the deadline
    */
   void waitSignal(int rank, int channel, Duration timeout);
 
   /** Tells whether the device can write to all buffers at once. */
   boolean hasMulticast();
 
-  /** Frees this rank's buffer and its view of the others; the second and later calls do nothing. */
+  /** Frees this rank's buffer and its view of the others; further calls have no effect. */
   @Override
   void close();
 }

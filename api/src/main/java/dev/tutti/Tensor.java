@@ -11,23 +11,24 @@ import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Views memory as an array of elements; it holds no data and computes nothing.
+ * A view of memory as an array of elements; it holds no data and computes nothing.
  *
  * {@snippet file="GroupSnippetsTest.java" region="tensor"}
  *
- * <p>A dense tensor is a {@link MemorySegment} with shape and strides, both in elements. A sparse
- * one (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and {@code
- * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment
- * that carries address and size and must not be read on the host.
+ * <p>A dense tensor is a {@link MemorySegment} with a shape and strides, both in elements. A sparse
+ * tensor (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and
+ * {@code values}, of shape [nnz, dense dims...]. The segment of a tensor on a device other than the
+ * host carries an address and a size, and must not be read on the host.
  *
- * <p>Tensors are immutable and equal only to themselves; their memory is not. {@code of} and {@code
- * copy} copy, {@code wrap} views. Whoever made the segment keeps it alive while an operation runs;
- * a running operation holds the tensor and with it the segment.
+ * <p>Tensors are immutable and are equal only to themselves; their memory is not. The {@code of}
+ * and {@code copy} methods copy memory; the {@code wrap} methods view it. The owner of the segment
+ * must keep it alive while an operation runs; a running operation holds on to the tensor, and
+ * thereby to the segment.
  */
 public final class Tensor {
-  /** Says how elements are stored. */
+  /** The way in which elements are stored. */
   public enum Layout {
-    /** Elements at strides of one segment. */
+    /** Elements at strides within one segment. */
     STRIDED,
     /** Coordinates and values. */
     SPARSE_COO
@@ -35,7 +36,9 @@ public final class Tensor {
 
   private static final int SHOWN = 16;
 
-  /** Alignment in bytes of memory that this class allocates: a cache line, an AVX-512 vector. */
+  /**
+   * The alignment in bytes of memory that this class allocates: a cache line, or an AVX-512 vector.
+   */
   public static final long ALIGNMENT = 64;
 
   private final DType dtype;
@@ -88,12 +91,12 @@ public final class Tensor {
   }
 
   /**
-   * Allocates zeroed host memory, freed when no tensor uses it any more. That of 32 KiB or more is
-   * where other ranks of the host can read it, if the module dev.tutti.cpu is there and the system
-   * allows it.
+   * Allocates zeroed host memory, which is freed when no tensor uses it any longer. Memory of 32
+   * KiB or more is placed where other ranks of the host can read it, if the module dev.tutti.cpu is
+   * present and the system allows it.
    *
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(DType dtype, long... shape) {
     return wrap(TensorMemory.ALLOCATOR.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
@@ -102,16 +105,19 @@ public final class Tensor {
   /**
    * Allocates zeroed host memory that lives as long as an arena.
    *
-   * @param arena owns the memory
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
+   * @param arena the arena that owns the memory
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
     return wrap(
         TensorMemory.ALLOCATOR.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
-  /** Allocates host memory for as many tensors of this type and shape, one after the other. */
+  /**
+   * Allocates host memory for the given number of tensors of this type and shape, one after the
+   * other.
+   */
   Tensor allocateTimes(int count) {
     if (!device.isCpu() || segment == null) {
       throw new IllegalArgumentException(
@@ -132,26 +138,27 @@ public final class Tensor {
   }
 
   /**
-   * Views host memory, without a copy.
+   * Returns a tensor that views host memory, without a copy.
    *
-   * @param segment the memory, in native byte order; at least as long as the tensor
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first
-   * @throws IllegalArgumentException if the segment is too short or a size negative
+   * @param segment the memory, in native byte order and at least as long as the tensor
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost first
+   * @throws IllegalArgumentException if the segment is too short or a size is negative
    */
   public static Tensor wrap(MemorySegment segment, DType dtype, long... shape) {
     return new Tensor(dtype, shape.clone(), denseStrides(shape), Device.CPU, segment);
   }
 
   /**
-   * Views memory of any device at any strides, without a copy.
+   * Returns a tensor that views memory of any device at any strides, without a copy.
    *
-   * @param segment the memory, its first byte the first element's
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first
-   * @param strides distances in elements, one for each size, not negative
-   * @param device where the memory is
-   * @throws IllegalArgumentException if the segment is too short, or sizes and strides do not fit
+   * @param segment the memory, which starts at the first element
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost first
+   * @param strides the distances in elements, one for each size, not negative
+   * @param device the device that holds the memory
+   * @throws IllegalArgumentException if the segment is too short, or the sizes and strides do not
+   *     match
    */
   public static Tensor wrap(
       MemorySegment segment, DType dtype, long[] shape, long[] strides, Device device) {
@@ -168,12 +175,12 @@ public final class Tensor {
   }
 
   /**
-   * Views a buffer from its position to its limit, without a copy.
+   * Returns a tensor that views a buffer from its position to its limit, without a copy.
    *
    * @param buffer a buffer in native byte order; new buffers are not, see {@link ByteBuffer#order}
-   * @param dtype element type
-   * @param shape sizes in elements
-   * @throws IllegalArgumentException if the buffer is too short, or in another byte order while
+   * @param dtype the element type
+   * @param shape the sizes in elements
+   * @throws IllegalArgumentException if the buffer is too short, or is in another byte order and
    *     elements have several bytes
    */
   public static Tensor wrap(ByteBuffer buffer, DType dtype, long... shape) {
@@ -189,8 +196,8 @@ public final class Tensor {
   }
 
   /**
-   * Views an array as float32 of one dimension, without a copy: what a group writes is in the
-   * array.
+   * Returns a one-dimensional float32 tensor that views an array, without a copy: whatever a group
+   * writes is in the array.
    *
    * @param elements the array
    */
@@ -199,8 +206,8 @@ public final class Tensor {
   }
 
   /**
-   * Views an array as float64 of one dimension, without a copy: what a group writes is in the
-   * array.
+   * Returns a one-dimensional float64 tensor that views an array, without a copy: whatever a group
+   * writes is in the array.
    *
    * @param elements the array
    */
@@ -209,7 +216,8 @@ public final class Tensor {
   }
 
   /**
-   * Views an array as int32 of one dimension, without a copy: what a group writes is in the array.
+   * Returns a one-dimensional int32 tensor that views an array, without a copy: whatever a group
+   * writes is in the array.
    *
    * @param elements the array
    */
@@ -218,7 +226,8 @@ public final class Tensor {
   }
 
   /**
-   * Views an array as int64 of one dimension, without a copy: what a group writes is in the array.
+   * Returns a one-dimensional int64 tensor that views an array, without a copy: whatever a group
+   * writes is in the array.
    *
    * @param elements the array
    */
@@ -272,9 +281,9 @@ public final class Tensor {
   }
 
   /**
-   * Copies an array into new host memory, converted to a type as {@link #setFloat} does.
+   * Copies an array into new host memory, converting elements to a type as {@link #setFloat} does.
    *
-   * @param dtype element type, neither complex nor opaque
+   * @param dtype the element type, neither complex nor opaque
    * @param elements the elements
    * @throws IllegalStateException if the type is complex or opaque
    */
@@ -293,10 +302,11 @@ public final class Tensor {
   /**
    * Creates a sparse tensor (COO).
    *
-   * @param indices int64, contiguous, of shape [sparse dims, nnz]
-   * @param values of shape [nnz, dense dims...], contiguous, on the device of the indices
-   * @param shape sizes of the whole, sparse dims first
-   * @throws IllegalArgumentException if the parts do not fit
+   * @param indices the coordinates, int64 of shape [sparse dims, nnz], contiguous
+   * @param values the values, of shape [nnz, dense dims...], contiguous, on the same device as the
+   *     indices
+   * @param shape the sizes of the whole tensor, sparse dims first
+   * @throws IllegalArgumentException if the parts do not match
    */
   public static Tensor sparse(Tensor indices, Tensor values, long... shape) {
     if (indices.dtype != DType.INT64 || indices.dimensions() != 2 || !indices.contiguous) {
@@ -359,7 +369,7 @@ public final class Tensor {
   /**
    * Returns the size of one dimension, in elements.
    *
-   * @param dimension from 0
+   * @param dimension the dimension, starting at 0
    * @throws IndexOutOfBoundsException if there is no such dimension
    */
   public long size(int dimension) {
@@ -371,7 +381,7 @@ public final class Tensor {
     return strides.clone();
   }
 
-  /** Returns the number of elements, counting the zeros of a sparse tensor. */
+  /** Returns the number of elements, including the zeros of a sparse tensor. */
   public long numel() {
     return numel;
   }
@@ -381,14 +391,14 @@ public final class Tensor {
     return numel * dtype.byteSize();
   }
 
-  /** Tells whether the elements lie one after the other in row-major order. */
+  /** Tells whether the elements are adjacent, in row-major order. */
   public boolean isContiguous() {
     return contiguous;
   }
 
   /**
-   * Returns the memory; its first byte is the first element's, and its last byte the last one's. So
-   * it has {@link #byteSize()} bytes where the tensor is contiguous; else also the gaps between
+   * Returns the memory, whose first and last bytes are those of the first and last elements. For a
+   * contiguous tensor, it has {@link #byteSize()} bytes. Otherwise, it also has the gaps between
    * elements, and fewer bytes where elements share memory.
    *
    * @throws IllegalStateException if the tensor is sparse
@@ -430,10 +440,11 @@ public final class Tensor {
   }
 
   /**
-   * Views the same elements under another shape.
+   * Returns a view of the same elements with another shape.
    *
-   * @param newShape sizes with as many elements in all
-   * @throws IllegalArgumentException if the number differs or this is not contiguous
+   * @param newShape the sizes, with the same number of elements in all
+   * @throws IllegalArgumentException if the number of elements differs, or this tensor is not
+   *     contiguous
    */
   public Tensor view(long... newShape) {
     requireContiguous("view");
@@ -445,10 +456,10 @@ public final class Tensor {
   }
 
   /**
-   * Views the same bytes as elements of another type of equal size, as those of a float8 type as
-   * uint8.
+   * Returns a view of the same bytes as elements of another type of equal size, for example of a
+   * float8 type as uint8.
    *
-   * @param type the type
+   * @param type the element type of the view
    * @throws IllegalArgumentException if its elements have another size
    * @throws IllegalStateException if the tensor is sparse
    */
@@ -461,14 +472,14 @@ public final class Tensor {
     return new Tensor(type, shape, strides, device, segment());
   }
 
-  /** Views the same elements as one dimension. */
+  /** Returns a one-dimensional view of the same elements. */
   public Tensor flatten() {
     return view(numel);
   }
 
   /**
-   * Views a complex tensor as reals with a last dimension of two; any other as itself (c10d's
-   * {@code view_as_real}).
+   * Returns a view of a complex tensor as real numbers with a last dimension of two, or this tensor
+   * if it is not complex (c10d's {@code view_as_real}).
    *
    * @throws IllegalStateException if the tensor is sparse and complex
    */
@@ -488,12 +499,12 @@ public final class Tensor {
   }
 
   /**
-   * Views a range of one dimension.
+   * Returns a view of a range of one dimension.
    *
-   * @param dimension which, from 0
-   * @param start first index
-   * @param length number of indices
-   * @throws IndexOutOfBoundsException if there is no such dimension, or the range leaves it
+   * @param dimension the dimension, starting at 0
+   * @param start the first index
+   * @param length the number of indices
+   * @throws IndexOutOfBoundsException if there is no such dimension, or the range extends beyond it
    * @throws IllegalStateException if the tensor is sparse
    */
   public Tensor narrow(int dimension, long start, long length) {
@@ -509,11 +520,11 @@ public final class Tensor {
   }
 
   /**
-   * Views one index of a dimension, which goes away.
+   * Returns a view of one index of a dimension; the view does not have that dimension.
    *
-   * @param dimension which, from 0
-   * @param index from 0
-   * @throws IndexOutOfBoundsException if there is no such dimension, or the index is outside
+   * @param dimension the dimension, starting at 0
+   * @param index the index, starting at 0
+   * @throws IndexOutOfBoundsException if there is no such dimension, or the index is out of range
    * @throws IllegalStateException if the tensor is sparse
    */
   public Tensor select(int dimension, long index) {
@@ -523,11 +534,12 @@ public final class Tensor {
   }
 
   /**
-   * Views each index of a dimension, as {@link #select} does. {@code allocate(type, ranks,
-   * n).unbind(0)} is one allocation for a list of a tensor for each rank.
+   * Returns a view of each index of a dimension, as {@link #select} does. For example, {@code
+   * allocate(type, ranks, n).unbind(0)} creates a list with one tensor for each rank in a single
+   * allocation.
    *
-   * @param dimension which, from 0
-   * @return the views, in order of the index
+   * @param dimension the dimension, starting at 0
+   * @return the views, in index order
    * @throws IndexOutOfBoundsException if there is no such dimension
    * @throws IllegalStateException if the tensor is sparse
    */
@@ -540,10 +552,10 @@ public final class Tensor {
   }
 
   /**
-   * Views two dimensions exchanged.
+   * Returns a view with two dimensions exchanged.
    *
-   * @param first one, from 0
-   * @param second the other
+   * @param first one dimension, starting at 0
+   * @param second the other dimension
    * @throws IndexOutOfBoundsException if there is no such dimension
    * @throws IllegalStateException if the tensor is sparse
    */
@@ -561,12 +573,12 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements of another tensor, in row-major order of both sides.
+   * Copies the elements of another tensor, in row-major order of both tensors.
    *
-   * @param source where from, with as many elements of the same type; either side may be strided,
-   *     but strided sides must not overlap
-   * @throws IllegalArgumentException if type or number of elements differ
-   * @throws IllegalStateException if one is sparse or not on the host
+   * @param source a tensor of the same type and number of elements; either tensor may be strided,
+   *     but strided tensors must not overlap
+   * @throws IllegalArgumentException if the types or the numbers of elements differ
+   * @throws IllegalStateException if either tensor is sparse or not on the host
    */
   public void copyFrom(Tensor source) {
     requireHost("copyFrom");
@@ -578,7 +590,7 @@ public final class Tensor {
   }
 
   /**
-   * Returns this tensor if it is contiguous, else a contiguous copy in new host memory.
+   * Returns this tensor if it is contiguous, or else a contiguous copy in new host memory.
    *
    * @throws IllegalStateException if a copy is needed, and the tensor is sparse or on a device
    */
@@ -629,12 +641,12 @@ public final class Tensor {
   }
 
   /**
-   * Reads an element as a double; an int64 of more than 53 bits is rounded.
+   * Reads an element as a double; an int64 that needs more than 53 bits is rounded.
    *
-   * @param index place in row-major order, from 0
-   * @throws IndexOutOfBoundsException if the index is outside
-   * @throws IllegalStateException if the type is complex, where {@link #viewAsReal} helps, or
-   *     opaque, where {@link #view(DType)} does
+   * @param index the position in row-major order, starting at 0
+   * @throws IndexOutOfBoundsException if the index is out of range
+   * @throws IllegalStateException if the type is complex, in which case {@link #viewAsReal} helps,
+   *     or opaque, in which case {@link #view(DType)} does
    */
   public double getDouble(long index) {
     requireHost("getDouble");
@@ -642,12 +654,12 @@ public final class Tensor {
   }
 
   /**
-   * Writes an element: rounded to nearest on a floating-point type; truncated toward zero and cut
-   * to its low bits on an integer type; on bool whether the number is not zero.
+   * Writes an element. A floating-point type rounds the number to nearest, an integer type
+   * truncates it toward zero and keeps its low bits, and bool stores whether it is nonzero.
    *
-   * @param index place in row-major order, from 0
+   * @param index the position in row-major order, starting at 0
    * @param value the number
-   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IndexOutOfBoundsException if the index is out of range
    * @throws IllegalStateException if the type is complex or opaque
    */
   public void setDouble(long index, double value) {
@@ -658,8 +670,8 @@ public final class Tensor {
   /**
    * Reads an element as {@link #getDouble} does, rounded to a float.
    *
-   * @param index place in row-major order, from 0
-   * @throws IndexOutOfBoundsException if the index is outside
+   * @param index the position in row-major order, starting at 0
+   * @throws IndexOutOfBoundsException if the index is out of range
    * @throws IllegalStateException if the type is complex or opaque
    */
   public float getFloat(long index) {
@@ -670,9 +682,9 @@ public final class Tensor {
   /**
    * Writes an element as {@link #setDouble} does.
    *
-   * @param index place in row-major order, from 0
+   * @param index the position in row-major order, starting at 0
    * @param value the number
-   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IndexOutOfBoundsException if the index is out of range
    * @throws IllegalStateException if the type is complex or opaque
    */
   public void setFloat(long index, float value) {
@@ -683,9 +695,9 @@ public final class Tensor {
   /**
    * Reads an element of an integer type or bool, exactly.
    *
-   * @param index place in row-major order, from 0
-   * @throws IndexOutOfBoundsException if the index is outside
-   * @throws IllegalStateException if the type is neither
+   * @param index the position in row-major order, starting at 0
+   * @throws IndexOutOfBoundsException if the index is out of range
+   * @throws IllegalStateException if the type is neither an integer type nor bool
    */
   public long getLong(long index) {
     requireHost("getLong");
@@ -693,12 +705,12 @@ public final class Tensor {
   }
 
   /**
-   * Writes an element of an integer type, keeping the low bits, or of bool.
+   * Writes an element of an integer type, keeping the low bits of the number, or of bool.
    *
-   * @param index place in row-major order, from 0
+   * @param index the position in row-major order, starting at 0
    * @param value the number
-   * @throws IndexOutOfBoundsException if the index is outside
-   * @throws IllegalStateException if the type is neither
+   * @throws IndexOutOfBoundsException if the index is out of range
+   * @throws IllegalStateException if the type is neither an integer type nor bool
    */
   public void setLong(long index, long value) {
     requireHost("setLong");
@@ -706,11 +718,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements to an array, in row-major order, converted as {@link #getFloat} does unless
-   * they are float32.
+   * Copies the elements to an array, in row-major order, converting them as {@link #getFloat} does
+   * unless they are float32.
    *
-   * @param target as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param target an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
    */
   public void copyTo(float[] target) {
@@ -718,11 +730,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements to an array, in row-major order, converted as {@link #getDouble} does
+   * Copies the elements to an array, in row-major order, converting them as {@link #getDouble} does
    * unless they are float64.
    *
-   * @param target as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param target an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
    */
   public void copyTo(double[] target) {
@@ -732,8 +744,8 @@ public final class Tensor {
   /**
    * Copies the elements to an array, in row-major order.
    *
-   * @param target as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param target an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than
    *     bool and the integer types of up to 32 bits
    */
@@ -744,8 +756,8 @@ public final class Tensor {
   /**
    * Copies the elements to an array, in row-major order.
    *
-   * @param target as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param target an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
    *     integer type or bool
    */
@@ -754,11 +766,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies an array to the elements, in row-major order, converted as {@link #setFloat} does unless
-   * they are float32.
+   * Copies an array to the elements, in row-major order, converting the numbers as {@link
+   * #setFloat} does unless the elements are float32.
    *
-   * @param source as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param source an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
    */
   public void copyFrom(float[] source) {
@@ -766,11 +778,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies an array to the elements, in row-major order, converted as {@link #setDouble} does
-   * unless they are float64.
+   * Copies an array to the elements, in row-major order, converting the numbers as {@link
+   * #setDouble} does unless the elements are float64.
    *
-   * @param source as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param source an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
    */
   public void copyFrom(double[] source) {
@@ -778,11 +790,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies an array to the elements, in row-major order, converted as {@link #setLong} does unless
-   * they are int32.
+   * Copies an array to the elements, in row-major order, converting the numbers as {@link #setLong}
+   * does unless the elements are int32.
    *
-   * @param source as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param source an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
    *     integer type or bool
    */
@@ -791,11 +803,11 @@ public final class Tensor {
   }
 
   /**
-   * Copies an array to the elements, in row-major order, converted as {@link #setLong} does unless
-   * they are int64.
+   * Copies an array to the elements, in row-major order, converting the numbers as {@link #setLong}
+   * does unless the elements are int64.
    *
-   * @param source as long as this tensor has elements
-   * @throws IllegalArgumentException if it is not
+   * @param source an array with as many elements as this tensor
+   * @throws IllegalArgumentException if the numbers of elements differ
    * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
    *     integer type or bool
    */
@@ -804,7 +816,7 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements, in row-major order, as floats; see {@link #copyTo(float[])}.
+   * Returns the elements as floats, in row-major order; see {@link #copyTo(float[])}.
    *
    * @throws IllegalStateException where {@code copyTo} throws it
    */
@@ -815,7 +827,7 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements, in row-major order, as doubles; see {@link #copyTo(double[])}.
+   * Returns the elements as doubles, in row-major order; see {@link #copyTo(double[])}.
    *
    * @throws IllegalStateException where {@code copyTo} throws it
    */
@@ -826,7 +838,7 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements of an integer or bool tensor, in row-major order; see {@link
+   * Returns the elements of an integer or bool tensor, in row-major order; see {@link
    * #copyTo(long[])}.
    *
    * @throws IllegalStateException where {@code copyTo} throws it
@@ -838,8 +850,8 @@ public final class Tensor {
   }
 
   /**
-   * Copies the elements of an integer or bool tensor of up to 32 bits, in row-major order; see
-   * {@link #copyTo(int[])}.
+   * Returns the elements of a bool tensor, or of an integer tensor of up to 32 bits, in row-major
+   * order; see {@link #copyTo(int[])}.
    *
    * @throws IllegalStateException where {@code copyTo} throws it
    */
@@ -884,7 +896,7 @@ public final class Tensor {
     }
   }
 
-  /** Describes type, shape, strides and device, not the elements; reads no memory. */
+  /** Describes the type, shape, strides and device, but not the elements; reads no memory. */
   public String describe() {
     return dtype.label()
         + Arrays.toString(shape)
@@ -894,9 +906,9 @@ public final class Tensor {
   }
 
   /**
-   * Describes the tensor, as in {@code float32[2] on cpu [6.0, 4.0]}: what {@link #describe()}
-   * says, then the first 16 elements in row-major order if it is dense, on the host, and its memory
-   * can be read. Never throws.
+   * Describes the tensor, as in {@code float32[2] on cpu [6.0, 4.0]}: the text of {@link
+   * #describe()}, then the first 16 elements in row-major order if the tensor is dense, on the
+   * host, and its memory can be read. Never throws.
    */
   @Override
   public String toString() {

@@ -2,7 +2,7 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports a failure of Tutti; the root of all its unchecked exceptions. */
+/** The root of all unchecked exceptions that Tutti throws to report a failure. */
 public class TuttiException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -19,7 +19,7 @@ public class TuttiException extends RuntimeException {
    * Creates an exception with its cause.
    *
    * @param message what failed, where, and what was expected
-   * @param cause the failure below, if there is one
+   * @param cause the underlying cause, if any
    */
   public TuttiException(String message, @Nullable Throwable cause) {
     super(message, cause);

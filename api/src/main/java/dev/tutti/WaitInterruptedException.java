@@ -3,8 +3,8 @@ package dev.tutti;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports that an interrupt ended the wait for an operation, and nothing else: the operation is
- * running and still uses its tensors, and its group is well. The thread is still interrupted.
+ * Thrown when an interrupt ends the wait for an operation, and nothing else: the operation is still
+ * running and uses its tensors, and its group stays usable. The thread is still interrupted.
  */
 public class WaitInterruptedException extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -12,8 +12,8 @@ public class WaitInterruptedException extends TuttiException {
   /**
    * Creates an exception.
    *
-   * @param message what was waited for
-   * @param cause the interrupt, if the wait threw it
+   * @param message what the thread waited for
+   * @param cause the interrupt, if the wait threw one
    */
   public WaitInterruptedException(String message, @Nullable Throwable cause) {
     super(message, cause);

@@ -1,21 +1,21 @@
 package dev.tutti;
 
-/** Says how far an operation is; the last four are final. */
+/** The state of an operation; the last four are final. */
 public enum WorkState {
-  /** Waits for its turn in the group. */
+  /** The operation waits for its turn in the group. */
   QUEUED,
-  /** Runs. */
+  /** The operation is running. */
   RUNNING,
-  /** Completed: its results may be read. */
+  /** The operation completed, and its results may be read. */
   COMPLETED,
-  /** Failed, by itself or because a peer did. */
+  /** The operation failed, by itself or because a peer did. */
   FAILED,
-  /** Did not end before its deadline. */
+  /** The operation did not end before its deadline. */
   TIMED_OUT,
-  /** Was ended by abort or close. */
+  /** The operation was ended by an abort or a close. */
   ABORTED;
 
-  /** Tells whether no further change comes. */
+  /** Tells whether the state can no longer change. */
   public boolean isFinal() {
     return compareTo(COMPLETED) >= 0;
   }

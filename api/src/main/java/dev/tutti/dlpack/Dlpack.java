@@ -16,10 +16,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 
 /**
- * Shares tensors with native code through the structures of DLPack 1, without a copy.
+ * Static methods that share tensors with native code through the structures of DLPack 1, without a
+ * copy.
  *
- * <p>Both structures are known: DLManagedTensor, and DLManagedTensorVersioned, which replaced it.
- * The structures are those of 64-bit platforms. Calls need native access ({@code
+ * <p>Both structures are supported: DLManagedTensor, and DLManagedTensorVersioned, which replaced
+ * it. The structures are those of 64-bit platforms. Calls require native access ({@code
  * --enable-native-access}). Any thread may call any method.
  */
 public final class Dlpack {
@@ -32,13 +33,13 @@ public final class Dlpack {
   /** The constant kDLCUDAHost, page-locked host memory. */
   public static final int DEVICE_CUDA_HOST = 3;
 
-  /** The flag of a tensor that must not be written. */
+  /** The flag of a tensor that must not be written to. */
   public static final long FLAG_READ_ONLY = 1;
 
   /** The major version of the versioned structure. */
   public static final int MAJOR_VERSION = 1;
 
-  /** The minor version that exports carry. */
+  /** The minor version that exported tensors carry. */
   public static final int MINOR_VERSION = 1;
 
   /** The layout of DLTensor. */
@@ -75,7 +76,7 @@ public final class Dlpack {
   private Dlpack() {}
 
   /**
-   * Returns DLPack's type code of an element type (DLDataTypeCode).
+   * Returns DLPack's type code for an element type (DLDataTypeCode).
    *
    * @param dtype the element type
    */
@@ -95,26 +96,26 @@ public final class Dlpack {
   }
 
   /**
-   * Takes over a DLManagedTensor. Its deleter is called once, on some thread, when neither the
-   * tensor nor any view of it is reachable any more.
+   * Takes ownership of a DLManagedTensor. Its deleter is called once, on an unspecified thread,
+   * when neither the tensor nor any view of it is reachable any longer.
    *
-   * @param pointer its address
-   * @return a tensor on the same memory
-   * @throws IllegalArgumentException if it is null or describes what Tutti has no tensor for; it
-   *     then still belongs to the caller
+   * @param pointer the address of the structure
+   * @return a tensor that views the same memory
+   * @throws IllegalArgumentException if the pointer is null, or the structure describes something
+   *     that Tutti has no tensor for; the structure then still belongs to the caller
    */
   public static Tensor take(MemorySegment pointer) {
     return take(pointer, Arena.ofAuto());
   }
 
   /**
-   * Takes over a DLManagedTensor. Its deleter is called once, when the arena closes.
+   * Takes ownership of a DLManagedTensor. Its deleter is called once, when the arena closes.
    *
-   * @param pointer its address
-   * @param arena how long the tensor lives
-   * @return a tensor on the same memory
-   * @throws IllegalArgumentException if it is null or describes what Tutti has no tensor for; it
-   *     then still belongs to the caller
+   * @param pointer the address of the structure
+   * @param arena the arena that bounds the lifetime of the tensor
+   * @return a tensor that views the same memory
+   * @throws IllegalArgumentException if the pointer is null, or the structure describes something
+   *     that Tutti has no tensor for; the structure then still belongs to the caller
    */
   public static Tensor take(MemorySegment pointer, Arena arena) {
     MemorySegment managed = at(pointer, MANAGED_TENSOR);
@@ -122,25 +123,27 @@ public final class Dlpack {
   }
 
   /**
-   * Takes over a DLManagedTensorVersioned, as {@link #take(MemorySegment)} does.
+   * Takes ownership of a DLManagedTensorVersioned, as {@link #take(MemorySegment)} does for the
+   * older structure.
    *
-   * @param pointer its address
-   * @return a tensor on the same memory; read-only if its flags say so
-   * @throws IllegalArgumentException also if its major version is another; it then still belongs to
-   *     the caller, who may call its deleter and nothing else
+   * @param pointer the address of the structure
+   * @return a tensor that views the same memory; it is read-only if the flags say so
+   * @throws IllegalArgumentException also if the major version differs; the structure then still
+   *     belongs to the caller, who may call its deleter and nothing else
    */
   public static Tensor takeVersioned(MemorySegment pointer) {
     return takeVersioned(pointer, Arena.ofAuto());
   }
 
   /**
-   * Takes over a DLManagedTensorVersioned, as {@link #take(MemorySegment, Arena)} does.
+   * Takes ownership of a DLManagedTensorVersioned, as {@link #take(MemorySegment, Arena)} does for
+   * the older structure.
    *
-   * @param pointer its address
-   * @param arena how long the tensor lives
-   * @return a tensor on the same memory; read-only if its flags say so
-   * @throws IllegalArgumentException also if its major version is another; it then still belongs to
-   *     the caller, who may call its deleter and nothing else
+   * @param pointer the address of the structure
+   * @param arena the arena that bounds the lifetime of the tensor
+   * @return a tensor that views the same memory; it is read-only if the flags say so
+   * @throws IllegalArgumentException also if the major version differs; the structure then still
+   *     belongs to the caller, who may call its deleter and nothing else
    */
   public static Tensor takeVersioned(MemorySegment pointer, Arena arena) {
     MemorySegment managed = at(pointer, MANAGED_TENSOR_VERSIONED);
@@ -172,15 +175,15 @@ public final class Dlpack {
   }
 
   /**
-   * Gives a tensor away as a DLManagedTensor. The tensor stays reachable until the taker calls the
-   * deleter, and so does its memory, unless it belongs to an arena that the program closes earlier.
-   * Heap memory, which moves, cannot be given.
+   * Exports a tensor as a DLManagedTensor. The tensor and its memory stay alive until the consumer
+   * calls the deleter, unless the memory belongs to an arena that the program closes earlier. Heap
+   * memory, which can move, cannot be exported.
    *
-   * @param tensor dense, at any strides, in memory outside the Java heap
-   * @return the structure's address, to be used no longer than until the deleter is called
+   * @param tensor a dense tensor, at any strides, in memory outside the Java heap
+   * @return the address of the structure, which must not be used after the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, read-only, or on a
    *     device that DLPack does not know
-   * @throws IllegalStateException if its memory was freed
+   * @throws IllegalStateException if the tensor's memory was freed
    */
   public static MemorySegment give(Tensor tensor) {
     if (!tensor.isSparse() && tensor.segment().isReadOnly()) {
@@ -191,14 +194,14 @@ public final class Dlpack {
   }
 
   /**
-   * Gives a tensor away as a DLManagedTensorVersioned, as {@link #give} does; a read-only one with
-   * that flag.
+   * Exports a tensor as a DLManagedTensorVersioned, as {@link #give} does for the older structure;
+   * a read-only tensor gets the flag that says so.
    *
-   * @param tensor dense, at any strides, in memory outside the Java heap
-   * @return the structure's address, to be used no longer than until the deleter is called
+   * @param tensor a dense tensor, at any strides, in memory outside the Java heap
+   * @return the address of the structure, which must not be used after the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, or on a device that
    *     DLPack does not know
-   * @throws IllegalStateException if its memory was freed
+   * @throws IllegalStateException if the tensor's memory was freed
    */
   public static MemorySegment giveVersioned(Tensor tensor) {
     return give(tensor, MANAGED_TENSOR_VERSIONED);

@@ -15,16 +15,16 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
 
-/** Keeps tensors that were given to native code, and calls and implements deleters. */
+/** The registry of tensors exported to native code, which also calls and implements deleters. */
 public final class DlpackExports {
   private static final System.Logger LOG = System.getLogger(DlpackExports.class.getName());
 
-  /** Holds exported tensors, by the address of their structure, until their deleter runs. */
+  /** The exported tensors, by the address of their structure, until their deleter runs. */
   private static final ConcurrentHashMap<Long, Exported> EXPORTED = new ConcurrentHashMap<>();
 
   private record Exported(Arena arena, Tensor tensor) {}
 
-  /** Holds what needs the native linker, so that it is loaded when first needed. */
+  /** A holder of everything that needs the native linker, loaded on first use. */
   private static final class Native {
     private static final FunctionDescriptor DELETER = FunctionDescriptor.ofVoid(ADDRESS);
 
@@ -50,12 +50,13 @@ public final class DlpackExports {
   private DlpackExports() {}
 
   /**
-   * Allocates a structure and keeps it and a tensor until the deleter runs.
+   * Allocates a structure, and keeps it and its tensor until the deleter runs.
    *
-   * @param tensor the tensor that the structure is about
-   * @param layout of the structure
-   * @param writer fills it, from its memory and the arena for what it points to
-   * @return its address
+   * @param tensor the tensor that the structure describes
+   * @param layout the layout of the structure
+   * @param writer fills in the structure, given its memory and an arena for the data that it points
+   *     to
+   * @return the address of the structure
    */
   public static MemorySegment export(
       Tensor tensor, StructLayout layout, BiConsumer<MemorySegment, Arena> writer) {
@@ -73,17 +74,17 @@ public final class DlpackExports {
     }
   }
 
-  /** Tells whether a structure waits for its deleter. */
+  /** Tells whether a structure is exported and its deleter has not run yet. */
   static boolean isExported(MemorySegment managed) {
     return EXPORTED.containsKey(managed.address());
   }
 
-  /** Returns the deleter of exported structures, a native function. */
+  /** Returns the deleter of exported structures, which is a native function. */
   public static MemorySegment deleter() {
     return Native.RELEASE;
   }
 
-  /** Frees what was exported; native code calls it, so it throws nothing. */
+  /** Frees an exported tensor. Native code calls this method, so it throws nothing. */
   @SuppressWarnings("UnusedMethod") // called through the stub
   private static void release(MemorySegment managed) {
     try {
@@ -99,10 +100,10 @@ public final class DlpackExports {
   }
 
   /**
-   * Calls the deleter of a structure that native code gave.
+   * Calls the deleter of a structure that came from native code.
    *
-   * @param deleter the function, or null
-   * @param managed its argument
+   * @param deleter the deleter, or a null pointer
+   * @param managed the structure to pass to it
    */
   public static void delete(MemorySegment deleter, MemorySegment managed) {
     if (deleter.address() == 0) {

@@ -13,7 +13,7 @@ import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Reads and writes a DLPack structure of either kind. */
+/** Static methods that read and write the DLTensor of a DLPack structure of either kind. */
 public final class DlpackLayout {
   private static final int MAX_DIMENSIONS = 64;
 
@@ -22,12 +22,12 @@ public final class DlpackLayout {
   /**
    * The content of a DLTensor.
    *
-   * @param address the first element's
-   * @param byteSize bytes from the first element to the end of the last
-   * @param dtype element type
-   * @param shape sizes in elements
-   * @param strides distances in elements
-   * @param device where it is
+   * @param address the address of the first element
+   * @param byteSize the number of bytes from the first element to the end of the last
+   * @param dtype the element type
+   * @param shape the sizes in elements
+   * @param strides the distances in elements
+   * @param device the device that holds the memory
    */
   @SuppressWarnings("ArrayRecordComponent") // made and taken apart in one place
   public record Content(
@@ -36,8 +36,9 @@ public final class DlpackLayout {
   /**
    * Reads a DLTensor.
    *
-   * @param tensor the structure, of the size of {@link Dlpack#TENSOR}
-   * @throws IllegalArgumentException if it describes what Tutti has no tensor for, or nothing sane
+   * @param tensor the structure, with the size of {@link Dlpack#TENSOR}
+   * @throws IllegalArgumentException if the structure is malformed, or describes something that
+   *     Tutti has no tensor for
    */
   public static Content read(MemorySegment tensor) {
     int dimensions = tensor.get(JAVA_INT, offset("ndim"));
@@ -75,9 +76,9 @@ public final class DlpackLayout {
   /**
    * Writes a DLTensor.
    *
-   * @param tensor the structure, of the size of {@link Dlpack#TENSOR}
-   * @param from the tensor to describe, dense and on the host or a GPU
-   * @param arena owns the arrays of shape and strides
+   * @param tensor the structure, with the size of {@link Dlpack#TENSOR}
+   * @param from the tensor to describe, which is dense and on the host or a GPU
+   * @param arena the arena that owns the arrays of shape and strides
    */
   public static void write(MemorySegment tensor, Tensor from, Arena arena) {
     DType dtype = from.dtype();

@@ -1,8 +1,8 @@
 /**
- * Exchanges tensors with other libraries by DLPack, without a copy.
+ * The exchange of tensors with other libraries through DLPack, without a copy.
  *
- * <p>Begin with {@link dev.tutti.dlpack.Dlpack}: it takes a managed tensor that a library made, and
- * gives one to a library.
+ * <p>Begin with {@link dev.tutti.dlpack.Dlpack}, which imports a managed tensor from a library and
+ * exports one to it.
  *
  * {@snippet file="GroupSnippetsTest.java" region="dlpack"}
  */

@@ -14,32 +14,34 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves and reduces the bytes of one group on one kind of device.
+ * A backend of one group, which moves and reduces the bytes on one kind of device.
  *
- * <p>The group in front of it has checked every argument against {@link
- * BackendProvider#capabilities}: ranks exist, tensors are dense, fit each other and are of a
- * supported type and device, roots and splits are right. Unless the backend declares {@code
- * STRIDED_TENSORS} all tensors are contiguous, and host tensors lie outside the Java heap. The
- * group numbers operations, keeps deadlines, and reports failures; a backend does none of this.
+ * <p>The group in front of the backend has checked every argument against {@link
+ * BackendProvider#capabilities}: ranks exist, tensors are dense, match each other and are of a
+ * supported type and device, and roots and splits are valid. Unless the backend declares {@code
+ * STRIDED_TENSORS}, all tensors are contiguous, and host tensors lie outside the Java heap. The
+ * group numbers operations, enforces deadlines, and reports failures; a backend does none of this.
  *
- * <p><b>Collectives</b> are called one at a time, in the group's order, either on the thread of the
- * caller or on the group's own thread. A host backend returns when the operation is done on this
- * rank and need not call {@link Operation#complete()}. It may return earlier, when a device has to
- * copy the results only, after {@link Operation#enqueued}. A backend with {@code STREAM_ORDERED} is
- * always called on the thread of the caller, enqueues on that thread's current stream, calls {@link
- * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
- * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw
- * {@link PeerLostException}, or {@link PeerLateException} where the deadline passed.
+ * <p><b>Collectives</b> are called one at a time, in the group's order, either on the caller's
+ * thread or on the group's own thread. A host backend returns when the operation is done on this
+ * rank and need not call {@link Operation#complete()}. If only the device still has to copy the
+ * results, it may return earlier, after calling {@link Operation#enqueued}. A backend with {@code
+ * STREAM_ORDERED} is always called on the caller's thread; it enqueues the operation on that
+ * thread's current stream, calls {@link Operation#enqueued} and returns. Waits inside the backend
+ * must end at {@link Operation#deadlineNanos()} and after {@link #abort}; the exception that they
+ * throw ends the operation and the group. To blame a peer, throw {@link PeerLostException}, or
+ * {@link PeerLateException} if the deadline has passed.
  *
- * <p><b>Sends and receives</b> are started on any thread, at the same time as collectives and each
- * other. They must not block: they return and later end the operation. Starts of one pair and tag
- * come in order.
+ * <p><b>Sends and receives</b> are started on any thread, concurrently with collectives and with
+ * each other. They must not block: the methods return, and the backend ends the operation later.
+ * Messages with the same pair of ranks and the same tag are started in order.
  */
 public interface Backend extends AutoCloseable {
   /**
-   * Runs or starts an operation: hands its call to the method of its type. The group calls this
-   * alone, so what concerns all operations, as in a backend around another one, overrides it; what
-   * runs them implements the methods of the types.
+   * Runs or starts an operation by passing its call to the method for its type. The group calls
+   * only this method. A backend that treats all operations alike, such as a wrapper around another
+   * backend, overrides it; a backend that performs the operations implements the methods for the
+   * types.
    */
   default void run(Operation op) throws Exception {
     Call call = op.call();
@@ -72,7 +74,7 @@ public interface Backend extends AutoCloseable {
     }
   }
 
-  /** Copies the root's tensor to all ranks; that one is only read. */
+  /** Copies the root's tensor to all ranks; the root's tensor is only read. */
   default void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     throw unsupported(op);
   }
@@ -83,9 +85,10 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Reduces a dense tensor over all ranks, in place, by the algorithm that the caller asked for.
-   * The group has asked {@link #reasonAgainst} before. What shows only now is refused by an {@link
-   * UnsupportedOperationException} on all ranks, and leaves tensors and ranks as they were.
+   * Reduces a dense tensor over all ranks, in place, with the algorithm that the caller asked for.
+   * The group has already called {@link #reasonAgainst}. A problem that shows only now must be
+   * reported by an {@link UnsupportedOperationException} on all ranks, which leaves the tensors and
+   * the ranks as they were.
    */
   default void allReduce(
       Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
@@ -97,19 +100,22 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Returns why an all-reduce cannot go by an algorithm, or empty if it can. Ranks that ask alike
-   * get the same answer.
+   * Returns the reason why an all-reduce cannot use an algorithm, or empty if it can. Ranks that
+   * pass equal arguments get the same answer.
    *
-   * @param algorithm not {@code AUTO}
-   * @param tensor what is to be reduced
-   * @param reduceOp how
+   * @param algorithm the algorithm, never {@code AUTO}
+   * @param tensor the tensor to reduce
+   * @param reduceOp the operator
    */
   default Optional<String> reasonAgainst(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     return Optional.of("it has no choice of algorithms");
   }
 
-  /** Sums a coalesced or uncoalesced sparse tensor; ends with {@link Operation#completeWith}. */
+  /**
+   * Sums a coalesced or uncoalesced sparse tensor, and ends the operation with {@link
+   * Operation#completeWith}.
+   */
   default void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     throw unsupported(op);
   }
@@ -122,12 +128,12 @@ public interface Backend extends AutoCloseable {
     Staging.unflatten(flat, tensors);
   }
 
-  /** Reduces a tensor to one rank; the tensor's content elsewhere is undefined afterwards. */
+  /** Reduces a tensor to one rank; its content on the other ranks is undefined afterwards. */
   default void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     throw unsupported(op);
   }
 
-  /** Gathers parts, of unequal size only with {@code UNEVEN_PARTS}. */
+  /** Gathers parts, which may be of unequal size only with {@code UNEVEN_PARTS}. */
   default void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
     Tensor flat = Staging.allocateLike(outputs);
     allGatherInto(op, flat, input);
@@ -147,24 +153,27 @@ public interface Backend extends AutoCloseable {
     }
   }
 
-  /** Gathers on one rank; {@code outputs} is empty elsewhere. */
+  /** Gathers on one rank; {@code outputs} is empty on the others. */
   default void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     throw unsupported(op);
   }
 
-  /** Scatters from one rank; {@code inputs} is empty elsewhere. */
+  /** Scatters from one rank; {@code inputs} is empty on the others. */
   default void scatter(Operation op, Tensor output, List<Tensor> inputs, int root)
       throws Exception {
     throw unsupported(op);
   }
 
-  /** Reduces one tensor for each rank; the inputs must be left as they are. */
+  /** Reduces one tensor for each rank; the inputs must be left unchanged. */
   default void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
     reduceScatterInto(op, output, Staging.flatten(inputs), reduceOp);
   }
 
-  /** Reduces and hands each rank its equal part; the input must be left as it is. */
+  /**
+   * Reduces a tensor and hands each rank its part, all of equal size; the input must be left
+   * unchanged.
+   */
   default void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
     throw unsupported(op);
@@ -186,8 +195,8 @@ public interface Backend extends AutoCloseable {
   /**
    * Exchanges parts of one tensor.
    *
-   * @param outputSplits rows from each rank, always one for each rank
-   * @param inputSplits rows to each rank, always one for each rank
+   * @param outputSplits the rows from each rank, always one number for each rank
+   * @param inputSplits the rows to each rank, always one number for each rank
    */
   default void allToAllSingle(
       Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
@@ -201,10 +210,11 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Waits for all ranks and names the missing ones. A backend without it gets one made of the
-   * store.
+   * Waits for all ranks, and names the missing ones. For a backend without this operation, the
+   * group uses a barrier built on the store.
    *
-   * @param op its deadline is later on ranks other than 0, so that rank 0 says who is missing
+   * @param op the operation, whose deadline is later on ranks other than 0, so that rank 0 is the
+   *     one to tell which ranks are missing
    * @param waitAllRanks whether rank 0 collects all missing ranks
    */
   default void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
@@ -221,50 +231,54 @@ public interface Backend extends AutoCloseable {
     throw unsupported(op);
   }
 
-  /** Starts a receive from any rank and returns; ends with {@link Operation#completeFrom}. */
+  /**
+   * Starts a receive from any rank and returns; the receive ends with {@link
+   * Operation#completeFrom}.
+   */
   default void recvAnySource(Operation op, Tensor tensor, int tag) {
     throw unsupported(op);
   }
 
   /**
-   * Waits until a send or receive ended or a time is reached; no interrupt ends this. A backend
-   * that can make progress on the waiting thread does so here.
+   * Waits until a send or receive has ended or a deadline is reached; an interrupt does not end the
+   * wait. A backend that can make progress on the waiting thread does so here.
    *
-   * @param op what to wait for
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return whether it ended
+   * @param op the operation to wait for
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return whether the operation ended
    */
   default boolean await(Operation op, long deadlineNanos) {
     return op.parkUntilDone(deadlineNanos);
   }
 
   /**
-   * Marks where the calling thread's current stream of a device is, for an operation on tensors of
-   * that device that this backend runs later, perhaps on another thread; the operation then has it
-   * as {@link Operation#callerEvent()}. Called on the thread of the caller, of backends without
-   * {@code STREAM_ORDERED}.
+   * Marks the current position of the calling thread's stream on a device, for an operation on
+   * tensors of that device that this backend runs later, perhaps on another thread. The operation
+   * provides the mark as {@link Operation#callerEvent()}. Called on the caller's thread, and only
+   * for backends without {@code STREAM_ORDERED}.
    *
-   * @param device not the host
+   * @param device the device, never the host
    */
   default @Nullable DeviceEvent callerEvent(Device device) {
     return null;
   }
 
   /**
-   * Tells whether ranks of the group are known to be of another library, which answer nothing that
-   * is asked through the store; asked after the backend was made.
+   * Tells whether some ranks of the group are known to run another library, and so do not answer
+   * requests made through the store. Called after the backend was created.
    */
   default boolean hasForeignRanks() {
     return false;
   }
 
   /**
-   * Makes the backend of a group of ranks of this one, instead of the provider; its members call
-   * it, while all other ranks of this group call {@link #passSubgroup}.
+   * Creates the backend for a group of some ranks of this one, in place of the provider. The
+   * members of the new group call this method, while all other ranks of this group call {@link
+   * #passSubgroup}.
    *
-   * @param context of the new group
-   * @param ranks the members' ranks in this group, ascending
-   * @return null to have the provider make it, on all ranks alike
+   * @param context the context of the new group
+   * @param ranks the members, as ranks of this group, in ascending order
+   * @return the backend, or null on all ranks alike to let the provider create it
    */
   default @Nullable Backend createSubgroup(BackendContext context, List<Integer> ranks)
       throws Exception {
@@ -272,45 +286,48 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Takes part in making a group that this rank is no member of.
+   * Takes part in creating a group that this rank is not a member of.
    *
-   * @param ranks the members' ranks in this group, ascending
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param ranks the members, as ranks of this group, in ascending order
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    */
   default void passSubgroup(List<Integer> ranks, long deadlineNanos) {}
 
   /**
-   * Says what may keep an operation from ending whose time is over, for the text of its failure.
-   * Returns at once; called from any thread.
+   * Returns what may have kept a timed-out operation from ending, for the message of its failure.
+   * Must return at once; called from any thread.
    *
-   * @return a clause such as "if a rank has another setting, ...", or empty
+   * @return a clause such as "if a rank has another setting, ...", or an empty string
    */
   default String likelyCause(Operation op) {
     return "";
   }
 
-  /** Begins a batch on this thread: what is started until {@link #endBatch} may be sent as one. */
+  /**
+   * Begins a batch on this thread: the operations started until {@link #endBatch} may be sent as
+   * one.
+   */
   default void beginBatch() {}
 
-  /** Ends the batch of this thread. */
+  /** Ends the batch on this thread. */
   default void endBatch() {}
 
   /**
-   * Allocates symmetric memory, all zero; all ranks call it with the same size, in the group's
-   * order. What is still open is closed with this backend.
+   * Allocates zeroed symmetric memory; all ranks call this with the same size, in the group's
+   * order. Memory that is still open is closed with this backend.
    *
-   * @param op carries the deadline
-   * @param byteSize bytes of each rank, at least 1
-   * @throws BackendException if there is no room; all ranks have to throw it then, as the group
-   *     stays usable
+   * @param op the operation, which carries the deadline
+   * @param byteSize the number of bytes on each rank, at least 1
+   * @throws BackendException if there is not enough memory; all ranks must then throw it, as the
+   *     group stays usable
    */
   default SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
     throw unsupported(op);
   }
 
   /**
-   * Tells what this group has to do without, though the provider declares it; asked once, after the
-   * backend was made. All ranks must say the same.
+   * Returns the declared features that this group has to do without. Called once, after the backend
+   * was created. All ranks must give the same answer.
    *
    * @return the missing features, each with the reason
    */
@@ -319,14 +336,16 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Fails all waits of this backend, now and from now on, on all threads. Never blocks; called from
-   * any thread, any number of times.
+   * Makes all waits of this backend fail, now and from now on, on all threads. Never blocks; called
+   * from any thread, any number of times.
    *
-   * @param cause what the waits throw
+   * @param cause the exception that the waits throw
    */
   void abort(Throwable cause);
 
-  /** Frees everything; called once, after the last operation ended. Must not wait for peers. */
+  /**
+   * Frees all resources; called once, after the last operation has ended. Must not wait for peers.
+   */
   @Override
   void close();
 

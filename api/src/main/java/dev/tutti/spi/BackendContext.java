@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** Tells a backend which group it serves. */
+/** A description of the group that a backend serves. */
 public final class BackendContext {
   private final String group;
   private final int rank;
@@ -34,34 +34,37 @@ public final class BackendContext {
   }
 
   /**
-   * Starts a context, for a test of a backend or a provider that stands before another one: on the
-   * host, in the group of all ranks, with the settings of the environment and nobody to be told of
-   * a failure.
+   * Creates a builder of a context, for a test of a backend, or for a provider that wraps another
+   * one. By default, the context is on the host, in the group of all ranks, with the settings of
+   * the environment, and failures are reported to no one.
    *
-   * @param group name of the group
+   * @param group the name of the group
    * @param rank this rank
-   * @param size number of ranks
-   * @param store shared by the group's backends for this kind of device
-   * @param timeout deadline of set-up, from the call
+   * @param size the number of ranks
+   * @param store the store shared by the group's backends for this kind of device
+   * @param timeout the time allowed for set-up, from the call
    */
   public static Builder builder(String group, int rank, int size, Store store, Duration timeout) {
     return new Builder(group, rank, size, store, timeout);
   }
 
-  /** Returns a way for the ranks to tell each other things while they set up. */
+  /** Returns a means for the ranks to exchange information during set-up. */
   public Bootstrap bootstrap() {
     return new Bootstrap(store, "rank " + rank + " of group " + group, rank, size);
   }
 
-  /** Returns when set-up is to end if it begins now, in terms of {@link System#nanoTime()}. */
+  /**
+   * Returns the time at which set-up must end if it begins now, in terms of {@link
+   * System#nanoTime()}.
+   */
   public long deadlineNanos() {
     return System.nanoTime() + timeout.toNanos();
   }
 
   /**
-   * Returns this context with other settings, for a provider that stands before another one.
+   * Returns this context with other settings, for a provider that wraps another one.
    *
-   * @param newSettings all settings
+   * @param newSettings the complete new settings
    */
   public BackendContext withSettings(Settings newSettings) {
     return builder(group, rank, size, store, timeout)
@@ -87,30 +90,30 @@ public final class BackendContext {
     return size;
   }
 
-  /** Returns for each rank its rank in the group of all ranks. */
+  /** Returns, for each rank, its rank in the group of all ranks. */
   public List<Integer> globalRanks() {
     return globalRanks;
   }
 
-  /** Returns the kind of device it serves. */
+  /** Returns the kind of device that the backend serves. */
   public String deviceType() {
     return deviceType;
   }
 
-  /** Returns the device it is bound to. */
+  /** Returns the device that the backend is bound to. */
   public Device device() {
     return device;
   }
 
   /**
-   * Returns the shared by the group's backends for this kind of device, under their own prefix;
-   * open as long as the backend.
+   * Returns the store, which is shared by the group's backends for this kind of device under a
+   * prefix of their own, and stays open as long as the backend.
    */
   public Store store() {
     return store;
   }
 
-  /** Returns the deadline of set-up, from the call. */
+  /** Returns the time allowed for set-up, from the call. */
   public Duration timeout() {
     return timeout;
   }
@@ -120,23 +123,26 @@ public final class BackendContext {
     return settings;
   }
 
-  /** Returns to be told of a failure outside any operation. */
+  /** Returns the listener to notify of a failure outside any operation. */
   public FailureListener onFailure() {
     return onFailure;
   }
 
-  /** Hears, from any thread, that the group cannot go on; returns at once. */
+  /**
+   * A listener that is told, from any thread, that the group cannot continue; its method returns at
+   * once.
+   */
   public interface FailureListener {
     /**
      * Fails the group.
      *
-     * @param cause what happened
-     * @param failedRank the rank to blame, or -1 where none is known
+     * @param cause the cause of the failure
+     * @param failedRank the rank to blame, or -1 if none is known
      */
     void failed(Throwable cause, int failedRank);
   }
 
-  /** Collects what a context tells. For one thread. */
+  /** A builder of a context. Not thread-safe. */
   public static final class Builder {
     private final String group;
     private final int rank;
@@ -161,7 +167,7 @@ public final class BackendContext {
     /**
      * Sets the ranks in the group of all ranks.
      *
-     * @param globalRanks for each rank its rank there
+     * @param globalRanks for each rank, its rank in the group of all ranks
      * @return this builder
      */
     public Builder globalRanks(List<Integer> globalRanks) {
@@ -172,8 +178,8 @@ public final class BackendContext {
     /**
      * Sets the device.
      *
-     * @param deviceType kind of device that the backend serves
-     * @param device the device it is bound to
+     * @param deviceType the kind of device that the backend serves
+     * @param device the device that the backend is bound to
      * @return this builder
      */
     public Builder device(String deviceType, Device device) {
@@ -185,7 +191,7 @@ public final class BackendContext {
     /**
      * Sets the settings.
      *
-     * @param settings all settings
+     * @param settings the complete settings
      * @return this builder
      */
     public Builder settings(Settings settings) {
@@ -194,9 +200,9 @@ public final class BackendContext {
     }
 
     /**
-     * Sets who hears of failures.
+     * Sets the listener to failures.
      *
-     * @param onFailure to be told of a failure outside any operation
+     * @param onFailure the listener to notify of a failure outside any operation
      * @return this builder
      */
     public Builder onFailure(FailureListener onFailure) {

@@ -8,30 +8,33 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Offers a backend; found by {@link java.util.ServiceLoader}. Two providers of one name are an
- * error. Making a provider must load nothing native and start nothing.
+ * A provider of a backend, found by {@link java.util.ServiceLoader}. Two providers with the same
+ * name are an error. Creating a provider must not load native code or start anything.
  */
 public interface BackendProvider {
-  /** The version of this interface and {@link Backend}; raised when old providers would break. */
+  /**
+   * The version of this interface and {@link Backend}, raised when a change would break existing
+   * providers.
+   */
   int SPI_VERSION = 1;
 
-  /** Returns the name by which users choose the backend, in lower case. */
+  /** Returns the name by which users select the backend, in lower case. */
   String name();
 
   /**
-   * Returns the {@link #SPI_VERSION} that the provider was compiled with: write {@code return
-   * SPI_VERSION;}, and the compiler copies the number.
+   * Returns the {@link #SPI_VERSION} that the provider was compiled against. Write {@code return
+   * SPI_VERSION;}, so that the compiler copies the number.
    */
   int spiVersion();
 
-  /** Returns the kinds of device it serves, such as {@code cpu}. */
+  /** Returns the kinds of device that the backend serves, such as {@code cpu}. */
   Set<String> deviceTypes();
 
-  /** Returns what its backends can do. */
+  /** Returns the capabilities of the provider's backends. */
   Capabilities capabilities();
 
   /**
-   * Returns what its backends can do on one kind of device.
+   * Returns the capabilities of the provider's backends on one kind of device.
    *
    * @param deviceType one of {@link #deviceTypes()}
    */
@@ -40,30 +43,31 @@ public interface BackendProvider {
   }
 
   /**
-   * Tells whether one backend of a group serves all kinds of device for which the group names this
-   * provider. It is made for the first of them, with the group's device if that is of any of them.
+   * Tells whether a single backend of a group serves all kinds of device for which the group names
+   * this provider. That backend is created for the first of these kinds, with the group's device if
+   * the device is of any of them.
    */
   default boolean isOneForAllDevices() {
     return false;
   }
 
   /**
-   * Returns why the backend cannot run here, or empty if it can. May look for libraries and
+   * Returns why the backend cannot run here, or empty if it can. May probe for libraries and
    * devices.
    *
-   * @param settings all settings
+   * @param settings the complete settings
    */
   default Optional<String> unusableReason(Settings settings) {
     return Optional.empty();
   }
 
-  /** Tells whether it may be chosen without being named. Fakes say no. */
+  /** Tells whether the backend may be selected without being named. Fake backends return false. */
   default boolean isAutoSelectable() {
     return true;
   }
 
   /**
-   * Tells whether it may be chosen for a kind of device without being named.
+   * Tells whether the backend may be selected for a kind of device without being named.
    *
    * @param deviceType one of {@link #deviceTypes()}
    */
@@ -71,24 +75,24 @@ public interface BackendProvider {
     return isAutoSelectable();
   }
 
-  /** Returns the settings that it reads, for the listing of {@code tutti doctor}. */
+  /** Returns the settings that the backend reads, as listed by {@code tutti doctor}. */
   default List<Setting<?>> settings() {
     return List.of();
   }
 
   /**
-   * Returns what it finds on this host, a line each, for the listing of {@code tutti doctor}: the
-   * address or devices it would use, and why. May look for libraries and devices.
+   * Returns what the provider finds on this host, one line each, as listed by {@code tutti doctor}:
+   * the address or devices that it would use, and why. May probe for libraries and devices.
    *
-   * @param settings all settings
+   * @param settings the complete settings
    */
   default List<String> findings(Settings settings) {
     return List.of();
   }
 
   /**
-   * Returns the number of devices that this process may use; 0 for a backend of host memory. Called
-   * where the backend can run.
+   * Returns the number of devices that this process may use, or 0 for a backend of host memory.
+   * Called only where the backend can run.
    */
   default int deviceCount() {
     return 0;
@@ -97,19 +101,19 @@ public interface BackendProvider {
   /**
    * Opens a device for the calling thread.
    *
-   * @param index its ordinal, below {@link #deviceCount()}
-   * @throws UnsupportedOperationException if the backend is one of host memory
+   * @param index the device ordinal, less than {@link #deviceCount()}
+   * @throws UnsupportedOperationException if the backend works on host memory
    */
   default DeviceSession openDevice(int index) {
     throw new UnsupportedOperationException("backend '" + name() + "' works on host memory");
   }
 
   /**
-   * Creates the backend of one rank and waits, within the context's timeout, for its peers as far
-   * as it needs them. Called on the caller's thread.
+   * Creates the backend of one rank, and waits for its peers as far as it needs them, no longer
+   * than the context's timeout. Called on the caller's thread.
    *
-   * @param context which group
-   * @throws Exception what went wrong; the group wraps it
+   * @param context the context of the group
+   * @throws Exception if the backend cannot be created; the group wraps the exception
    */
   Backend create(BackendContext context) throws Exception;
 }

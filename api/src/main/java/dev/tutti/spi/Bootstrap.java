@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Lets the ranks of a group tell each other small things through their store before they are
- * connected, and names those that do not come. Keys are a topic and a rank; each topic serves once.
- * Safe for use by several threads.
+ * A means for the ranks of a group to exchange small values through their store before they are
+ * connected, which names the ranks that do not come. A key consists of a topic and a rank; each
+ * topic can be used only once. Safe for use by multiple threads.
  */
 public final class Bootstrap {
   private final Store store;
@@ -22,10 +22,10 @@ public final class Bootstrap {
   /**
    * Creates the bootstrap of a rank.
    *
-   * @param store shared by the ranks of the group, open as long as this is used
-   * @param self names this rank in messages
+   * @param store a store that the ranks of the group share, open as long as this object is used
+   * @param self the name of this rank in messages
    * @param rank this rank
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   public Bootstrap(Store store, String self, int rank, int size) {
     if (rank < 0 || rank >= size) {
@@ -48,24 +48,25 @@ public final class Bootstrap {
   }
 
   /**
-   * Publishes a value of this rank.
+   * Publishes a value for this rank.
    *
-   * @param topic begins the key
-   * @param value for the ranks that {@linkplain #collect collect} it
+   * @param topic the start of the key
+   * @param value the value for the ranks that {@linkplain #collect collect} it
    */
   public void publish(String topic, byte[] value) {
     store.set(key(topic, rank), value);
   }
 
   /**
-   * Waits for what ranks publish.
+   * Waits for the values that some ranks publish, and returns them.
    *
-   * @param topic as they publish it
-   * @param ranks that do
-   * @param what they do, in words that follow "did not"
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return their values, in the order of the ranks
-   * @throws RendezvousException caused by a {@link PeerLateException} that names those that did not
+   * @param topic the topic under which the ranks publish
+   * @param ranks the ranks that publish
+   * @param what what these ranks do, in words that follow "did not"
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return the values, in the order of the ranks
+   * @throws RendezvousException caused by a {@link PeerLateException} that names the ranks that did
+   *     not publish
    * @throws StoreSilentException if the store does not answer
    */
   public List<byte[]> collect(String topic, int[] ranks, String what, long deadlineNanos) {
@@ -88,14 +89,14 @@ public final class Bootstrap {
   }
 
   /**
-   * Hands each rank the values of all.
+   * Gives each rank the values of all ranks.
    *
-   * @param topic the same on all ranks
-   * @param value of this rank; lengths may differ
-   * @param what ranks do, in words that follow "did not"
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param topic the topic, the same on all ranks
+   * @param value the value of this rank; lengths may differ
+   * @param what what the ranks do, in words that follow "did not"
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @return the values by rank
-   * @throws RendezvousException naming the ranks that did not come by then
+   * @throws RendezvousException naming the ranks that did not come by the deadline
    */
   public List<byte[]> allGather(String topic, byte[] value, String what, long deadlineNanos) {
     publish(topic, value);
@@ -103,15 +104,15 @@ public final class Bootstrap {
   }
 
   /**
-   * Hands each rank the value of one.
+   * Gives each rank the value of one rank.
    *
-   * @param topic the same on all ranks
-   * @param root the rank whose value counts
-   * @param value of this rank; unused on all others
+   * @param topic the topic, the same on all ranks
+   * @param root the rank whose value is returned
+   * @param value the value of this rank; only used on the root
    * @param what the root does, in words that follow "did not"
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @return the root's value as the store has it, also on the root
-   * @throws RendezvousException if the root did not come by then
+   * @throws RendezvousException if the root did not come by the deadline
    */
   public byte[] broadcast(String topic, int root, byte[] value, String what, long deadlineNanos) {
     if (rank == root) {
@@ -121,9 +122,9 @@ public final class Bootstrap {
   }
 
   /**
-   * Looks for a key of a store; a server is given a second to answer.
+   * Tells whether a store has a key; a server is given one second to answer.
    *
-   * @throws StoreSilentException if it does not
+   * @throws StoreSilentException if the server does not answer
    */
   public static boolean isThere(Store store, String key) {
     try {

@@ -12,12 +12,12 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an operation is asked for: its type and arguments.
+ * The call of an operation: its type and arguments.
  *
- * <p>Whoever issues the operation writes it, and may use it again after the operation ended. All
- * others only read it: a backend on the thread that calls {@link Backend#run}, until that returns,
- * and that of a message until it ends. One tensor is kept without a list, so that a call of one
- * tensor allocates nothing.
+ * <p>The issuer of the operation fills in the call, and may reuse it after the operation has ended.
+ * Everyone else only reads it: a backend does so on the thread that calls {@link Backend#run},
+ * until that method returns, or for a message, until the message ends. A single tensor is kept
+ * without a list, so that a call with one tensor allocates nothing.
  */
 public final class Call {
   private OpType type;
@@ -46,19 +46,19 @@ public final class Call {
     return type;
   }
 
-  /** Returns the tensor that is read, the first where there are several. */
+  /** Returns the tensor that is read, or the first one if there are several. */
   public Tensor input() {
     Tensor one = input;
     return one != null ? one : inputs.get(0);
   }
 
-  /** Returns the tensor that is written, the first where there are several. */
+  /** Returns the tensor that is written, or the first one if there are several. */
   public Tensor output() {
     Tensor one = inPlace ? input : output;
     return one != null ? one : outputs.get(0);
   }
 
-  /** Returns the tensors that are read; those of an operation in place are written too. */
+  /** Returns the tensors that are read; those of an in-place operation are written, too. */
   public List<Tensor> inputs() {
     Tensor one = input;
     return one != null ? List.of(one) : inputs;
@@ -70,23 +70,26 @@ public final class Call {
     return one != null ? List.of(one) : outputs;
   }
 
-  /** Returns how many tensors are read. */
+  /** Returns the number of tensors that are read. */
   public int inputCount() {
     return input != null ? 1 : inputs.size();
   }
 
-  /** Returns how many tensors are written. */
+  /** Returns the number of tensors that are written. */
   public int outputCount() {
     Tensor one = inPlace ? input : output;
     return one != null ? 1 : outputs.size();
   }
 
-  /** Tells whether the tensors that are read are those that are written. */
+  /** Tells whether the operation writes the tensors that it reads. */
   public boolean isInPlace() {
     return inPlace;
   }
 
-  /** Returns an input, else an output, else null; all are of one type and on one device. */
+  /**
+   * Returns an input, or an output if there is no input, or null if there is neither; all tensors
+   * are of one type and on one device.
+   */
   public @Nullable Tensor first() {
     Tensor one = input;
     if (one != null) {
@@ -96,13 +99,13 @@ public final class Call {
     return several.isEmpty() ? output : several.get(0);
   }
 
-  /** Returns the element type of the tensors, null without tensors. */
+  /** Returns the element type of the tensors, or null if there are none. */
   public @Nullable DType dtype() {
     Tensor first = first();
     return first == null ? null : first.dtype();
   }
 
-  /** Returns how many elements are read, or written where nothing is read. */
+  /** Returns the number of elements that are read, or that are written if none are read. */
   public long numel() {
     Tensor read = input;
     Tensor one = read != null ? read : output;
@@ -118,7 +121,7 @@ public final class Call {
   }
 
   /**
-   * Returns what reduces the tensors.
+   * Returns the operator that reduces the tensors.
    *
    * @throws NullPointerException if the operation does not reduce
    */
@@ -126,40 +129,41 @@ public final class Call {
     return Objects.requireNonNull(reduceOp, "an operation that does not reduce");
   }
 
-  /** Returns how the tensors are reduced, null if the operation does not reduce. */
+  /** Returns the kind of reduction, or null if the operation does not reduce. */
   public ReduceOp.@Nullable Kind reduceKind() {
     ReduceOp op = reduceOp;
     return op == null ? null : op.kind();
   }
 
-  /** Returns which algorithm the caller of an all-reduce asked for. */
+  /** Returns the algorithm that the caller of an all-reduce asked for. */
   public AllReduceAlgorithm algorithm() {
     return algorithm;
   }
 
-  /** Returns the root of a collective or the peer of a message; -1 where there is none. */
+  /** Returns the root of a collective or the peer of a message, or -1 if there is none. */
   public int root() {
     return root;
   }
 
-  /** Returns the tag of a message, else 0. */
+  /** Returns the tag of a message, or 0. */
   public int tag() {
     return tag;
   }
 
   /**
-   * Returns the rows for each rank of the input of an {@code allToAllSingle}; not to be changed.
+   * Returns the number of input rows for each rank of an {@code allToAllSingle}; the array must not
+   * be changed.
    */
   public long[] inputSplits() {
     return inputSplits;
   }
 
-  /** Returns the rows from each rank of its output; not to be changed. */
+  /** Returns the number of rows from each rank in its output; the array must not be changed. */
   public long[] outputSplits() {
     return outputSplits;
   }
 
-  /** Returns the bytes of symmetric memory to allocate. */
+  /** Returns the number of bytes of symmetric memory to allocate. */
   public long byteSize() {
     return byteSize;
   }
@@ -169,16 +173,17 @@ public final class Call {
     return waitAllRanks;
   }
 
-  /** Returns what {@link Backend#allocateSymmetric} returned, null before that. */
+  /** Returns the result of {@link Backend#allocateSymmetric}, or null before it returned. */
   public @Nullable SymmetricMemory memory() {
     return memory;
   }
 
   /**
-   * Forgets all arguments.
+   * Clears all arguments.
    *
-   * @param newType the operation to ask for now
-   * @param newReduceOp what reduces the tensors, null for an operation that does not reduce
+   * @param newType the operation to call next
+   * @param newReduceOp the operator that reduces the tensors, or null for an operation that does
+   *     not reduce
    */
   public Call reset(OpType newType, @Nullable ReduceOp newReduceOp) {
     type = newType;
@@ -201,9 +206,7 @@ public final class Call {
     return this;
   }
 
-  /**
-   * Forgets the tensors, so that their memory can be freed while the call waits for its next use.
-   */
+  /** Clears the tensors, so that their memory can be freed before the call is used again. */
   public void forgetTensors() {
     inPlace = false;
     if (input != null) {
@@ -259,7 +262,7 @@ public final class Call {
     return this;
   }
 
-  /** Sets what reduces the tensors. */
+  /** Sets the operator that reduces the tensors. */
   public Call reduceOp(@Nullable ReduceOp newReduceOp) {
     reduceOp = newReduceOp;
     return this;
@@ -284,10 +287,10 @@ public final class Call {
   }
 
   /**
-   * Sets the rows of an {@code allToAllSingle}.
+   * Sets the row counts of an {@code allToAllSingle}.
    *
-   * @param newOutputSplits from each rank; kept, not copied
-   * @param newInputSplits to each rank; kept, not copied
+   * @param newOutputSplits the rows from each rank; the array is kept, not copied
+   * @param newInputSplits the rows to each rank; the array is kept, not copied
    */
   public Call splits(long[] newOutputSplits, long[] newInputSplits) {
     outputSplits = newOutputSplits;
@@ -295,7 +298,7 @@ public final class Call {
     return this;
   }
 
-  /** Sets the bytes of symmetric memory. */
+  /** Sets the number of bytes of symmetric memory to allocate. */
   public Call byteSize(long newByteSize) {
     byteSize = newByteSize;
     return this;
@@ -316,8 +319,8 @@ public final class Call {
   /**
    * Returns a copy with other tensors.
    *
-   * @param newInputs what is read; where the call is in place, also what is written
-   * @param newOutputs what is written
+   * @param newInputs the tensors that are read, and also written if the call is in place
+   * @param newOutputs the tensors that are written
    */
   public Call withTensors(List<Tensor> newInputs, List<Tensor> newOutputs) {
     Call copy = new Call(type);

@@ -1,28 +1,32 @@
 package dev.tutti.spi;
 
-/** A point in a device's stream that the device will reach or has reached. */
+/** A point in a device's stream that the device has reached or will reach. */
 public interface DeviceEvent {
   /**
-   * Tells, without blocking, whether the device reached it.
+   * Tells, without blocking, whether the device has reached the point.
    *
    * @throws RuntimeException if the device failed
    */
   boolean isReached();
 
-  /** Orders the calling thread's current stream of the event's device behind it, as c10d does. */
+  /**
+   * Orders the calling thread's current stream of the event's device after this point, as c10d
+   * does.
+   */
   void orderCurrentStream();
 
   /**
-   * Waits on the host until the device reached it.
+   * Waits on the host until the device has reached the point.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return whether it was reached by then
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return whether the point was reached by the deadline
    */
   boolean awaitReached(long deadlineNanos);
 
   /**
-   * Says that it was reached and that the operation's group will not ask again, so that a backend
-   * may use the object for another point. Not called where a user has the operation's work.
+   * Called when the point has been reached and the operation's group will not ask again, so that a
+   * backend may reuse the object for another point. Not called while a user holds the operation's
+   * work.
    */
   default void release() {}
 }

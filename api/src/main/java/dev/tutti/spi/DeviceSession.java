@@ -8,8 +8,9 @@ import java.lang.foreign.Arena;
 import java.time.Duration;
 
 /**
- * A thread's use of a device, on a stream of its own that is the thread's current one, for programs
- * that serve any device, such as {@code tutti bench}. Used and closed by the thread that opened it.
+ * A thread's use of a device, with a stream of its own as the thread's current one, for programs
+ * that work with any device, such as {@code tutti bench}. Only the thread that opened a session may
+ * use and close it.
  */
 @Incubating
 public interface DeviceSession extends AutoCloseable {
@@ -17,59 +18,60 @@ public interface DeviceSession extends AutoCloseable {
   Device device();
 
   /**
-   * Allocates memory of any content.
+   * Allocates uninitialized memory.
    *
-   * @param arena owns the memory; closed when the device is done with it
-   * @param dtype element type
-   * @param shape sizes in elements
+   * @param arena the arena that owns the memory, to be closed when the device is done with it
+   * @param dtype the element type
+   * @param shape the sizes in elements
    */
   Tensor allocate(Arena arena, DType dtype, long... shape);
 
   /**
-   * Copies to the device, behind the work of the stream.
+   * Copies to the device, after the work already in the stream.
    *
-   * @param target contiguous, on the device
-   * @param host contiguous, on the host, of the same type and number of elements; may be changed as
-   *     soon as this returns
+   * @param target a contiguous tensor on the device
+   * @param host a contiguous tensor on the host, of the same type and number of elements; it may be
+   *     changed as soon as this method returns
    */
   void copyFromHost(Tensor target, Tensor host);
 
   /**
-   * Copies from the device, behind the work of the stream, and waits for it.
+   * Copies from the device, after the work already in the stream, and waits for the copy.
    *
-   * @param host contiguous, on the host
-   * @param source contiguous, on the device, of the same type and number of elements
+   * @param host a contiguous tensor on the host
+   * @param source a contiguous tensor on the device, of the same type and number of elements
    */
   void copyToHost(Tensor host, Tensor source);
 
   /**
-   * Runs work and waits until the device has done what it put into the stream.
+   * Runs work, and waits until the device has done what the work put into the stream.
    *
-   * @param work calls operations
-   * @param limit the longest wait
-   * @return the time from the stream's start of the work to its end, by the device's clock
-   * @throws dev.tutti.TuttiException if it is not done by then
+   * @param work the work, which calls operations
+   * @param limit the maximum time to wait
+   * @return the time from when the stream starts the work to when the work ends, by the device's
+   *     clock
+   * @throws dev.tutti.TuttiException if the work is not done within the limit
    */
   Duration time(Runnable work, Duration limit);
 
   /**
-   * Records what work puts into the stream, without doing it.
+   * Records what the work puts into the stream, without executing it.
    *
-   * @param work calls operations
-   * @throws UnsupportedOperationException if it does what cannot be recorded
+   * @param work the work, which calls operations
+   * @throws UnsupportedOperationException if the work does something that cannot be recorded
    */
   Recording record(Runnable work);
 
-  /** Leaves the stream; what was recorded must be closed before. */
+  /** Leaves the stream; recordings must be closed first. */
   @Override
   void close();
 
-  /** Work that a stream does again and again (a CUDA graph). */
+  /** Work that a stream can execute repeatedly (a CUDA graph). */
   interface Recording extends AutoCloseable {
     /** Puts the work into the session's stream once more. */
     void replay();
 
-    /** Frees it; the device must be done with it. */
+    /** Frees the recording; the device must be done with it. */
     @Override
     void close();
   }

@@ -10,7 +10,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 import dev.tutti.DType;
 import java.lang.foreign.MemorySegment;
 
-/** Reads and writes single elements of any type; not for hot loops. */
+/** Static methods that read and write single elements of any type; not for hot loops. */
 public final class Elements {
   private Elements() {}
 
@@ -25,7 +25,10 @@ public final class Elements {
     };
   }
 
-  /** Writes an element at a byte offset, rounded once to the type. */
+  /**
+   * Writes the element at a byte offset: rounded once to a floating-point type, truncated to an
+   * integer type, or as true for BOOL unless it is zero.
+   */
   public static void setDouble(DType dtype, MemorySegment memory, long offset, double value) {
     switch (dtype) {
       case FLOAT32 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
@@ -50,7 +53,7 @@ public final class Elements {
     };
   }
 
-  /** Writes an integer or bool element at a byte offset, keeping its low bits. */
+  /** Writes the integer or bool element at a byte offset, keeping its low bits. */
   public static void setLong(DType dtype, MemorySegment memory, long offset, long value) {
     switch (dtype) {
       case INT8, UINT8 -> memory.set(JAVA_BYTE, offset, (byte) value);
@@ -72,7 +75,10 @@ public final class Elements {
     return new IllegalStateException(dtype.label() + reason);
   }
 
-  /** Writes the element at a byte offset as text; an opaque one as its byte in hexadecimal. */
+  /**
+   * Formats the element at a byte offset as text; an opaque element is shown as its byte in
+   * hexadecimal.
+   */
   public static String toString(DType dtype, MemorySegment memory, long offset) {
     if (dtype.isComplex()) {
       DType real = dtype.toReal();
@@ -91,8 +97,9 @@ public final class Elements {
   }
 
   /**
-   * Narrows a double to the float next to it whose last bit is 1, unless it is a float itself. A
-   * second rounding, to a shorter type, then goes the way that a single one would.
+   * Narrows a double to float by rounding to odd: an inexact result is the adjacent float whose
+   * last bit is 1. A second rounding, to a shorter type, then gives the same result as a single
+   * rounding would.
    */
   public static float roundToOdd(double value) {
     float nearest = (float) value;
@@ -112,7 +119,7 @@ public final class Elements {
     return Float.intBitsToFloat(bits << 16);
   }
 
-  /** Rounds a float to bfloat16, to nearest, ties to even; a NaN stays a quiet NaN. */
+  /** Rounds a float to the nearest bfloat16, ties to even; a NaN stays a quiet NaN. */
   public static short floatToBfloat16(float value) {
     int bits = Float.floatToRawIntBits(value);
     if (Float.isNaN(value)) {

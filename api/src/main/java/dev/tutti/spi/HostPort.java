@@ -9,11 +9,11 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The address of a server. Host names may hold "_", as those of containers often do; {@link
+ * The address of a server. A host name may contain "_", as those of containers often do; {@link
  * java.net.URI} finds no host in such an address.
  *
- * @param host a name or an IP address, without brackets
- * @param port from 0 to 65535, or -1 where none is given
+ * @param host a host name or an IP address, without brackets
+ * @param port the port, at most 65535, or -1 if none is given
  */
 public record HostPort(String host, int port) {
   private static final Pattern NAME = Pattern.compile("[\\p{L}\\p{N}_]([\\p{L}\\p{N}._-]*)");
@@ -22,11 +22,11 @@ public record HostPort(String host, int port) {
   private static final int MAX_PORT = 65535;
 
   /**
-   * Reads {@code host}, {@code host:port}, {@code [ipv6]}, {@code [ipv6]:port} or a plain IPv6
+   * Parses {@code host}, {@code host:port}, {@code [ipv6]}, {@code [ipv6]:port} or a plain IPv6
    * address, which has no port.
    *
    * @param text the address
-   * @throws IllegalArgumentException saying what is wrong with it
+   * @throws IllegalArgumentException describing what is wrong with the text
    */
   public static HostPort parse(String text) {
     int end;
@@ -57,9 +57,10 @@ public record HostPort(String host, int port) {
   }
 
   /**
-   * Writes an address of a socket as people read it; the JDK puts a slash before it, or the name.
+   * Formats the address of a socket for people to read; the JDK would put a slash, or the name and
+   * a slash, in front of it.
    *
-   * @param address null for one that is not known
+   * @param address the address, or null if it is not known
    */
   public static String text(@Nullable SocketAddress address) {
     if (!(address instanceof InetSocketAddress socket)) {
@@ -71,10 +72,10 @@ public record HostPort(String host, int port) {
   }
 
   /**
-   * Reads the address of a URL that must have a host and a port.
+   * Parses the address in a URL, which must have a host and a port.
    *
-   * @param url as in {@code tcp://host:port}
-   * @throws RendezvousException saying what is wrong with it
+   * @param url the URL, as in {@code tcp://host:port}
+   * @throws RendezvousException describing what is wrong with the URL
    */
   public static HostPort ofServer(URI url) {
     String authority = url.getRawAuthority();
@@ -95,7 +96,7 @@ public record HostPort(String host, int port) {
     return Integer.parseInt(text);
   }
 
-  /** Writes it as it stands in a URL. */
+  /** Returns the address as written in a URL. */
   @Override
   public String toString() {
     String bracketed = host.contains(":") ? "[" + host + "]" : host;

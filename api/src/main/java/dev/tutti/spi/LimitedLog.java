@@ -18,15 +18,16 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Logs warnings that strangers can cause: the first ones as they are, then how many more there
- * were.
+ * A log of warnings that strangers can cause, which logs the first ones as they are and then only
+ * how many more there were.
  *
- * <p>Warnings are counted by cause and address. Whoever sends many of them gets three lines, then
- * one line for all that came in 10 s, in the next 20 s, and so on up to 10 minutes. After 10
- * minutes of silence the first ones are told again. At most 64 addresses are told apart for a
- * cause; all others count as one. What is not told is logged at level DEBUG.
+ * <p>Warnings are counted by cause and address. A source that sends many of them gets three lines,
+ * then one line for all warnings of the next 10 s, one for the 20 s after that, and so on up to 10
+ * minutes. After 10 minutes of silence, warnings are logged as they are again. For each cause, at
+ * most 64 addresses are distinguished; all others count as one. Warnings that are only counted are
+ * logged at level DEBUG.
  *
- * <p>Any thread may call this.
+ * <p>Any thread may use this log.
  */
 public final class LimitedLog implements AutoCloseable {
   static final int TOLD = 3;
@@ -47,17 +48,17 @@ public final class LimitedLog implements AutoCloseable {
   /**
    * Creates a log.
    *
-   * @param logger takes the lines
+   * @param logger the logger that gets the lines
    */
   public LimitedLog(Logger logger) {
     this(logger, System::nanoTime);
   }
 
   /**
-   * Creates a log with a clock of its own.
+   * Creates a log with its own clock.
    *
-   * @param logger takes the lines
-   * @param clock tells the time in nanoseconds, from any origin
+   * @param logger the logger that gets the lines
+   * @param clock a clock that returns the time in nanoseconds, from any origin
    */
   public LimitedLog(Logger logger, LongSupplier clock) {
     this.logger = logger;
@@ -76,7 +77,10 @@ public final class LimitedLog implements AutoCloseable {
     String last = "";
   }
 
-  /** Returns the host at the other end of a connection; empty where it has none, or is closed. */
+  /**
+   * Returns the host at the other end of a connection, or an empty string if there is none or the
+   * connection is closed.
+   */
   public static String addressOf(SocketChannel channel) {
     try {
       return channel.getRemoteAddress() instanceof InetSocketAddress internet
@@ -88,11 +92,11 @@ public final class LimitedLog implements AutoCloseable {
   }
 
   /**
-   * Logs a warning, or counts it.
+   * Logs or counts a warning.
    *
-   * @param cause what sort of warning; one of a few, as each has counts of its own
-   * @param address who caused it, without a port; empty if nobody did
-   * @param message the whole line
+   * @param cause the kind of warning, one of only a few, since each has its own counts
+   * @param address the address that caused the warning, without a port, or empty if none did
+   * @param message the complete line
    */
   public void warn(String cause, String address, String message) {
     List<String> lines = new ArrayList<>(1);
@@ -125,19 +129,19 @@ public final class LimitedLog implements AutoCloseable {
     }
   }
 
-  /** Logs the counts whose time has come, if there are any; cheap where there are none. */
+  /** Logs the counts that are due, if there are any; cheap if there are none. */
   public void tick() {
     if (hasUntold()) {
       tell(false);
     }
   }
 
-  /** Tells whether something was counted that is not yet told. */
+  /** Tells whether there are counted warnings that have not been reported yet. */
   public boolean hasUntold() {
     return untold;
   }
 
-  /** Logs all counts that are not yet told. */
+  /** Logs all counts that have not been reported yet. */
   @Override
   public void close() {
     tell(true);
@@ -158,10 +162,10 @@ public final class LimitedLog implements AutoCloseable {
   }
 
   /**
-   * Logs a warning in any case; one that cannot be logged is counted, as callers must go on without
-   * memory or descriptors.
+   * Logs a warning unconditionally. A warning that cannot be logged is counted, since callers must
+   * be able to continue without memory or descriptors.
    *
-   * @param message the whole line
+   * @param message the complete line
    */
   public void warn(String message) {
     log(Level.WARNING, message);
@@ -219,7 +223,10 @@ public final class LimitedLog implements AutoCloseable {
         count.last);
   }
 
-  /** Forgets who was silent for long; returns whether there is room for one more. */
+  /**
+   * Discards addresses that have been silent for long, and returns whether there is room for one
+   * more.
+   */
   private static boolean makeRoom(Map<String, Count> addresses, long now) {
     if (addresses.size() >= MOST_ADDRESSES) {
       addresses.values().removeIf(count -> isOver(count, now));

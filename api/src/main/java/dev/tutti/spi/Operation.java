@@ -7,93 +7,99 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One running operation, as a backend sees it. The group makes it; the backend ends it, unless a
- * deadline, an abort or another failure does so first. The first end counts, later ones do nothing.
- * All methods may be called from any thread.
+ * A running operation, as a backend sees it. The group creates the operation, and the backend ends
+ * it, unless a deadline, an abort or another failure does so first. Only the first end counts;
+ * later ones have no effect. All methods may be called from any thread.
  */
 public interface Operation {
   /**
-   * Returns what is asked for; to be read until the backend's method returns, of a message until it
-   * ends.
+   * Returns the call. It may be read until the backend's method returns, or for a message, until
+   * the operation ends.
    */
   Call call();
 
-  /** Returns the operation. */
+  /** Returns the type of the operation. */
   default OpType type() {
     return call().type();
   }
 
-  /** Returns its number in the group's sequence of collectives or of messages, from 1. */
+  /**
+   * Returns the operation's number in the group's sequence of collectives or of messages, starting
+   * at 1.
+   */
   long sequenceNumber();
 
-  /** Returns when it must be done, in terms of {@link System#nanoTime()}. */
+  /**
+   * Returns the time by which the operation must be done, in terms of {@link System#nanoTime()}.
+   */
   long deadlineNanos();
 
-  /** Tells whether it ended, in whatever way. */
+  /** Tells whether the operation has ended, successfully or not. */
   boolean isDone();
 
-  /** Ends it with success; its tensors hold the result. */
+  /** Ends the operation successfully; its tensors hold the result. */
   void complete();
 
   /**
-   * Ends a receive with success.
+   * Ends a receive successfully.
    *
-   * @param sourceRank the rank that sent
+   * @param sourceRank the rank that sent the message
    */
   void completeFrom(int sourceRank);
 
   /**
-   * Ends it with success and with new tensors as the result.
+   * Ends the operation successfully, with new tensors as the result.
    *
-   * @param result what {@code Work.result()} returns
+   * @param result the tensors that {@code Work.result()} returns
    */
   void completeWith(List<Tensor> result);
 
   /**
-   * Ends it with a failure, and with it the group.
+   * Ends the operation with a failure, which also ends the group.
    *
-   * @param cause what happened
-   * @param failedRank the rank to blame, or -1 where none is known
+   * @param cause the cause of the failure
+   * @param failedRank the rank to blame, or -1 if none is known
    */
   void fail(Throwable cause, int failedRank);
 
   /**
-   * Says that the device has to do the rest; to be called before the operation returns. The
-   * operation is done when the event is.
+   * Reports that only the device's part of the operation remains; must be called before the backend
+   * returns from the operation. The operation is done when the device reaches the event.
    *
-   * @param event follows the operation on the device
+   * @param event a point after the operation on the device
    */
   void enqueued(DeviceEvent event);
 
   /**
-   * Says which path it takes, for {@link dev.tutti.ProcessGroup#usageByPath}; the last call counts.
-   * To be called before the backend returns, on any thread that the backend's return follows.
+   * Records which path the operation takes, for {@link dev.tutti.ProcessGroup#usageByPath}; only
+   * the last call counts. Must be called before the backend returns, on any thread whose actions
+   * happen before that return.
    *
-   * @param path a constant: the backend, its way where it has several, and the algorithm, as in
+   * @param path a constant: the backend, the transport if it has several, and the algorithm, as in
    *     {@code gloo/sockets/ring}
    */
   default void took(String path) {}
 
   /**
-   * Returns where the caller's stream was at the call, as {@link Backend#callerEvent} marked it;
-   * null if the backend runs on the thread of the caller.
+   * Returns the position of the caller's stream at the time of the call, as {@link
+   * Backend#callerEvent} marked it, or null if the backend runs on the caller's thread.
    */
   default @Nullable DeviceEvent callerEvent() {
     return null;
   }
 
-  /** Throws what happened if the operation ended without success; for loops of a backend. */
+  /** Throws the failure if the operation ended without success; for use in loops of a backend. */
   void throwIfFailed() throws TuttiException;
 
-  /** Returns what happened, if the operation ended without success. */
+  /** Returns the failure, if the operation ended without success. */
   @Nullable TuttiException failure();
 
   /**
-   * Parks the calling thread until the operation ends, a device works on it, or a time is reached;
-   * no interrupt ends this.
+   * Parks the calling thread until the operation ends, a device works on it, or a deadline is
+   * reached; an interrupt does not end the wait.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return whether it ended
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return whether the operation ended
    */
   boolean parkUntilDone(long deadlineNanos);
 }

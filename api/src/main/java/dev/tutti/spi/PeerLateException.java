@@ -6,8 +6,8 @@ import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 
 /**
- * Reports, from a backend to its group, that an operation ran out of time for want of peers that
- * the backend knows.
+ * Thrown by a backend, for its group, when an operation runs out of time because of peers that the
+ * backend can name.
  */
 public final class PeerLateException extends TimeoutException {
   private static final long serialVersionUID = 1L;
@@ -17,8 +17,8 @@ public final class PeerLateException extends TimeoutException {
   /**
    * Creates an exception.
    *
-   * @param late the ranks, at least one; the first is the one to blame
-   * @param what they did not do, in words that follow their numbers
+   * @param late the late ranks, at least one; the first is the one to blame
+   * @param what what they did not do, in words that follow their numbers
    */
   public PeerLateException(List<Integer> late, String what) {
     super(ranks(late) + " " + what);
@@ -26,9 +26,9 @@ public final class PeerLateException extends TimeoutException {
   }
 
   /**
-   * Writes ranks as messages name them: {@code rank 3}, or {@code ranks 1, 2}.
+   * Formats ranks as messages name them: {@code rank 3}, or {@code ranks 1, 2}.
    *
-   * @param ranks at least one
+   * @param ranks the ranks, at least one
    */
   public static String ranks(List<Integer> ranks) {
     return ranks.stream()

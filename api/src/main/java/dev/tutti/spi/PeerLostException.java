@@ -3,7 +3,7 @@ package dev.tutti.spi;
 import dev.tutti.TuttiException;
 import org.jspecify.annotations.Nullable;
 
-/** Reports, from a backend to its group, that a peer is gone or broke the protocol. */
+/** Thrown by a backend, for its group, when a peer is gone or broke the protocol. */
 public final class PeerLostException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
@@ -14,8 +14,8 @@ public final class PeerLostException extends TuttiException {
    * Creates an exception.
    *
    * @param peer the rank to blame
-   * @param message what was seen
-   * @param cause the failure below, if there is one
+   * @param message what was observed
+   * @param cause the underlying cause, if any
    */
   public PeerLostException(int peer, String message, @Nullable Throwable cause) {
     this(peer, message, cause, false);
@@ -28,24 +28,28 @@ public final class PeerLostException extends TuttiException {
   }
 
   /**
-   * Creates the exception for a peer that said that it leaves, and tells the group why.
+   * Creates the exception for a peer that announced that it is leaving, and that tells the group
+   * why.
    *
-   * @param peer the rank to blame; -1 if the peer leaves because of one that it does not know
-   * @param message what was seen
+   * @param peer the rank to blame, or -1 if the peer leaves because of a rank that it does not know
+   * @param message what was observed
    */
   public static PeerLostException farewell(int peer, String message) {
     return new PeerLostException(peer, message, null, true);
   }
 
-  /** Tells whether a peer said that it leaves; the group learns why from that peer. */
+  /**
+   * Tells whether the peer announced that it is leaving; the group learns the reason from that
+   * peer.
+   */
   public boolean isFarewell() {
     return farewell;
   }
 
   /**
-   * Returns the rank that a failure of an operation names, as lost or as late, or -1.
+   * Returns the rank that the failure of an operation names as lost or late, or -1.
    *
-   * @param cause what a backend threw
+   * @param cause the exception that a backend threw
    */
   public static int rankIn(Throwable cause) {
     return switch (cause) {

@@ -3,9 +3,9 @@ package dev.tutti.spi;
 import dev.tutti.TuttiException;
 
 /**
- * Reports, from a backend to its group, that ranks called operations that do not belong together,
- * with what each rank called. Users get a {@link dev.tutti.MismatchException} with this as its
- * cause.
+ * Thrown by a backend, for its group, when ranks called operations that do not belong together; the
+ * message tells what each rank called. Users get a {@link dev.tutti.MismatchException} whose cause
+ * is this exception.
  */
 public final class PeerMismatchException extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -13,7 +13,7 @@ public final class PeerMismatchException extends TuttiException {
   /**
    * Creates an exception.
    *
-   * @param message the calls, each with its ranks
+   * @param message the calls, each with the ranks that made it
    */
   public PeerMismatchException(String message) {
     super(message);

@@ -4,14 +4,17 @@ import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Copies between several host tensors and one, for backends whose wire knows only one. */
+/**
+ * Static methods that copy between several host tensors and one, for backends whose wire format has
+ * only one.
+ */
 public final class Staging {
   private Staging() {}
 
   /**
-   * Allocates one dense tensor as large as several together.
+   * Allocates a dense tensor as large as several tensors together.
    *
-   * @param tensors of one type, at least one
+   * @param tensors the tensors, of one type, at least one
    */
   public static Tensor allocateLike(List<Tensor> tensors) {
     long numel = 0;
@@ -22,9 +25,9 @@ public final class Staging {
   }
 
   /**
-   * Copies several tensors into a new one, one after the other.
+   * Copies several tensors into a new one, one after another.
    *
-   * @param tensors of one type, at least one
+   * @param tensors the tensors, of one type, at least one
    */
   public static Tensor flatten(List<Tensor> tensors) {
     Tensor flat = allocateLike(tensors);
@@ -39,8 +42,8 @@ public final class Staging {
   /**
    * Copies one tensor back into several.
    *
-   * @param flat made by {@link #flatten} or {@link #allocateLike}
-   * @param tensors the same tensors
+   * @param flat a tensor made by {@link #flatten} or {@link #allocateLike}
+   * @param tensors the tensors that it was made from
    */
   public static void unflatten(Tensor flat, List<Tensor> tensors) {
     long start = 0;
@@ -51,10 +54,10 @@ public final class Staging {
   }
 
   /**
-   * Views a tensor as parts of dimension 0.
+   * Returns views of consecutive parts of a tensor along dimension 0.
    *
-   * @param tensor with at least one dimension
-   * @param rows rows of each part, as many in all as the tensor has
+   * @param tensor a tensor with at least one dimension
+   * @param rows the number of rows of each part, which add up to those of the tensor
    */
   public static List<Tensor> splitRows(Tensor tensor, long[] rows) {
     List<Tensor> parts = new ArrayList<>(rows.length);

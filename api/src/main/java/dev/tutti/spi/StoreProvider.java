@@ -9,50 +9,56 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Offers a store for a URL scheme of rendezvous; found by {@link java.util.ServiceLoader}. Two
- * providers of one scheme are an error.
+ * A provider of a store for a URL scheme of the rendezvous, found by {@link
+ * java.util.ServiceLoader}. Two providers with the same scheme are an error.
  */
 public interface StoreProvider {
-  /** The version of this interface and {@link Store}; raised when old providers would break. */
+  /**
+   * The version of this interface and {@link Store}, raised when a change would break existing
+   * providers.
+   */
   int SPI_VERSION = 1;
 
   /** Returns the scheme, such as {@code tcp}. */
   String scheme();
 
   /**
-   * Returns the {@link #SPI_VERSION} that the provider was compiled with: write {@code return
-   * SPI_VERSION;}, and the compiler copies the number.
+   * Returns the {@link #SPI_VERSION} that the provider was compiled against. Write {@code return
+   * SPI_VERSION;}, so that the compiler copies the number.
    */
   int spiVersion();
 
   /**
    * Returns why the store cannot run here, or empty if it can.
    *
-   * @param settings all settings
+   * @param settings the complete settings
    */
   default Optional<String> unusableReason(Settings settings) {
     return Optional.empty();
   }
 
-  /** Tells whether a rank, or the launcher, serves the store; if not, it is there before them. */
+  /**
+   * Tells whether a rank or the launcher serves the store; if not, the store exists before they
+   * start.
+   */
   default boolean isServedByRank() {
     return true;
   }
 
-  /** Returns the settings that it reads. */
+  /** Returns the settings that the store reads. */
   default List<Setting<?>> settings() {
     return List.of();
   }
 
   /**
-   * Opens the store, serving it too if this rank hosts it.
+   * Opens the store, and also serves it if this rank hosts it.
    *
-   * @param request which store
-   * @throws Exception what went wrong; the caller wraps it
+   * @param request the store to open
+   * @throws Exception if the store cannot be opened; the caller wraps the exception
    */
   Store open(Request request) throws Exception;
 
-  /** Says which store to open. */
+  /** A request to open a store. */
   final class Request {
     private final URI url;
     private final int rank;
@@ -72,21 +78,21 @@ public interface StoreProvider {
     }
 
     /**
-     * Creates the request of a rank that does not serve, with five minutes and the settings of the
-     * environment.
+     * Creates the request of a rank that does not serve the store, with a deadline of five minutes
+     * and the settings of the environment.
      *
-     * @param url the place, without rank and size
+     * @param url the URL of the store, without rank and size
      * @param rank this rank
-     * @param size number of ranks
+     * @param size the number of ranks
      */
     public static Request of(URI url, int rank, int size) {
       return new Request(url, rank, size, false, Store.DEFAULT_TIMEOUT, Settings.fromEnvironment());
     }
 
     /**
-     * Returns this request for a process that serves the store, or does not.
+     * Returns this request with a choice of whether this process serves the store.
      *
-     * @param host whether it serves
+     * @param host whether this process serves the store
      */
     public Request withHost(boolean host) {
       return new Request(url, rank, size, host, timeout, settings);
@@ -95,7 +101,8 @@ public interface StoreProvider {
     /**
      * Returns this request with another deadline.
      *
-     * @param timeout of opening, and of later calls that are given none
+     * @param timeout the deadline of opening the store, and of later calls that have none of their
+     *     own
      */
     public Request withTimeout(Duration timeout) {
       return new Request(url, rank, size, host, timeout, settings);
@@ -104,13 +111,13 @@ public interface StoreProvider {
     /**
      * Returns this request with other settings.
      *
-     * @param settings all settings
+     * @param settings the complete settings
      */
     public Request withSettings(Settings settings) {
       return new Request(url, rank, size, host, timeout, settings);
     }
 
-    /** Returns the place, without rank and size. */
+    /** Returns the URL of the store, without rank and size. */
     public URI url() {
       return url;
     }
@@ -130,7 +137,9 @@ public interface StoreProvider {
       return host;
     }
 
-    /** Returns the deadline of opening, and of later calls that are given none. */
+    /**
+     * Returns the deadline of opening the store, and of later calls that have none of their own.
+     */
     public Duration timeout() {
       return timeout;
     }

@@ -1,11 +1,11 @@
 /**
- * Holds what backends, stores and devices implement, and what helps them to. What a minor release
- * adds to an interface that others implement has a default; {@link dev.tutti.spi.Operation} is
- * implemented by Tutti alone.
+ * The interfaces that backends, stores and devices implement, and classes that help to implement
+ * them. Methods that a minor release adds to an interface that others implement have defaults; only
+ * Tutti implements {@link dev.tutti.spi.Operation}.
  *
- * <p>Begin with {@link dev.tutti.spi.BackendProvider}, which makes a {@link dev.tutti.spi.Backend}
- * for each group, or with {@link dev.tutti.spi.StoreProvider}. Providers are found by {@link
- * java.util.ServiceLoader}, or named by the program:
+ * <p>Begin with {@link dev.tutti.spi.BackendProvider}, which creates a {@link
+ * dev.tutti.spi.Backend} for each group, or with {@link dev.tutti.spi.StoreProvider}. Providers are
+ * found by {@link java.util.ServiceLoader}, or set by the program:
  *
  * {@snippet file="GroupSnippetsTest.java" region="provider"}
  */

@@ -18,8 +18,9 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The CUDA driver of this process with its devices. Nothing native loads before {@link #get} is
- * called, and no device is touched before {@link #device} is. Any thread may call any method.
+ * The CUDA driver of this process, with its devices. No native code is loaded before the first call
+ * of {@link #get}, and no device is touched before {@link #device} is called. All methods may be
+ * called from any thread.
  */
 public final class Cuda {
   static {
@@ -54,9 +55,9 @@ public final class Cuda {
   }
 
   /**
-   * Returns the driver of this process, loaded by the first call.
+   * Returns the driver of this process; the first call loads it.
    *
-   * @throws BackendException what is missing here
+   * @throws BackendException if CUDA cannot be used here; the message says what is missing
    */
   public static Cuda get() {
     synchronized (Cuda.class) {
@@ -69,7 +70,9 @@ public final class Cuda {
     }
   }
 
-  /** Returns why CUDA cannot be used here, or empty if it can. Loads the driver if it is there. */
+  /**
+   * Returns why CUDA cannot be used here, or empty if it can. Loads the driver if it is present.
+   */
   public static Optional<String> unusableReason() {
     Optional<String> missing = CudaDrivers.missing();
     if (missing.isPresent()) {
@@ -89,9 +92,9 @@ public final class Cuda {
   }
 
   /**
-   * Returns a device.
+   * Returns the device with the given ordinal.
    *
-   * @param index its ordinal, from 0
+   * @param index the device's ordinal, from 0
    * @throws IndexOutOfBoundsException if there is no such device
    */
   public CudaDevice device(int index) {
@@ -117,7 +120,7 @@ public final class Cuda {
     }
   }
 
-  /** Lets a new device and the others that this process uses reach each other's memory. */
+  /** Enables peer access between a new device and the other devices that this process uses. */
   private void connect(CudaDevice device) {
     for (CudaDevice other : devices) {
       if (other != null) {
@@ -129,7 +132,7 @@ public final class Cuda {
     }
   }
 
-  /** Lets the others know no more of a device that could not be connected. */
+  /** Makes the other devices forget a device that could not be connected. */
   private void disconnect(CudaDevice device) {
     for (CudaDevice other : devices) {
       if (other != null) {
@@ -139,7 +142,7 @@ public final class Cuda {
     }
   }
 
-  /** Lets no device ask a stream any more on account of what is freed already. */
+  /** Makes every device stop querying a stream for memory that was already freed. */
   void leave(BlockStream stream) {
     synchronized (devices) {
       for (CudaDevice device : devices) {
@@ -151,17 +154,17 @@ public final class Cuda {
     }
   }
 
-  /** Returns the calling thread's current device, at first number 0. */
+  /** Returns the calling thread's current device, initially device 0. */
   public CudaDevice currentDevice() {
     return device(currentStreams.device());
   }
 
-  /** Returns the calling thread's current stream of its current device. */
+  /** Returns the calling thread's current stream on its current device. */
   public CudaStream currentStream() {
     return currentDevice().currentStream();
   }
 
-  /** Describes the driver, the devices and the links between them, a line each. */
+  /** Describes the driver, the devices, and the links between them, one per line. */
   List<String> findings() {
     List<String> lines = new ArrayList<>();
     lines.add("driver of CUDA " + CudaDrivers.versionText(driver.devices().driverVersion()));
@@ -183,7 +186,10 @@ public final class Cuda {
     return currentStreams;
   }
 
-  /** Returns the links of a device, as {@link LinkMatrix#write} writes them; asks once. */
+  /**
+   * Returns the links of a device in the format of {@link LinkMatrix#write}; queries them only
+   * once.
+   */
   String links(int device) {
     return writtenLinks.computeIfAbsent(
         device, index -> LinkMatrix.write(driver.devices().pciBusId(index), links));
@@ -193,7 +199,9 @@ public final class Cuda {
     return openBlocks;
   }
 
-  /** Returns how to give up what shares memory with other processes and is not closed. */
+  /**
+   * Returns the actions that give up everything that is shared with other processes and still open.
+   */
   List<Runnable> sharing() {
     return sharing;
   }
@@ -207,8 +215,9 @@ public final class Cuda {
   }
 
   /**
-   * Releases all stream blocks, waits until the devices are idle and frees all that was made here,
-   * tensors too. For tests: only the end of a process closes its driver.
+   * Releases all stream blocks, waits until the devices are idle, and frees everything that was
+   * made here, including tensors. For tests only: otherwise the driver stays open until the process
+   * ends.
    */
   void close() {
     synchronized (devices) {

@@ -20,13 +20,17 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One GPU, by the context that all libraries of the process share. Any thread may call any method.
+ * One GPU, used through the primary context that all libraries in the process share. All methods
+ * may be called from any thread.
  */
 public final class CudaDevice {
   /** The number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
 
-  /** The streams for groups before more are made: those of 8 ranks' messages, and 9 more. */
+  /**
+   * The number of streams reserved for groups before more are made: enough for the messages of 8
+   * ranks, plus 9.
+   */
   static final int RESERVED_STREAMS = 24;
 
   private static final long POLL_NANOS = 1_000_000;
@@ -61,7 +65,10 @@ public final class CudaDevice {
     makeStreams();
   }
 
-  /** Makes all streams now: to make many waits for the kernels that run then, even for ever. */
+  /**
+   * Makes all streams up front: creating a stream later may wait for the kernels that are running
+   * then, possibly forever.
+   */
   private void makeStreams() {
     context.enter();
     StreamCalls streams = owner.driver().streams();
@@ -71,40 +78,40 @@ public final class CudaDevice {
     reserve.ensure(RESERVED_STREAMS);
   }
 
-  /** Returns the ordinal among the devices that this process may use. */
+  /** Returns this device's ordinal among the devices that this process may use. */
   public int index() {
     return index;
   }
 
-  /** Returns the name that tensors have for it. */
+  /** Returns the name by which tensors refer to this device. */
   public Device device() {
     return Device.cuda(index);
   }
 
-  /** Returns what the card is called. */
+  /** Returns the product name of the card. */
   public String name() {
     return owner.driver().devices().name(index);
   }
 
-  /** Returns the compute capability: 10 x major + minor, such as 90. */
+  /** Returns the compute capability: 10 * major + minor, for example 90. */
   public int computeCapability() {
     return 10 * owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
         + owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MINOR);
   }
 
-  /** Returns the stream that every context has. */
+  /** Returns the default stream of this device's context. */
   public CudaStream defaultStream() {
     return defaultStream;
   }
 
-  /** Returns the calling thread's current stream of this device. */
+  /** Returns the calling thread's current stream on this device. */
   public CudaStream currentStream() {
     return owner.currentStreams().of(this);
   }
 
   /**
-   * Returns one of {@value #POOL_STREAMS} streams of the highest priority, each in its turn. They
-   * stay, and who asks for more than there are shares one with somebody else.
+   * Returns one of {@value #POOL_STREAMS} highest-priority streams, in round-robin order. The
+   * streams are never destroyed; callers that take more of them than there are share streams.
    */
   public CudaStream poolStream() {
     int place = Math.floorMod(nextOfPool.getAndIncrement(), POOL_STREAMS);
@@ -118,10 +125,11 @@ public final class CudaDevice {
   }
 
   /**
-   * Takes a stream of another library. It has to outlive the tensors that are made while it is
-   * current, or that {@link CudaTensors#useOn} names it for, since they ask it when they are freed;
-   * after that it may be destroyed. Where one of them is freed while the stream is being recorded
-   * into a graph, call {@link #unwrap} before.
+   * Wraps a stream that another library created. The stream must outlive all tensors that are
+   * allocated while it is current, and all tensors that {@link CudaTensors#useOn} associates with
+   * it, because it is queried when they are freed; after that it may be destroyed. If one of those
+   * tensors is freed while the stream is being captured into a graph, call {@link #unwrap} before
+   * destroying the stream.
    *
    * @param handle a {@code CUstream} or {@code cudaStream_t} of this device
    */
@@ -130,17 +138,17 @@ public final class CudaDevice {
   }
 
   /**
-   * Says that a stream of another library is about to be destroyed, so that it is not asked any
-   * more: a recording puts off what a freed tensor asks it.
+   * Declares that a stream of another library is about to be destroyed, so that it is no longer
+   * queried: during graph capture, the query for a freed tensor is postponed.
    *
-   * @param handle as {@link #wrap} got it; no tensor in use needs the stream
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @param handle the handle that was passed to {@link #wrap}; no tensor in use may need the stream
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public void unwrap(long handle) {
     owner.leave(wrap(handle).forBlocks());
   }
 
-  /** Returns what makes and copies tensors of this device. */
+  /** Returns the factory for tensors of this device, which also copies them. */
   public CudaTensors tensors() {
     return tensors;
   }
@@ -161,7 +169,7 @@ public final class CudaDevice {
     return allocator;
   }
 
-  /** Returns what allocates memory that other processes can open. */
+  /** Returns the allocator of memory that other processes can open. */
   DeviceAllocator sharable() {
     return sharable;
   }
@@ -179,11 +187,11 @@ public final class CudaDevice {
   }
 
   /**
-   * Waits for all that any stream of the process has now, and before for the end of recordings that
-   * are known here, as the driver does not let them go on.
+   * Waits for all work that is now in any stream of the process; first waits until the graph
+   * captures known here have ended, since the driver would invalidate them.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return false if it is not done by then, or the driver cannot tell
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return false if the work is not done by the deadline, or if the driver cannot tell
    */
   boolean awaitAll(long deadlineNanos) {
     if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS)) {
@@ -228,7 +236,7 @@ public final class CudaDevice {
     }
   }
 
-  /** Frees everything; waits until the device is idle. */
+  /** Waits until the device is idle and frees everything. */
   void close() {
     context.enter();
     owner.driver().contexts().synchronize();
@@ -236,7 +244,7 @@ public final class CudaDevice {
     allocator.close();
     sharable.close();
     kernels.close();
-    // Before the streams: what is freed from now on cannot be marked in one that is gone.
+    // Before the streams: memory freed from now on cannot be marked in a destroyed stream.
     events.close();
     reserve.close();
     synchronized (pool) {

@@ -7,8 +7,8 @@ import dev.tutti.spi.DeviceEvent;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A point in a stream. What the driver has for it is used for the next point as soon as somebody
- * saw this one reached, or closed it. Any thread may call any method.
+ * A point in a stream. The underlying driver event is reused for another point once this point was
+ * seen to be reached, or is closed. All methods may be called from any thread.
  */
 public final class CudaEvent implements DeviceEvent, AutoCloseable {
   private static final long SPIN_NANOS = 20_000;
@@ -20,10 +20,10 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   private long handle;
   private boolean reached;
 
-  /** Tells whether {@code OpenEvents} has this event; used by that alone. */
+  /** Whether {@code OpenEvents} holds this event; accessed only by that class. */
   boolean isListed;
 
-  /** Creates a point that is nowhere yet, for {@link #recordIn}. */
+  /** Creates an event that marks no point yet, for {@link #recordIn}. */
   CudaEvent(CudaDevice device) {
     this(device, device.events(), null, 0);
   }
@@ -40,14 +40,14 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     return device;
   }
 
-  /** Returns the stream that it marks for good, or null. */
+  /** Returns the stream that this event marks permanently, or null. */
   @Nullable CudaStream stream() {
     return stream;
   }
 
   /**
-   * Marks where a stream is now, instead of what this marked before. The device's context is
-   * current. Allocates nothing in the long run.
+   * Marks the current end of a stream's work, replacing any point marked before. The device's
+   * context must be current. Allocates nothing in the steady state.
    */
   synchronized void recordIn(long stream) {
     if (handle == 0) {
@@ -61,7 +61,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
    * {@inheritDoc}
    *
    * @throws CudaException if the device failed
-   * @throws IllegalStateException if the event was closed before anybody saw it reached
+   * @throws IllegalStateException if the event was closed before it was seen to be reached
    */
   @Override
   public synchronized boolean isReached() {
@@ -103,18 +103,24 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     return true;
   }
 
-  /** Tells whether somebody saw it reached, without a look at the device. */
+  /** Tells whether this event was already seen to be reached, without querying the device. */
   synchronized boolean isKnownReached() {
     return reached;
   }
 
-  /** Takes it for reached without a look, as a later point of the device is. */
+  /**
+   * Treats this event as reached without querying it, because a later point on the device has been
+   * reached.
+   */
   synchronized void takeForReached() {
     reached = true;
     giveBack();
   }
 
-  /** Gives the event up, reached or not; streams that were ordered behind it stay so. */
+  /**
+   * Gives up the event, whether or not it was reached; streams that were ordered after it remain
+   * so.
+   */
   @Override
   public synchronized void close() {
     giveBack();

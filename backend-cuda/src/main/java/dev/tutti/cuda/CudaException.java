@@ -2,7 +2,10 @@ package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
 
-/** Reports that a call of the CUDA driver failed: which call, and the driver's name and number. */
+/**
+ * Thrown when a call to the CUDA driver fails; carries the call and the driver's error name and
+ * number.
+ */
 public class CudaException extends BackendException {
   /** The number of {@code CUDA_ERROR_OUT_OF_MEMORY}. */
   public static final int OUT_OF_MEMORY = 2;
@@ -16,21 +19,21 @@ public class CudaException extends BackendException {
   /**
    * Creates an exception.
    *
-   * @param call the function of the driver, with what matters of its arguments
-   * @param code its result, not 0
-   * @param errorName the driver's name of the result, such as {@code CUDA_ERROR_INVALID_VALUE}
+   * @param call the driver function, with its relevant arguments
+   * @param code the driver's result code, not 0
+   * @param errorName the driver's name for the result, such as {@code CUDA_ERROR_INVALID_VALUE}
    */
   public CudaException(String call, int code, String errorName) {
     this(call, code, errorName, "");
   }
 
   /**
-   * Creates an exception that says more.
+   * Creates an exception with further information.
    *
-   * @param call the function of the driver, with what matters of its arguments
-   * @param code its result, not 0
-   * @param errorName the driver's name of the result, such as {@code CUDA_ERROR_INVALID_VALUE}
-   * @param more what else the reader must know, or empty
+   * @param call the driver function, with its relevant arguments
+   * @param code the driver's result code, not 0
+   * @param errorName the driver's name for the result, such as {@code CUDA_ERROR_INVALID_VALUE}
+   * @param more further information for the reader, or empty
    */
   public CudaException(String call, int code, String errorName, String more) {
     super(call + " failed: " + errorName + " (" + code + ")" + (more.isEmpty() ? "" : "; " + more));
@@ -39,22 +42,22 @@ public class CudaException extends BackendException {
     this.errorName = errorName;
   }
 
-  /** Returns the function of the driver that failed. */
+  /** Returns the driver function that failed. */
   public String call() {
     return call;
   }
 
-  /** Returns the number of the driver's result. */
+  /** Returns the driver's result code. */
   public int code() {
     return code;
   }
 
-  /** Returns the driver's name of the result. */
+  /** Returns the driver's name for the result. */
   public String errorName() {
     return errorName;
   }
 
-  /** Tells whether there was no room in the device's memory. */
+  /** Tells whether the device was out of memory. */
   public boolean isOutOfMemory() {
     return code == OUT_OF_MEMORY;
   }

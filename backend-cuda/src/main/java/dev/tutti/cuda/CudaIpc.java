@@ -14,15 +14,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Shares tensors of CUDA devices with other processes of the host, without a copy (c10d: {@code
- * CudaIPCTypes}). One process allocates a tensor here and shares it, sends the bytes of the handle
- * to another one by any means, and that one opens them, once. The memory goes back when the tensor
- * was dropped in the first process and closed in the other, whichever comes last; also when the
- * other one is killed. Any thread may call any method.
+ * The sharing of tensors on CUDA devices with other processes on the same host, without copying
+ * (c10d: {@code CudaIPCTypes}). One process allocates a tensor here, shares it, and sends the bytes
+ * of the handle to another process by any means; that process opens the handle, once. The memory is
+ * freed when the first process has dropped the tensor and the other has closed it, whichever comes
+ * last, and also if the other process is killed. All methods may be called from any thread.
  *
- * <p>What is returned is noticed when something is shared or freed, when the device is full, and by
- * {@link #collect}. Opened tensors do not outlive the process that shared them: {@link
- * ReceivedTensor#tensor} throws then.
+ * <p>Returned tensors are noticed when something is shared or freed, when the device is full, and
+ * by {@link #collect}. Opened tensors do not outlive the process that shared them: after its end,
+ * {@link ReceivedTensor#tensor} throws.
  */
 @Incubating
 public final class CudaIpc implements AutoCloseable {
@@ -45,38 +45,38 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   /**
-   * Creates what a process shares and opens tensors by.
+   * Creates an object with which a process shares and opens tensors.
    *
    * @param cuda the driver
-   * @param job what the processes of a job have in common and others do not know, such as {@code
-   *     TUTTI_TOKEN}, at least 16 characters; handles of other jobs are refused
-   * @throws IllegalArgumentException if the job is empty or shorter
+   * @param job a secret that only the processes of one job share, such as {@code TUTTI_TOKEN}, of
+   *     at least 16 characters; handles from other jobs are rejected
+   * @throws IllegalArgumentException if the job is empty or too short
    */
   public static CudaIpc create(Cuda cuda, String job) {
     return new CudaIpc(cuda, job, false);
   }
 
   /**
-   * Allocates memory of any content that can be shared, freed when no tensor uses it any more.
+   * Allocates uninitialized memory that can be shared; it is freed when no tensor uses it anymore.
    *
-   * @param device whose memory
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
-   * @throws CudaException if the device has no room, with the numbers
+   * @param device the device on which to allocate
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost dimension first; empty for a scalar
+   * @throws CudaException if the device is out of memory; the message gives the sizes
    */
   public Tensor allocate(CudaDevice device, DType dtype, long... shape) {
     return allocate(device, Arena.ofAuto(), dtype, shape);
   }
 
   /**
-   * Allocates memory of any content that can be shared and that lives as long as an arena, or as
-   * long as others use it.
+   * Allocates uninitialized memory that can be shared and that lives as long as an arena, or as
+   * long as other processes use it.
    *
-   * @param device whose memory
-   * @param arena owns the memory; closing it does not wait for the device
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
-   * @throws CudaException if the device has no room, with the numbers
+   * @param device the device on which to allocate
+   * @param arena the arena that owns the memory; closing it does not wait for the device
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost dimension first; empty for a scalar
+   * @throws CudaException if the device is out of memory; the message gives the sizes
    */
   public Tensor allocate(CudaDevice device, Arena arena, DType dtype, long... shape) {
     sender.requireOpen();
@@ -84,7 +84,7 @@ public final class CudaIpc implements AutoCloseable {
     return sender.allocate(device, arena, dtype, shape);
   }
 
-  /** Takes back what was returned before an allocation on a device fails. */
+  /** Reclaims returned memory before an allocation on a device fails. */
   private void listen(CudaDevice device) {
     synchronized (listeners) {
       if (!listened[device.index()]) {
@@ -106,14 +106,17 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   /**
-   * Shares a tensor with one other process. Its reads and writes come after the work of the current
-   * stream of the tensor's device; where too many events are in use the host waits for that work.
+   * Shares a tensor with one other process. The other process's reads and writes are ordered after
+   * the work now in the current stream of the tensor's device; if too many events are in use, the
+   * host waits for that work instead.
    *
-   * @param tensor contiguous, made by {@link #allocate}, or a part of one that was; kept or not
-   * @return what to send, and whether it was returned
-   * @throws CudaIpcException if the tensor came from another process, or was not made to be shared
+   * @param tensor a contiguous tensor made by {@link #allocate}, or part of one; the caller may
+   *     keep or drop it
+   * @return the shared tensor: it has the handle to send, and tells whether the tensor was returned
+   * @throws CudaIpcException if the tensor came from another process, or was not allocated for
+   *     sharing
    * @throws IllegalArgumentException if it is not dense and contiguous on a CUDA device
-   * @throws CudaException if the driver fails; nothing is shared then
+   * @throws CudaException if the driver fails; nothing is then shared
    */
   public SharedTensor share(Tensor tensor) {
     if (!tensor.device().type().equals("cuda") || tensor.isSparse() || !tensor.isContiguous()) {
@@ -133,25 +136,25 @@ public final class CudaIpc implements AutoCloseable {
     try {
       return sender.share(tensor);
     } finally {
-      Reference.reachabilityFence(tensor); // else its memory may go before it is counted
+      Reference.reachabilityFence(tensor); // else its memory may be freed before it is counted
     }
   }
 
   /**
-   * Opens a tensor of another process, and orders the current stream of its device behind the work
-   * of that process.
+   * Opens a tensor of another process, and orders the current stream of its device after that
+   * process's work.
    *
-   * @param handle what {@link SharedTensor#handle} returned there
-   * @return the tensor, to be closed
-   * @throws CudaIpcException if the handle cannot be opened here, with the reason
-   * @throws CudaException if the driver fails; the handle can be opened again then
+   * @param handle the bytes that {@link SharedTensor#handle} returned in that process
+   * @return the tensor, which must be closed
+   * @throws CudaIpcException if the handle cannot be opened here; the exception gives the reason
+   * @throws CudaException if the driver fails; the handle can then be opened again
    */
   public ReceivedTensor open(byte[] handle) {
     return receiver.open(handle);
   }
 
   /**
-   * Takes back all that was closed elsewhere, or was open in processes that have ended (c10d:
+   * Reclaims everything that was closed elsewhere or was open in processes that have ended (c10d:
    * {@code CudaIPCCollect}).
    *
    * @return whether memory was freed
@@ -164,12 +167,12 @@ public final class CudaIpc implements AutoCloseable {
     return freed;
   }
 
-  /** Returns the number of tensors that were shared here and not returned. */
+  /** Returns the number of tensors that were shared here and not yet returned. */
   public int outstanding() {
     return sender.outstanding();
   }
 
-  /** Returns the number of pieces of memory that were freed here and are in use elsewhere. */
+  /** Returns the number of memory blocks that were freed here and are still in use elsewhere. */
   public int pendingReleaseCount() {
     return sender.limbo();
   }
@@ -180,11 +183,11 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   /**
-   * Waits until all that was shared here was returned; to be called before a process ends whose
-   * tensors others use.
+   * Waits until everything that was shared here has been returned; call this before a process ends
+   * whose tensors are in use elsewhere.
    *
-   * @param timeout the longest wait from now
-   * @return whether all was returned
+   * @param timeout the maximum time to wait
+   * @return whether everything was returned
    */
   public boolean awaitReturned(Duration timeout) {
     long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
@@ -202,8 +205,9 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   /**
-   * Shares no more, and takes back what nobody has opened. What others have open stays theirs until
-   * they close it or this process ends, and tensors that are open here have to be closed before.
+   * Stops sharing, and takes back tensors that no process has opened. Tensors that other processes
+   * have open remain theirs until they close them or this process ends; tensors of other processes
+   * that are open here must be closed first.
    *
    * @throws IllegalStateException if tensors of other processes are open here
    */
@@ -224,7 +228,7 @@ public final class CudaIpc implements AutoCloseable {
     }
   }
 
-  /** Gives everything up, at the end of the driver. */
+  /** Gives everything up when the driver closes. */
   void giveUp() {
     receiver.giveUp();
     sender.giveUp();

@@ -3,31 +3,31 @@ package dev.tutti.cuda;
 import dev.tutti.BackendException;
 import org.jspecify.annotations.Nullable;
 
-/** Reports that memory cannot be shared between processes, or not any more, and why. */
+/** Thrown when memory cannot be shared between processes, or no longer; gives the reason. */
 public class CudaIpcException extends BackendException {
   private static final long serialVersionUID = 1L;
 
-  /** Names what stands against it. */
+  /** The reason why memory cannot be shared. */
   public enum Reason {
-    /** The bytes are no handle, or were changed. */
+    /** The bytes are not a handle, or were modified. */
     NOT_A_HANDLE,
-    /** The handle was made in another job. */
+    /** The handle comes from another job. */
     OTHER_JOB,
-    /** The handle was made on another host, or before this one was booted. */
+    /** The handle was made on another host, or before this host was booted. */
     OTHER_HOST,
-    /** The handle was made by this very process. */
+    /** The handle was made by this process itself. */
     OWN_PROCESS,
-    /** This process may not use the device that the memory is of. */
+    /** This process may not use the device that holds the memory. */
     NO_DEVICE,
-    /** The sizes in the handle do not fit together or to the memory. */
+    /** The sizes in the handle are inconsistent with each other or with the memory. */
     WRONG_SIZE,
-    /** The process that shared the memory has ended, or this one may not see it. */
+    /** The process that shared the memory has ended, or is not visible to this process. */
     PRODUCER_GONE,
-    /** The handle was opened before, or taken back by who made it. */
+    /** The handle was already opened, or was taken back by the process that made it. */
     USED_UP,
-    /** The tensor came from another process itself. */
+    /** The tensor itself came from another process. */
     RECEIVED,
-    /** The tensor was not allocated to be shared. */
+    /** The tensor was not allocated for sharing. */
     NOT_SHARABLE
   }
 
@@ -42,7 +42,7 @@ public class CudaIpcException extends BackendException {
     this.reason = reason;
   }
 
-  /** Returns what stands against it. */
+  /** Returns the reason. */
   public Reason reason() {
     return reason;
   }

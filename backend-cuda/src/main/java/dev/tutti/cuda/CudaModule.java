@@ -14,10 +14,10 @@ import dev.tutti.cuda.driver.Nvml;
 import dev.tutti.kernels.KernelImage;
 
 /**
- * Binds {@link Cuda} and its parts for the driver of this machine.
+ * The bindings of {@link Cuda} and its parts for this machine's driver.
  *
- * <p>Everything is bound to an instance or a provider: for constructors and methods Guice would
- * make classes by a part of the JDK that warns about it in every program.
+ * <p>Everything is bound to an instance or a provider: for constructors and methods, Guice would
+ * generate classes through a part of the JDK that prints a warning in every program.
  */
 final class CudaModule extends AbstractModule {
   @Override
@@ -37,9 +37,9 @@ final class CudaModule extends AbstractModule {
   }
 
   /**
-   * Makes the objects.
+   * Creates the objects.
    *
-   * @throws TuttiException what went wrong, without Guice's words around it
+   * @throws TuttiException the underlying failure, without Guice's wrapping
    */
   static Cuda create() {
     try {

@@ -9,10 +9,10 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A queue of work of one device. Any thread may use any stream.
+ * A queue of work on one device. Any thread may use any stream.
  *
- * <p>As in c10d each thread has a current stream for each device, at first the default one, and a
- * current device, at first number 0. Operations go to the current stream of their device.
+ * <p>As in c10d, each thread has a current stream for each device, initially the default stream,
+ * and a current device, initially device 0. Operations go to the current stream of their device.
  */
 public final class CudaStream {
   private final CudaDevice device;
@@ -25,7 +25,7 @@ public final class CudaStream {
     this.forBlocks = new BlockStream(device.context(), device.events(), handle, isForeign);
   }
 
-  /** Returns what allocators know the stream by. */
+  /** Returns the representation of this stream that allocators use. */
   BlockStream forBlocks() {
     return forBlocks;
   }
@@ -35,20 +35,20 @@ public final class CudaStream {
     return device;
   }
 
-  /** Returns the driver's {@code CUstream}; 0 is the default stream. */
+  /** Returns the driver's {@code CUstream}; 0 means the default stream. */
   public long handle() {
     return handle;
   }
 
   /**
-   * Makes this the calling thread's current stream, and its device the current one, until the scope
-   * is closed.
+   * Makes this stream the calling thread's current stream, and its device the current device, until
+   * the scope is closed.
    */
   public Scope use() {
     return device.owner().currentStreams().enter(this);
   }
 
-  /** Marks where the stream is now. */
+  /** Records an event at the current end of this stream's work. */
   public CudaEvent record() {
     device.context().enter();
     EventPool pool = device.events();
@@ -63,33 +63,33 @@ public final class CudaStream {
   }
 
   /**
-   * Orders what comes later in this stream behind an event, also of another device.
+   * Orders later work in this stream after an event, which may belong to another device.
    *
-   * @param event the event
+   * @param event the event to wait for
    */
   public void waitFor(CudaEvent event) {
     event.order(this);
   }
 
   /**
-   * Tells, without blocking, whether all work in this stream is done; false while it is recorded
-   * into a graph.
+   * Tells, without blocking, whether all work in this stream is done; false while the stream is
+   * being captured into a graph.
    */
   public boolean isIdle() {
     return device.context().isIdle(handle);
   }
 
-  /** Tells whether work in this stream is being recorded into a graph. */
+  /** Tells whether work in this stream is being captured into a graph. */
   public boolean isCapturing() {
     device.context().enter();
     return driver().streams().isCapturing(handle);
   }
 
   /**
-   * Waits on the host until all work so far is done.
+   * Waits on the host until all work enqueued so far is done.
    *
-   * @param timeout the longest wait from now
-   * @throws TuttiException if it is not done by then
+   * @param timeout the maximum time to wait
+   * @throws TuttiException if the work is not done by then
    */
   public void await(Duration timeout) {
     try (CudaEvent event = record()) {
@@ -99,7 +99,10 @@ public final class CudaStream {
     }
   }
 
-  /** Waits until all work so far is done; false if it is not by then, or the device failed. */
+  /**
+   * Waits until all work enqueued so far is done; returns false if it is not done by the deadline,
+   * or the device failed.
+   */
   boolean awaitIdle(long deadlineNanos) {
     try (CudaEvent event = record()) {
       return event.awaitReached(deadlineNanos);
@@ -108,7 +111,10 @@ public final class CudaStream {
     }
   }
 
-  /** Copies between addresses of the device, whose context is the calling thread's. */
+  /**
+   * Copies between two addresses on the device, whose context must be current on the calling
+   * thread.
+   */
   void copy(long to, long from, long bytes) {
     driver().streams().copy(to, from, bytes, handle);
   }
@@ -134,7 +140,7 @@ public final class CudaStream {
         : "stream 0x" + Long.toHexString(handle) + " of " + device;
   }
 
-  /** The time in which a stream is current; closed on the thread that opened it. */
+  /** The scope in which a stream is current; it must be closed on the thread that opened it. */
   public static final class Scope implements AutoCloseable {
     private final CurrentStreams streams;
     private final Thread thread = Thread.currentThread();
@@ -151,9 +157,9 @@ public final class CudaStream {
     }
 
     /**
-     * Makes current what was before; the second and later calls do nothing.
+     * Restores the stream and device that were current before; further calls have no effect.
      *
-     * @throws IllegalStateException on another thread, or while a scope inside is open
+     * @throws IllegalStateException if called on another thread, or while a nested scope is open
      */
     @Override
     public void close() {

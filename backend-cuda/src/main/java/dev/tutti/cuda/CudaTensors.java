@@ -13,12 +13,12 @@ import java.util.Arrays;
 import java.util.function.Consumer;
 
 /**
- * Makes, copies and wraps tensors of one device. Any thread may call any method; work goes to that
- * thread's current stream of the device.
+ * A factory for tensors of one device, which also copies and wraps them. All methods may be called
+ * from any thread; work goes to the calling thread's current stream on the device.
  *
- * <p>The memory comes from an allocator that keeps what is freed. It belongs to the stream that was
- * current when the tensor was made; before a tensor is dropped, {@link #useOn} must name the other
- * streams that still work on it.
+ * <p>The memory comes from a caching allocator. It belongs to the stream that was current when the
+ * tensor was made; before a tensor is dropped, {@link #useOn} must be called for every other stream
+ * that still works on it.
  */
 public final class CudaTensors {
   private final CudaDevice device;
@@ -28,23 +28,23 @@ public final class CudaTensors {
   }
 
   /**
-   * Allocates memory of any content, freed when no tensor uses it any more.
+   * Allocates uninitialized memory; it is freed when no tensor uses it anymore.
    *
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
-   * @throws CudaException if the device has no room, with the numbers
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost dimension first; empty for a scalar
+   * @throws CudaException if the device is out of memory; the message gives the sizes
    */
   public Tensor allocate(DType dtype, long... shape) {
     return allocate(Arena.ofAuto(), dtype, shape);
   }
 
   /**
-   * Allocates memory of any content that lives as long as an arena.
+   * Allocates uninitialized memory that lives as long as an arena.
    *
-   * @param arena owns the memory; closing it does not wait for the device
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first; none for a scalar
-   * @throws CudaException if the device has no room, with the numbers
+   * @param arena the arena that owns the memory; closing it does not wait for the device
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost dimension first; empty for a scalar
+   * @throws CudaException if the device is out of memory; the message gives the sizes
    */
   public Tensor allocate(Arena arena, DType dtype, long... shape) {
     DeviceAllocator allocator = device.allocator();
@@ -52,11 +52,11 @@ public final class CudaTensors {
   }
 
   /**
-   * Allocates memory of an allocator of the device.
+   * Allocates memory from an allocator of the device.
    *
-   * @param allocator has the memory
-   * @param made is told of it before there is a tensor
-   * @param free frees it
+   * @param allocator the allocator
+   * @param made receives the block before the tensor is created
+   * @param free frees the block
    */
   Tensor allocateFrom(
       DeviceAllocator allocator,
@@ -81,14 +81,15 @@ public final class CudaTensors {
   }
 
   /**
-   * Views device memory of another library, without a copy.
+   * Wraps device memory of another library, without a copy.
    *
-   * @param address where the memory begins
-   * @param owner is kept reachable as long as a tensor views the memory; frees it afterwards
-   * @param dtype element type
-   * @param shape sizes in elements, outermost first
-   * @throws IllegalArgumentException if the driver does not know the memory, it is another device's
-   *     or on the host, or its allocation ends before the tensor does
+   * @param address the address at which the memory begins
+   * @param owner kept reachable as long as a tensor views the memory; a cleaner of its own may free
+   *     the memory afterwards
+   * @param dtype the element type
+   * @param shape the sizes in elements, outermost dimension first
+   * @throws IllegalArgumentException if the memory is unknown to the driver, is on another device
+   *     or on the host, or ends before the tensor does
    */
   public Tensor wrap(long address, Object owner, DType dtype, long... shape) {
     long bytes = byteSize(dtype, shape);
@@ -113,23 +114,23 @@ public final class CudaTensors {
     return view(device, segment, dtype, shape);
   }
 
-  /** Reachable as long as a segment is that it is the clean-up of. */
+  /** A cleanup action that keeps an object reachable as long as its segment is reachable. */
   private record Owner(Object owner) implements Consumer<MemorySegment> {
     @Override
     public void accept(MemorySegment segment) {}
   }
 
-  /** Views memory of a device as a contiguous tensor. */
+  /** Views device memory as a contiguous tensor. */
   static Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape) {
     return Tensor.wrap(segment, dtype, shape, denseStrides(shape), device.device());
   }
 
   /**
-   * Copies a tensor of the host to a new one of this device, on the current stream. The host's may
-   * be changed as soon as this returns.
+   * Copies a host tensor to a new tensor on this device, on the current stream. The host tensor may
+   * be modified as soon as this method returns.
    *
-   * @param host a dense tensor on the host
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @param host a dense host tensor
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public Tensor copyOf(Tensor host) {
     Tensor copy = allocate(host.dtype(), host.shape());
@@ -138,13 +139,13 @@ public final class CudaTensors {
   }
 
   /**
-   * Copies a tensor of the host into one of this device, on the current stream. The host's may be
-   * changed as soon as this returns.
+   * Copies a host tensor into a tensor on this device, on the current stream. The host tensor may
+   * be modified as soon as this method returns.
    *
-   * @param target contiguous, of this device
-   * @param host a dense tensor on the host, of the same type and number of elements
-   * @throws TuttiException if the stream does not get there in 30 minutes
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @param target a contiguous tensor on this device
+   * @param host a dense host tensor of the same type and number of elements
+   * @throws TuttiException if the stream does not complete the copy within 30 minutes
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public void copyFromHost(Tensor target, Tensor host) {
     requireOwn(target);
@@ -155,11 +156,11 @@ public final class CudaTensors {
   }
 
   /**
-   * Copies a tensor of this device to a new one of the host, behind the work of the current stream,
-   * and waits for it.
+   * Copies a tensor of this device to a new host tensor, after the work in the current stream, and
+   * waits for the copy.
    *
-   * @param source contiguous, of this device
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @param source a contiguous tensor on this device
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public Tensor toHost(Tensor source) {
     Tensor host = Tensor.allocate(source.dtype(), source.shape());
@@ -168,13 +169,13 @@ public final class CudaTensors {
   }
 
   /**
-   * Copies a tensor of this device into one of the host, behind the work of the current stream, and
-   * waits for it.
+   * Copies a tensor of this device into a host tensor, after the work in the current stream, and
+   * waits for the copy.
    *
-   * @param host contiguous, on the host
-   * @param source contiguous, of this device, of the same type and number of elements
-   * @throws TuttiException if the stream does not get there in 30 minutes
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @param host a contiguous host tensor
+   * @param source a contiguous tensor on this device, of the same type and number of elements
+   * @throws TuttiException if the stream does not complete the copy within 30 minutes
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public void copyToHost(Tensor host, Tensor source) {
     requireOwn(source);
@@ -187,11 +188,11 @@ public final class CudaTensors {
   }
 
   /**
-   * Says that another stream works on a tensor that was made here; its memory is then used again
-   * only after what that stream does now is done.
+   * Declares that another stream works on a tensor that was made here; its memory is then reused
+   * only after the work now in that stream is done.
    *
-   * @param tensor of this device
-   * @param stream the other stream, also one of another device
+   * @param tensor a tensor on this device
+   * @param stream the other stream, possibly on another device
    * @throws IllegalArgumentException if the tensor was not made here
    */
   public void useOn(Tensor tensor, CudaStream stream) {
@@ -208,19 +209,17 @@ public final class CudaTensors {
     allocator.useOn(block, stream.forBlocks());
   }
 
-  /** Returns the bytes of tensors that are in use. */
+  /** Returns the number of bytes in use by tensors. */
   public long usedBytes() {
     return device.allocator().usage().usedBytes();
   }
 
-  /** Returns the bytes that the driver gave, in use or kept for use again. */
+  /** Returns the number of bytes obtained from the driver, whether in use or cached. */
   public long reservedBytes() {
     return device.allocator().usage().reservedBytes();
   }
 
-  /**
-   * Gives what is kept for use again back to the driver, as far as its streams are done with it.
-   */
+  /** Returns cached memory to the driver, except memory that streams still use. */
   public void releaseCached() {
     device.allocator().releaseCached();
   }
@@ -228,8 +227,8 @@ public final class CudaTensors {
   /**
    * Adds a listener that is called when the device is full, before an allocation fails.
    *
-   * @param listener frees what can be done without; called on the thread that allocates
-   * @return removes it when closed
+   * @param listener frees memory that can be spared; called on the allocating thread
+   * @return a registration that removes the listener when closed
    */
   public Registration onPressure(MemoryPressureListener listener) {
     return device.allocator().addListener(listener);

@@ -3,11 +3,11 @@ package dev.tutti.cuda;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/** Holds each thread's current device and its current stream of each device. */
+/** Each thread's current device and its current stream on each device. */
 final class CurrentStreams {
   private final ThreadLocal<OfThread> threads;
 
-  /** What one thread has; the default stream where there is null. */
+  /** The state of one thread; a null entry means the default stream. */
   private static final class OfThread {
     private final @Nullable CudaStream[] streams;
     private int device;
@@ -26,7 +26,7 @@ final class CurrentStreams {
     return threads.get().device;
   }
 
-  /** Returns the calling thread's current stream of a device. */
+  /** Returns the calling thread's current stream on a device. */
   CudaStream of(CudaDevice device) {
     CudaStream stream = threads.get().streams[device.index()];
     return stream == null ? device.defaultStream() : stream;

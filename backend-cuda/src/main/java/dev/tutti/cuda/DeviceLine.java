@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** Writes lines about devices and their links. */
+/** Formatting of lines that describe devices and their links. */
 final class DeviceLine {
   private static final double GIB = 1L << 30;
 
@@ -33,7 +33,7 @@ final class DeviceLine {
     return devices.attribute(device, attribute) == 0 ? "" : text;
   }
 
-  /** Names the devices that do not reach each other's memory; nothing for a single device. */
+  /** Lists the devices that cannot reach each other's memory; empty for a single device. */
   static List<String> reach(DeviceCalls devices, int count) {
     if (count < 2) {
       return List.of();
@@ -49,7 +49,7 @@ final class DeviceLine {
     return cut.isEmpty() ? List.of("all devices reach each other's memory") : cut;
   }
 
-  /** Describes links: one line if all pairs are alike, else one line for each device. */
+  /** Describes links: one line if all pairs are alike, otherwise one line per device. */
   static List<String> links(LinkMatrix matrix) {
     if (!matrix.problem().isEmpty()) {
       return List.of("NVLinks unknown: " + matrix.problem());

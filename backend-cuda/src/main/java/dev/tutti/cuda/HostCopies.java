@@ -10,11 +10,12 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 
 /**
- * Copies between ordinary host memory and a device through page-locked chunks, of which two are
- * under way at once. The driver would wait without a deadline for a stream that is held.
+ * A copier between ordinary host memory and a device. It uses page-locked chunks, with two chunks
+ * in flight at a time. The driver's own copy would wait without a deadline for a stream that is
+ * held.
  */
 final class HostCopies {
-  /** The bytes of a chunk. */
+  /** The size of a chunk in bytes. */
   static final long CHUNK = 4 << 20;
 
   private static final int AT_ONCE = 2;
@@ -28,9 +29,9 @@ final class HostCopies {
   private final long deadline = System.nanoTime() + TIMEOUT.toNanos();
 
   /**
-   * Copies in the calling thread's current stream of a device.
+   * Creates an object that copies in the calling thread's current stream on a device.
    *
-   * @throws IllegalStateException if it is being recorded into a graph
+   * @throws IllegalStateException if that stream is being captured into a graph
    */
   HostCopies(CudaDevice device) {
     this.stream = device.currentStream();
@@ -44,7 +45,7 @@ final class HostCopies {
     this.calls = device.context().driver().streams();
   }
 
-  /** Returns when the source may be changed. */
+  /** Copies to the device; returns when the source may be modified. */
   void toDevice(long target, MemorySegment source, long bytes) {
     ArrayDeque<Chunk> underWay = new ArrayDeque<>();
     try {
@@ -62,7 +63,7 @@ final class HostCopies {
     }
   }
 
-  /** Returns when all bytes are there. */
+  /** Copies to the host; returns when all bytes have arrived. */
   void toHost(MemorySegment target, long source, long bytes) {
     ArrayDeque<Chunk> underWay = new ArrayDeque<>();
     try {
@@ -82,7 +83,7 @@ final class HostCopies {
     }
   }
 
-  /** A part of the bytes on its way. */
+  /** A part of the bytes, in flight. */
   private final class Chunk {
     private final long offset;
     private final long bytes;
@@ -97,13 +98,13 @@ final class HostCopies {
 
     void enqueue(long target, long source) {
       calls.copy(target, source, bytes, stream.handle());
-      // Until the use is recorded nobody can tell when the device is done with the memory.
+      // Until the use is recorded, it is unknown when the device is done with the memory.
       lost = true;
       pinned.useOn(staging, stream.handle());
       lost = false;
     }
 
-    /** Waits until the device is done with the chunk, and frees it. */
+    /** Waits until the device is done with the chunk, then frees the chunk. */
     void await() {
       try {
         awaitDevice();

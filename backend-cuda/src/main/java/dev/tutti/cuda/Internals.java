@@ -16,7 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Hands the rest of the module what the classes of this package keep from users. */
+/** The module's access to members that this package hides from users. */
 final class Internals extends CudaAccess {
   @Override
   public CudaDriver driver(Cuda cuda) {

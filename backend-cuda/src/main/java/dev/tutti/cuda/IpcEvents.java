@@ -6,9 +6,15 @@ import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps the events that other processes can open; the driver has some 20 000 for all. */
+/**
+ * A pool of the events that other processes can open; the driver has only about 20,000 of them for
+ * all processes.
+ */
 final class IpcEvents {
-  /** The number of events that a process makes (c10d: {@code CUDA_IPC_MAXIMUM_EVENTS_TO_USE}). */
+  /**
+   * The maximum number of events that a process makes (c10d: {@code
+   * CUDA_IPC_MAXIMUM_EVENTS_TO_USE}).
+   */
   static final int LIMIT = 1000;
 
   private final EventCalls calls;
@@ -23,7 +29,10 @@ final class IpcEvents {
     this.calls = calls;
   }
 
-  /** Returns an event that nobody else has, or null if there are too many; in the context. */
+  /**
+   * Returns an event for exclusive use, or null if too many are in use; must be called in the
+   * device's context.
+   */
   synchronized @Nullable Event take(CudaDevice device) {
     Event known = free.computeIfAbsent(device, _ -> new ArrayDeque<>()).poll();
     if (known != null || made == LIMIT) {
@@ -40,7 +49,7 @@ final class IpcEvents {
     }
   }
 
-  /** Takes an event back that no other process has open. */
+  /** Takes back an event that no other process has open. */
   synchronized void giveBack(Event event) {
     if (closed) {
       destroy(event);
@@ -49,7 +58,7 @@ final class IpcEvents {
     }
   }
 
-  /** Returns the number of events that are with somebody. */
+  /** Returns the number of events in use. */
   synchronized int inUse() {
     return made - free.values().stream().mapToInt(ArrayDeque::size).sum();
   }
@@ -60,7 +69,7 @@ final class IpcEvents {
     calls.destroy(event.number);
   }
 
-  /** Destroys the events, those in use when they come back. */
+  /** Destroys the events; those still in use are destroyed when they are given back. */
   synchronized void close() {
     closed = true;
     free.values().forEach(events -> events.forEach(this::destroy));

@@ -4,8 +4,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Warns at the end of the process of tensors that it shared and others still use (c10d: the end of
- * {@code CudaIPCSentDataLimbo}). Writes to standard error, since loggers are closed at that time.
+ * A warning, when the process ends, about tensors that it shared and that others still use (c10d:
+ * the end of {@code CudaIPCSentDataLimbo}). Writes to standard error, because loggers are already
+ * closed then.
  */
 final class IpcExit {
   private static final Set<IpcSender> SENDERS = ConcurrentHashMap.newKeySet();

@@ -12,22 +12,22 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 
 /**
- * What one process tells another about a tensor: where the counter is, what to open and what to
- * make of it. As bytes it ends with a seal of the job, over all before.
+ * What one process tells another about a tensor: where its counter is, what to open, and how to
+ * interpret it. The encoded form ends with a seal of the job over all preceding bytes.
  *
- * @param host what the host is told apart by
- * @param producer mark of the process
- * @param fd descriptor of its file of counters
- * @param nonce what that file is known by
- * @param slot place of the counter
- * @param ticket what opens it
- * @param pciBusId of the device
- * @param memory the driver's handle of the allocation
- * @param allocationBytes size of the allocation
- * @param offset where the tensor begins in it, in bytes
- * @param event the driver's handle of the event behind the producer's work, or empty
- * @param dtype element type
- * @param shape sizes in elements
+ * @param host identifies the host
+ * @param producer the mark of the producing process
+ * @param fd the descriptor of the producer's counter file
+ * @param nonce identifies that file
+ * @param slot the position of the counter in the file
+ * @param ticket the number that opens the counter
+ * @param pciBusId the PCI bus ID of the device
+ * @param memory the driver's handle for the allocation
+ * @param allocationBytes the size of the allocation in bytes
+ * @param offset the offset of the tensor in the allocation, in bytes
+ * @param event the driver's handle for the event that follows the producer's work, or empty
+ * @param dtype the element type
+ * @param shape the sizes in elements
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record IpcHandle(
@@ -48,7 +48,7 @@ record IpcHandle(
   private static final int FIXED_BYTES = 4 + 8 + 8 + 8 + 4 + 8 + 4 + 8 + 8 + 8;
   private static final int MAX_BYTES = 4096;
 
-  /** Returns the bytes, sealed. */
+  /** Returns the encoded bytes, with the seal. */
   byte[] encode(JobSeal seal) {
     byte[] bus = pciBusId.getBytes(US_ASCII);
     byte[] type = dtype.label().getBytes(US_ASCII);
@@ -70,9 +70,9 @@ record IpcHandle(
   }
 
   /**
-   * Reads what {@link #encode} wrote.
+   * Decodes what {@link #encode} wrote.
    *
-   * @throws CudaIpcException if it was changed, or sealed by another job
+   * @throws CudaIpcException if the bytes were modified, or sealed by another job
    */
   static IpcHandle decode(byte[] bytes, JobSeal seal) {
     if (bytes.length < FIXED_BYTES + JobSeal.BYTES || bytes.length > MAX_BYTES) {
@@ -138,7 +138,7 @@ record IpcHandle(
     return handle;
   }
 
-  /** Throws if the counter or the driver's handles cannot be such. */
+  /** Throws if the counter or the driver's handles cannot be valid. */
   private void requireSense() {
     boolean isCounter = slot >= 0 && slot < CounterFile.SLOTS && ticket > 0;
     boolean hasHandles =
@@ -162,9 +162,9 @@ record IpcHandle(
   }
 
   /**
-   * Throws if the sizes do not fit together.
+   * Throws if the sizes are inconsistent.
    *
-   * @return the bytes of the tensor
+   * @return the size of the tensor in bytes
    */
   long requireSizes() {
     try {
@@ -183,7 +183,7 @@ record IpcHandle(
     throw wrongSize(allocationBytes);
   }
 
-  /** Returns what says that the tensor is longer than the memory. */
+  /** Returns an exception that says that the tensor is longer than the memory. */
   CudaIpcException wrongSize(long bytesThere) {
     return new CudaIpcException(
         Reason.WRONG_SIZE,

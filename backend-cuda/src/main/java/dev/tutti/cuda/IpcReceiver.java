@@ -19,9 +19,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Opens memory of other processes (c10d: {@code CudaIPCReceivedData}). An allocation is opened once
- * for all its tensors, and closed with the last of them; an event is closed as soon as a stream is
- * ordered behind it.
+ * The receiving side of shared memory, which opens memory of other processes (c10d: {@code
+ * CudaIPCReceivedData}). An allocation is opened once for all its tensors and closed with the last
+ * of them; an event is closed as soon as a stream has been ordered after it.
  */
 final class IpcReceiver {
   private static final Duration STREAM_PATIENCE = Duration.ofMinutes(30);
@@ -119,7 +119,10 @@ final class IpcReceiver {
     }
   }
 
-  /** Closes the counters of processes that have ended, and one's that makes new ones. */
+  /**
+   * Closes unused counter files of processes that have ended, and unused files of a producer that
+   * makes new ones.
+   */
   private void closeUnused(long producer) {
     counters
         .entrySet()
@@ -144,7 +147,7 @@ final class IpcReceiver {
     }
   }
 
-  /** Tells whether an address is in memory that is open here. */
+  /** Tells whether an address lies in memory that is open here. */
   synchronized boolean has(Device device, long address) {
     return open.stream()
         .anyMatch(opened -> opened.device.device().equals(device) && opened.covers(address));
@@ -155,7 +158,7 @@ final class IpcReceiver {
     return open.size();
   }
 
-  /** Opens no more; throws if tensors are open. */
+  /** Refuses further opens; throws if tensors are still open. */
   synchronized void close() {
     if (!open.isEmpty()) {
       throw new IllegalStateException(
@@ -166,7 +169,7 @@ final class IpcReceiver {
     counters.clear();
   }
 
-  /** Closes everything at the end of the driver. */
+  /** Closes everything when the driver closes. */
   synchronized void giveUp() {
     for (Opened opened : List.copyOf(open)) {
       opened.close();
@@ -174,7 +177,7 @@ final class IpcReceiver {
     close();
   }
 
-  /** A tensor that is open. */
+  /** An open tensor. */
   final class Opened {
     private final IpcHandle handle;
     private final CudaDevice device;
@@ -218,7 +221,7 @@ final class IpcReceiver {
       return known;
     }
 
-    /** Compares what the handle says with what the driver knows, if it does. */
+    /** Checks the handle's size against what the driver knows about the memory, if anything. */
     private void requireLength() {
       PointerInfo info = cuda.driver().memory().pointerInfo(base.address);
       long there = info.rangeStart() + info.rangeBytes() - base.address;
@@ -261,7 +264,7 @@ final class IpcReceiver {
       }
     }
 
-    /** Tells whether the device's context fails whatever is asked of it. */
+    /** Tells whether the device's context is broken, so that every call fails. */
     boolean isLost() {
       try {
         device.context().enter();
@@ -280,7 +283,10 @@ final class IpcReceiver {
       }
     }
 
-    /** Unmaps the memory and returns the count, in this order: the producer may free it then. */
+    /**
+     * Unmaps the memory and then returns the count, in this order: the producer may free the memory
+     * as soon as the count is returned.
+     */
     void close() {
       synchronized (IpcReceiver.this) {
         if (closed) {

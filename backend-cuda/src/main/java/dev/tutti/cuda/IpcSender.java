@@ -18,13 +18,14 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shares memory of this process (c10d: {@code CudaIPCSentData} and its limbo). Memory that is freed
- * while others use it is in limbo: it stays until the last of them returned it. What is returned is
- * found by a bit map that consumers write, and consumers that died by a look at all counters, once
- * in {@value #SWEEP_MILLIS} ms at most unless it is asked for.
+ * The sending side of shared memory, which shares memory of this process (c10d: {@code
+ * CudaIPCSentData} and its limbo). Memory that is freed while other processes use it is in limbo:
+ * it stays allocated until the last of them has returned it. Returned tensors are found through a
+ * bitmap that consumers write; tensors of dead consumers are found by scanning all counters, at
+ * most once every {@value #SWEEP_MILLIS} ms unless requested.
  */
 final class IpcSender {
-  /** The number of blocks in limbo that is warned of. */
+  /** The number of blocks in limbo at which a warning is logged. */
   static final int WARN_LIMBO = 1000;
 
   static final long SWEEP_MILLIS = 1000;
@@ -45,7 +46,7 @@ final class IpcSender {
   private boolean closed;
   private boolean disposed;
 
-  /** A block, and how many other processes it is shared with. */
+  /** A block, and the number of other processes that it is shared with. */
   static final class Memory {
     private final CudaDevice device;
     private final DeviceBlock block;
@@ -131,7 +132,9 @@ final class IpcSender {
     }
   }
 
-  /** Marks where the producer's work is; without an event the host waits for it. */
+  /**
+   * Marks the end of the producer's current work; without an event, the host waits for that work.
+   */
   private void mark(CudaDevice device, IpcEvents.@Nullable Event event) {
     CudaStream stream = device.currentStream();
     if (event == null) {
@@ -165,7 +168,7 @@ final class IpcSender {
         tensor.shape());
   }
 
-  /** Frees memory that no tensor of this process uses, now or when it is returned. */
+  /** Frees memory that no tensor of this process uses, either now or once it is returned. */
   private void free(DeviceBlock block) {
     boolean warn = false;
     synchronized (this) {
@@ -198,7 +201,7 @@ final class IpcSender {
     unused.add(memory);
   }
 
-  /** Takes back what consumers closed, and now and then what dead ones had. */
+  /** Reclaims what consumers closed and, from time to time, what dead consumers held. */
   void collect() {
     synchronized (this) {
       if (!disposed) {
@@ -212,7 +215,7 @@ final class IpcSender {
   }
 
   /**
-   * Takes back all that was closed, or was open in a process that has ended.
+   * Reclaims everything that was closed, or was open in a process that has ended.
    *
    * @return whether memory was freed
    */
@@ -238,7 +241,10 @@ final class IpcSender {
     sweptAt = System.nanoTime();
   }
 
-  /** Takes back what nobody has open, also where somebody put it back who could not open it. */
+  /**
+   * Takes back a tensor that is no longer wanted if no process has it open, including one that a
+   * consumer put back because it could not open it.
+   */
   private static void withdrawUnwanted(SharedTensor tensor) {
     if (tensor.unwanted) {
       boolean _ = tensor.file().revoke(tensor.slot(), tensor.ticket());
@@ -266,7 +272,10 @@ final class IpcSender {
     }
   }
 
-  /** Frees what is not used any more, without the lock, since an allocator may call back. */
+  /**
+   * Frees memory that is no longer used, without holding the lock, because an allocator may call
+   * back.
+   */
   private boolean freeUnused() {
     boolean freed = false;
     while (true) {
@@ -297,17 +306,20 @@ final class IpcSender {
     freeUnused();
   }
 
-  /** Returns the number of blocks that were freed here and are used elsewhere. */
+  /** Returns the number of blocks that were freed here and are still used elsewhere. */
   synchronized int limbo() {
     return limbo;
   }
 
-  /** Returns the number of tensors that are sent and not returned. */
+  /** Returns the number of tensors that were sent and not yet returned. */
   synchronized int outstanding() {
     return disposed ? 0 : slots.used();
   }
 
-  /** Returns how many tensors living processes have or may open, if sharing was not closed. */
+  /**
+   * Returns the number of tensors that living processes have open or may still open; 0 if sharing
+   * was closed.
+   */
   synchronized int abandoned() {
     if (closed) {
       return 0;
@@ -333,7 +345,10 @@ final class IpcSender {
     }
   }
 
-  /** Shares no more, and takes back what nobody opened; the rest as it is returned. */
+  /**
+   * Stops sharing, and takes back tensors that no process has opened; the others are taken back as
+   * they are returned.
+   */
   void close() {
     List<SharedTensor> all;
     synchronized (this) {
@@ -376,7 +391,7 @@ final class IpcSender {
     }
   }
 
-  /** Gives all up at the end of the driver, whether others use it or not. */
+  /** Gives everything up when the driver closes, whether or not others still use it. */
   void giveUp() {
     synchronized (this) {
       closed = true;

@@ -8,12 +8,12 @@ import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** Hands out the words of files of counters, again and again; one thread at a time. */
+/** An allocator for the words of counter files; not thread-safe. */
 final class IpcSlots {
   private final LongSupplier random;
   private final List<Entry> files = new ArrayList<>();
 
-  /** A word of a file. */
+  /** A word in a counter file. */
   record Slot(CounterFile file, long nonce, int number) {}
 
   private static final class Entry {
@@ -32,7 +32,7 @@ final class IpcSlots {
     this.random = random;
   }
 
-  /** Returns a word that nobody uses, of a new file if there is none. */
+  /** Returns an unused word, from a new file if the existing ones are full. */
   Slot take() {
     Entry entry = null;
     for (Entry known : files) {
@@ -51,12 +51,15 @@ final class IpcSlots {
     return new Slot(entry.file, entry.nonce, slot);
   }
 
-  /** Says what a word counts. */
+  /** Records the tensor that a word counts. */
   void put(SharedTensor tensor) {
     entry(tensor.file()).shared[tensor.slot()] = tensor;
   }
 
-  /** Takes a word back, and closes the file if it is not the last one and no word is used. */
+  /**
+   * Takes a word back, and closes its file if none of its words is used and it is not the last
+   * file.
+   */
   void giveBack(CounterFile file, int slot) {
     Entry entry = entry(file);
     entry.used.clear(slot);
@@ -76,7 +79,7 @@ final class IpcSlots {
     throw new IllegalStateException("the file of counters was closed");
   }
 
-  /** Hands out those that consumers released since the last call. */
+  /** Passes on the tensors that consumers released since the last call. */
   void drain(Consumer<SharedTensor> released) {
     for (Entry entry : List.copyOf(files)) {
       List<SharedTensor> found = new ArrayList<>();
@@ -91,7 +94,7 @@ final class IpcSlots {
     }
   }
 
-  /** Returns all that are in use. */
+  /** Returns all tensors whose words are in use. */
   List<SharedTensor> all() {
     List<SharedTensor> found = new ArrayList<>();
     for (Entry entry : files) {
@@ -110,7 +113,7 @@ final class IpcSlots {
     return files.size();
   }
 
-  /** Closes all files; consumers that have them mapped keep them. */
+  /** Closes all files; consumers that have mapped them keep their mappings. */
   void close() {
     files.forEach(entry -> entry.file.close());
     files.clear();

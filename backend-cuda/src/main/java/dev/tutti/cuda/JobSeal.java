@@ -6,9 +6,9 @@ import dev.tutti.store.JobToken;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** Seals bytes for the processes of a job, by HMAC-SHA256 with the job's token as the key. */
+/** A seal on bytes for the processes of a job: an HMAC-SHA256 keyed with the job's token. */
 final class JobSeal {
-  /** The length of a seal. */
+  /** The length of a seal in bytes. */
   static final int BYTES = JobToken.PROOF_BYTES;
 
   private static final String LABEL = "tutti cuda handle";
@@ -19,7 +19,7 @@ final class JobSeal {
   /**
    * Creates a seal.
    *
-   * @param text what the processes of the job have in common, as {@link JobToken#of} takes it
+   * @param text the secret that the processes of the job share, as {@link JobToken#of} takes it
    */
   JobSeal(String text) {
     token = JobToken.of(text);
@@ -30,12 +30,12 @@ final class JobSeal {
     job = ByteBuffer.wrap(of(name, name.length)).getLong();
   }
 
-  /** Returns a number that the job is told apart by, and that does not tell the token. */
+  /** Returns a number that identifies the job without revealing the token. */
   long job() {
     return job;
   }
 
-  /** Returns the seal of the first bytes of an array. */
+  /** Returns the seal of the given number of bytes at the start of an array. */
   byte[] of(byte[] bytes, int length) {
     return token.proof(LABEL, Arrays.copyOf(bytes, length));
   }

@@ -1,12 +1,12 @@
 package dev.tutti.cuda;
 
-/** Told when a device's memory is full, before an allocation fails. */
+/** A listener that is called when a device's memory is full, before an allocation fails. */
 @FunctionalInterface
 public interface MemoryPressureListener {
   /**
-   * Frees what can be done without. Called on the thread that allocates, which holds no lock.
+   * Frees memory that can be spared. Called on the allocating thread, which holds no lock.
    *
-   * @param bytes how much is wanted
+   * @param bytes the number of bytes wanted
    */
   void onPressure(long bytes);
 }

@@ -4,8 +4,9 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 
 /**
- * A tensor in the memory of another process, which this one may read and write. Its memory stays as
- * long as this is open and the other process runs. Any thread may call any method.
+ * A tensor in the memory of another process, which this process may read and write. Its memory
+ * stays valid as long as this object is open and the other process runs. All methods may be called
+ * from any thread.
  */
 public final class ReceivedTensor implements AutoCloseable {
   private final IpcReceiver.Opened opened;
@@ -15,13 +16,13 @@ public final class ReceivedTensor implements AutoCloseable {
   }
 
   /**
-   * Returns the tensor; the stream that was current when it was opened is ordered behind the work
-   * of the process that shared it.
+   * Returns the tensor; the stream that was current when it was opened is ordered after the work of
+   * the process that shared it.
    *
-   * @throws IllegalStateException if this was closed
+   * @throws IllegalStateException if this tensor was closed
    * @throws CudaIpcException with {@link CudaIpcException.Reason#PRODUCER_GONE} if the process that
-   *     shared it has ended: what the memory holds then is not defined. Work that was enqueued
-   *     before may fail the device's context
+   *     shared the tensor has ended: the contents of the memory are then undefined. Work that was
+   *     enqueued before may fail the device's context
    */
   public synchronized Tensor tensor() {
     if (opened.isClosed()) {
@@ -31,20 +32,21 @@ public final class ReceivedTensor implements AutoCloseable {
     return opened.tensor();
   }
 
-  /** Tells whether the process that shared it runs. */
+  /** Tells whether the process that shared the tensor is still running. */
   public boolean hasProducer() {
     return opened.hasProducer();
   }
 
   /**
-   * Gives the memory back, once the stream that was current when it was opened and the calling
-   * thread's current one are done with what they have. Wait for other streams before. The tensor
-   * cannot be used any more. The second and later calls do nothing.
+   * Returns the memory, once the work now in the calling thread's current stream and in the stream
+   * that was current at opening is done. Other streams must be waited for beforehand. The tensor
+   * cannot be used afterwards. Further calls have no effect.
    *
-   * @throws TuttiException if a stream is not done in 30 minutes; the tensor is still open then
-   * @throws CudaException if the driver fails; the tensor is closed then, unless it was at the wait
-   *     for a stream and the device's context still works
-   * @throws IllegalStateException if a call has the tensor's segment; the tensor is still open then
+   * @throws TuttiException if a stream is not done within 30 minutes; the tensor then remains open
+   * @throws CudaException if the driver fails; the tensor is then closed, unless the failure came
+   *     while waiting for a stream and the device's context still works
+   * @throws IllegalStateException if a running call holds the tensor's segment; the tensor then
+   *     remains open
    */
   @Override
   public synchronized void close() {
@@ -55,7 +57,7 @@ public final class ReceivedTensor implements AutoCloseable {
       opened.awaitStreams();
     } catch (CudaException e) {
       if (opened.isLost()) {
-        closeAfter(e); // nothing runs there any more
+        closeAfter(e); // nothing runs there anymore
       }
       throw e;
     }

@@ -4,9 +4,9 @@ import dev.tutti.cuda.share.CounterFile;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tensor on its way to one other process. Its memory stays, also when the tensor is dropped,
- * until that process closed it or ended, or this is closed before it was opened. Any thread may
- * call any method.
+ * A tensor that is handed over to one other process. Its memory stays allocated, even if the tensor
+ * is dropped, until that process has closed it or ended, or until this object is closed before the
+ * tensor was opened. All methods may be called from any thread.
  */
 public final class SharedTensor implements AutoCloseable {
   private final IpcSender sender;
@@ -37,25 +37,30 @@ public final class SharedTensor implements AutoCloseable {
     this.event = event;
   }
 
-  /** Returns the bytes to send to the other process, by any means; it can open them once. */
+  /**
+   * Returns the bytes to send to the other process by any means; that process can open them once.
+   */
   public byte[] handle() {
     return handle.clone();
   }
 
-  /** Tells whether the other process has it open. */
+  /** Tells whether the other process has the tensor open. */
   public boolean isOpen() {
     return sender.state(this) > 0;
   }
 
-  /** Tells whether it was closed, there or here, or the process that had it open has ended. */
+  /**
+   * Tells whether the tensor was closed, here or in the other process, or whether the process that
+   * had it open has ended.
+   */
   public boolean isReturned() {
     sender.collect();
     return sender.state(this) == 0;
   }
 
   /**
-   * Takes the tensor back if no process has opened it; it cannot be opened any more. One that is
-   * open stays so until the other process closes it.
+   * Takes the tensor back if no process has opened it; it can then no longer be opened. A tensor
+   * that is already open remains open until the other process closes it.
    */
   @Override
   public void close() {

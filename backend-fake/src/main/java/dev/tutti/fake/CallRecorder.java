@@ -11,8 +11,8 @@ import java.util.List;
 /**
  * Records the calls that reach a backend, for assertions. Any thread may call any method.
  *
- * <p>Calls of one rank are in its order; between ranks the order is that of time. What the group
- * refused is not recorded.
+ * <p>The calls of one rank are in program order; across ranks they are in the order of time. Calls
+ * that the group rejected are not recorded.
  */
 public final class CallRecorder {
   private final List<RecordedCall> calls = new ArrayList<>();
@@ -23,7 +23,7 @@ public final class CallRecorder {
   /**
    * Returns a provider of the same name whose backends are recorded here.
    *
-   * @param provider makes the backends
+   * @param provider creates the backends
    */
   public BackendProvider wrap(BackendProvider provider) {
     return new RecordingProvider(provider);
@@ -52,7 +52,7 @@ public final class CallRecorder {
     return calls().stream().filter(call -> call.opType() == opType).toList();
   }
 
-  /** Forgets all calls. */
+  /** Discards all calls. */
   public synchronized void clear() {
     calls.clear();
   }

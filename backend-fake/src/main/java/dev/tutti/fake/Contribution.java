@@ -12,11 +12,12 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one rank brings to a round of all.
+ * What one rank contributes to a round of all ranks.
  *
- * @param call a copy of its call; the parts of an {@code allToAllSingle} are tensors of their own
- * @param sequence its number
- * @param block the symmetric memory that rank 0 brings
+ * @param call a copy of the rank's call; the parts of an {@code allToAllSingle} are tensors of
+ *     their own
+ * @param sequence the number of the call
+ * @param block the symmetric memory that rank 0 contributes
  */
 record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
 
@@ -53,7 +54,10 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
     return call.outputs();
   }
 
-  /** Copies inputs that overlap an output: peers may read them after this rank wrote the output. */
+  /**
+   * Copies inputs that overlap an output: peers may read them after this rank has written the
+   * output.
+   */
   private static List<Tensor> apart(List<Tensor> inputs, List<Tensor> outputs) {
     List<Tensor> apart = new ArrayList<>(inputs.size());
     for (Tensor input : inputs) {
@@ -83,7 +87,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
     return bytes;
   }
 
-  /** Tells whether the memory of a tensor was freed. */
+  /** Tells whether the memory of a tensor has been freed. */
   boolean isFreed() {
     return Stream.concat(inputs().stream(), outputs().stream())
         .flatMap(
@@ -111,7 +115,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
         : sameSizes(inputs(), other.inputs());
   }
 
-  /** Tells whether all ranks give tensors of the same sizes. */
+  /** Tells whether all ranks pass tensors of the same sizes. */
   boolean hasEqualParts() {
     return switch (type()) {
       case ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE -> false;
@@ -131,7 +135,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
     return true;
   }
 
-  /** Describes the call as one would write it. */
+  /** Describes the call and its number in readable form. */
   String describe() {
     return call.describe(sequence);
   }

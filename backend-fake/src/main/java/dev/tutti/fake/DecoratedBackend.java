@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Passes all calls on to another backend; a subclass sees the operations. */
+/** Forwards all calls to another backend; a subclass intercepts the operations. */
 abstract class DecoratedBackend implements Backend {
   final Backend inner;
 
@@ -22,11 +22,11 @@ abstract class DecoratedBackend implements Backend {
     this.inner = inner;
   }
 
-  /** Sees an operation, and has the inner backend run it, or start it now or later. */
+  /** Intercepts an operation, and has the inner backend run it, or start it now or later. */
   @Override
   public abstract void run(Operation op) throws Exception;
 
-  /** Returns the same in front of the backend of a group of some of the ranks. */
+  /** Returns a decorator of the same kind for the backend of a group of some of the ranks. */
   abstract DecoratedBackend around(Backend subgroup, BackendContext context);
 
   @Override

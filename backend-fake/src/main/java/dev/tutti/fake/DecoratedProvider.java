@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/** Offers another provider's backends, with something around them. */
+/** Provides another provider's backends, wrapped in decorators. */
 abstract class DecoratedProvider implements BackendProvider {
   final BackendProvider inner;
 

@@ -5,16 +5,16 @@ import dev.tutti.PeerFailedException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Chooses which of the failures of a world's ranks is the one to report. */
+/** Chooses which of the failures of a world's ranks to report. */
 final class FailureChoice {
   private FailureChoice() {}
 
   /**
-   * Returns the first rank that failed: the one that the earliest failure names, if that rank has a
-   * failure of its own, else the earliest.
+   * Returns the failure of the first rank that failed: the rank that the earliest failure names, if
+   * it has a failure of its own, and otherwise the rank of the earliest failure.
    *
-   * @param failures in the order in which the bodies ended, at least one
-   * @param world name of the group of all ranks
+   * @param failures the failures in the order in which the bodies ended, at least one
+   * @param world the name of the group of all ranks
    */
   static RankFailure first(List<RankFailure> failures, String world) {
     RankFailure earliest = failures.getFirst();
@@ -29,7 +29,10 @@ final class FailureChoice {
     return earliest;
   }
 
-  /** Tells whether a rank failed by itself, not because of others or because the run ends. */
+  /**
+   * Tells whether a rank failed by itself, rather than because of others or because the run was
+   * ending.
+   */
   private static boolean isOwn(@Nullable Throwable failure) {
     for (Throwable each = failure; each != null; each = each.getCause()) {
       if (each instanceof PeerFailedException || each instanceof InterruptedException) {

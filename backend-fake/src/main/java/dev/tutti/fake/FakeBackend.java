@@ -7,7 +7,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import java.util.List;
 
-/** One rank of a world that is not there. */
+/** One rank of a world that does not exist. */
 final class FakeBackend implements Backend {
   private final int rank;
   private final int size;
@@ -164,13 +164,13 @@ final class FakeBackend implements Backend {
     op.completeFrom(peer);
   }
 
-  /** Says that the next rank sent. */
+  /** Reports the next rank as the sender. */
   @Override
   public void recvAnySource(Operation op, Tensor tensor, int tag) {
     op.completeFrom((rank + 1) % size);
   }
 
-  /** Does nothing: no operation waits. */
+  /** Does nothing: no operation ever waits. */
   @Override
   public void abort(Throwable cause) {}
 

@@ -5,24 +5,24 @@ import dev.tutti.Tensor;
 import dev.tutti.cpu.SparseSum;
 import java.util.List;
 
-/** Fills the outputs of a fake rank from its own inputs; knows nothing of other ranks. */
+/** Fills the outputs of a fake rank from its own inputs; it knows nothing of other ranks. */
 class FakeCopies {
-  /** Makes a tensor what reducing it over all ranks would. */
+  /** Gives a tensor the content that reducing it over all ranks would. */
   void reduce(Tensor tensor, ReduceOp op) {}
 
-  /** Adds a sparse tensor over all ranks. */
+  /** Sums a sparse tensor over all ranks. */
   Tensor sparseSum(Tensor tensor) {
     return isHost(tensor) ? SparseSum.of(List.of(tensor)) : tensor;
   }
 
-  /** Fills what comes from each rank. */
+  /** Fills the outputs that come from the ranks, one from each. */
   void exchange(List<Tensor> outputs, List<Tensor> inputs, int rank) {
     for (int peer = 0; peer < outputs.size(); peer++) {
       copyPrefix(inputs.get(peer), outputs.get(peer));
     }
   }
 
-  /** Fills a whole tensor with parts of each rank. */
+  /** Fills a whole tensor with parts from the ranks. */
   void exchangeSingle(
       Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, int rank) {
     copyPrefix(input, output);
@@ -32,7 +32,7 @@ class FakeCopies {
     return tensor.device().isCpu();
   }
 
-  /** Copies as many elements as fit and zeroes the rest. */
+  /** Copies as many elements as fit, and zeroes the rest. */
   static void copyPrefix(Tensor source, Tensor target) {
     if (!isHost(source) || !isHost(target)) {
       return;
@@ -42,7 +42,7 @@ class FakeCopies {
     target.segment().asSlice(bytes, target.byteSize() - bytes).fill((byte) 0);
   }
 
-  /** Copies the elements over and over until the target is full. */
+  /** Copies the elements repeatedly until the target is full. */
   static void tile(Tensor source, Tensor target) {
     if (!isHost(source) || !isHost(target)) {
       return;

@@ -11,27 +11,27 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Offers the backend "fake", which talks to nobody: any rank of a world of any size runs alone, in
- * one process (c10d: {@code FakeProcessGroup}). It is for dry runs of programs, not for their
- * results.
+ * The provider of the backend "fake", which communicates with nobody: any rank of a world of any
+ * size runs alone, in one process (c10d: {@code FakeProcessGroup}). It is meant for dry runs of
+ * programs, not for their results.
  *
- * <p>In the plain mode reductions, broadcasts and messages leave tensors as they are, and what
- * gathers, scatters or exchanges copies this rank's own data. With uniform ranks results are those
- * that real ranks would get if all of them had the same data as this one. Tensors on devices are
- * never touched.
+ * <p>In plain mode, reductions, broadcasts and messages leave tensors unchanged, and operations
+ * that gather, scatter or exchange copy this rank's own data. With uniform ranks, the results are
+ * those that real ranks would get if all of them had the same data as this one. Tensors on devices
+ * are never touched.
  */
 public final class FakeProvider implements BackendProvider {
   /** The name of the backend. */
   public static final String NAME = "fake";
 
-  /** Gives results as if all ranks had equal data. */
+  /** Whether results are as if all ranks had equal data. */
   public static final Setting<Boolean> UNIFORM_RANKS =
       Setting.flag(
           "TUTTI_FAKE_UNIFORM_RANKS",
           false,
           "whether the fake backend gives results as if all ranks had equal data");
 
-  /** Makes every collective fail; sends and receives still work. */
+  /** Whether every collective fails; sends and receives still work. */
   public static final Setting<Boolean> ERROR_ON_COLLECTIVE =
       Setting.flag(
           "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
@@ -41,7 +41,7 @@ public final class FakeProvider implements BackendProvider {
   private final @Nullable Boolean uniformRanks;
   private final @Nullable Boolean errorOnCollective;
 
-  /** Creates a provider that asks the settings. */
+  /** Creates a provider that uses the settings. */
   public FakeProvider() {
     this(null, null);
   }
@@ -52,7 +52,7 @@ public final class FakeProvider implements BackendProvider {
   }
 
   /**
-   * Returns a provider that does not ask {@link #UNIFORM_RANKS}.
+   * Returns a provider that does not use the setting {@link #UNIFORM_RANKS}.
    *
    * @param uniform whether results are as if all ranks had equal data
    */
@@ -61,7 +61,7 @@ public final class FakeProvider implements BackendProvider {
   }
 
   /**
-   * Returns a provider that does not ask {@link #ERROR_ON_COLLECTIVE}.
+   * Returns a provider that does not use the setting {@link #ERROR_ON_COLLECTIVE}.
    *
    * @param error whether every collective fails
    */

@@ -15,13 +15,14 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes ranks slow, deaf or dead, at will, between a group and its backends. Nothing is random.
- * Ranks are those of the group of all ranks. Any thread may call any method, at any time.
+ * Makes ranks slow, unreachable or dead, on demand, between a group and its backends. Nothing is
+ * random. Ranks are given as ranks of the group of all ranks. Any thread may call any method, at
+ * any time.
  *
  * {@snippet file="FakeSnippetsTest.java" region="faults"}
  *
- * <p>A collective is taken as a message of each rank to each other rank: a rank that one of them
- * does not reach does not begin it, and so the others wait for that rank.
+ * <p>A collective is treated as a message from each rank to each other rank: a rank that one of
+ * these messages does not reach does not begin the collective, so the others wait for that rank.
  *
  * @see ThreadedWorld#withFaults
  * @see FaultyProvider
@@ -38,24 +39,24 @@ public final class Faults {
 
   private record Pair(int from, int to) {}
 
-  /** An operation to fail; a rank of -1 stands for all. */
+  /** An operation that is to fail; a rank of -1 stands for all ranks. */
   private record Failing(int rank, OpType opType, long sequence) {}
 
-  /** Creates what does no harm so far. */
+  /** Creates an instance without any faults. */
   public Faults() {}
 
   /**
-   * Delays every operation of a rank from the next one on.
+   * Delays every operation of a rank, starting with the next one.
    *
-   * @param rank which
-   * @param delay how long; zero ends it
+   * @param rank the rank
+   * @param delay the delay; zero ends it
    */
   public void delay(int rank, Duration delay) {
     update(() -> delays.put(rank, delay));
   }
 
   /**
-   * Loses all messages of a pair that are sent from now on: their operations run into their
+   * Drops all messages of a pair that are sent from now on: their operations fail at their
    * deadlines.
    *
    * @param from the sending rank
@@ -67,10 +68,10 @@ public final class Faults {
 
   /**
    * Cuts two sets of ranks off from each other. Messages wait and are delivered after {@link
-   * #heal}, unless their operations ran into their deadlines before.
+   * #heal}, unless the deadlines of their operations have passed before.
    *
-   * @param some one side
-   * @param others the other side
+   * @param some the ranks of one side
+   * @param others the ranks of the other side
    */
   public void partition(Set<Integer> some, Set<Integer> others) {
     update(
@@ -84,7 +85,7 @@ public final class Faults {
         });
   }
 
-  /** Ends {@link #drop} and {@link #partition}; what was dropped stays lost. */
+  /** Ends {@link #drop} and {@link #partition}; messages already dropped stay lost. */
   public void heal() {
     update(
         () -> {
@@ -102,10 +103,10 @@ public final class Faults {
   }
 
   /**
-   * Makes a rank behave as if its process died: its pending operations and all later calls fail,
-   * and its peers lose it.
+   * Makes a rank behave as if its process had died: its pending operations and all later calls
+   * fail, and its peers lose it.
    *
-   * @param rank which
+   * @param rank the rank
    */
   public void kill(int rank) {
     List<FaultyBackend> dying = new ArrayList<>();
@@ -127,9 +128,9 @@ public final class Faults {
   }
 
   /**
-   * Tells whether a rank was killed.
+   * Tells whether a rank has been killed.
    *
-   * @param rank which
+   * @param rank the rank
    */
   public boolean isKilled(int rank) {
     lock.lock();
@@ -143,8 +144,8 @@ public final class Faults {
   /**
    * Makes an operation fail on all ranks, in every group.
    *
-   * @param opType which operation
-   * @param sequence its number in its group, from 1
+   * @param opType the operation
+   * @param sequence the number of the operation in its group, starting at 1
    */
   public void failOn(OpType opType, long sequence) {
     update(() -> failing.add(new Failing(-1, opType, sequence)));
@@ -153,9 +154,9 @@ public final class Faults {
   /**
    * Makes an operation fail on one rank, in every group.
    *
-   * @param rank which
-   * @param opType which operation
-   * @param sequence its number in its group, from 1
+   * @param rank the rank
+   * @param opType the operation
+   * @param sequence the number of the operation in its group, starting at 1
    */
   public void failOn(int rank, OpType opType, long sequence) {
     update(() -> failing.add(new Failing(rank, opType, sequence)));
@@ -249,15 +250,15 @@ public final class Faults {
     }
   }
 
-  /** Says why a rank cannot go on; null if it can. */
+  /** A reason why a rank cannot continue; null if it can. */
   interface Obstacle {
     @Nullable String text() throws Exception;
 
-    /** Returns when it may be gone without a change of the faults. */
+    /** Returns the time at which it may be gone without a change of the faults. */
     long untilNanos();
   }
 
-  /** Waits until nothing is in the way; returns what still is when the deadline passes. */
+  /** Waits until there is no obstacle; returns the one that remains when the deadline passes. */
   @Nullable String await(Obstacle obstacle, long deadlineNanos) throws Exception {
     lock.lock();
     try {

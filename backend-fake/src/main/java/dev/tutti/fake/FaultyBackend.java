@@ -17,13 +17,13 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
-/** A backend of one rank with faults in front of it. */
+/** One rank's backend with faults in front of it. */
 final class FaultyBackend extends DecoratedBackend {
   /*
-   * Collectives wait in before(), on the thread that calls. Messages must not block, so those that are
-   * late or cut off wait in a queue for each peer, in order, and whoever makes the first of a queue
-   * ready (the clock, the end of a partition) starts it. A queue that is not empty holds later messages
-   * back, or they would overtake.
+   * Collectives wait in before(), on the calling thread. Messages must not block, so messages that
+   * are late or cut off wait in a queue for each peer, in order. When the first message of a queue
+   * becomes ready, because of the clock or the end of a partition, the thread that notices starts
+   * it. A nonempty queue holds back later messages, which would otherwise overtake.
    */
   private final BackendContext context;
   private final Faults faults;
@@ -32,10 +32,10 @@ final class FaultyBackend extends DecoratedBackend {
   private volatile @Nullable Throwable aborted;
 
   /**
-   * A message that waits.
+   * A waiting message.
    *
    * @param op the operation
-   * @param readyNanos when its delay ends
+   * @param readyNanos the time at which its delay ends
    */
   private record Held(Operation op, long readyNanos) {}
 
@@ -76,7 +76,7 @@ final class FaultyBackend extends DecoratedBackend {
     }
   }
 
-  /** Holds a collective back, or throws what takes its place. */
+  /** Holds a collective back, or throws the exception that takes its place. */
   private void before(Operation op) throws Exception {
     faults.requireSound(globalRank, op);
     String lost = describe("lost messages of", peer -> faults.isDropped(global(peer), globalRank));
@@ -138,7 +138,7 @@ final class FaultyBackend extends DecoratedBackend {
     }
     int peer = op.call().root();
     if (op.type() == OpType.SEND && faults.isDropped(globalRank, global(peer))) {
-      // Nobody ends the operation: its deadline will.
+      // Nothing but its deadline ends the operation.
       return;
     }
     long delay = faults.delayOf(globalRank).toNanos();
@@ -164,7 +164,7 @@ final class FaultyBackend extends DecoratedBackend {
     return peer >= 0 && faults.isParted(globalRank, global(peer));
   }
 
-  /** Starts the messages that nothing holds back any more. */
+  /** Starts the messages that nothing holds back any longer. */
   void release() {
     synchronized (heldByPeer) {
       heldByPeer

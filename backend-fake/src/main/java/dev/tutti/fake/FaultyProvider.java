@@ -4,15 +4,15 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 
-/** Offers another provider's backends, with faults between them and their group. */
+/** Provides another provider's backends, with faults between them and their group. */
 public final class FaultyProvider extends DecoratedProvider {
   private final Faults faults;
 
   /**
    * Creates a provider of the same name.
    *
-   * @param inner makes the backends
-   * @param faults makes the faults; shared by all ranks
+   * @param inner creates the backends
+   * @param faults the faults; shared by all ranks
    */
   public FaultyProvider(BackendProvider inner, Faults faults) {
     super(inner);

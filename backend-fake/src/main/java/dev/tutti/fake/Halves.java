@@ -14,7 +14,7 @@ final class Halves {
     return dtype == DType.FLOAT16 || dtype == DType.BFLOAT16;
   }
 
-  /** Widens, exactly. */
+  /** Widens elements, exactly. */
   static void widen(
       DType dtype, MemorySegment source, long sourceOffset, MemorySegment target, long count) {
     boolean ieee = dtype == DType.FLOAT16;
@@ -25,7 +25,7 @@ final class Halves {
     }
   }
 
-  /** Rounds to nearest, ties to even. */
+  /** Rounds elements to nearest, ties to even. */
   static void narrow(
       DType dtype, MemorySegment source, MemorySegment target, long targetOffset, long count) {
     boolean ieee = dtype == DType.FLOAT16;

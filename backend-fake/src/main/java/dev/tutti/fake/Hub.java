@@ -15,14 +15,19 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Where the ranks of one threaded group meet: who is there, and whether the group still works. */
+/**
+ * The meeting place of the ranks of one threaded group: it knows which ranks are present, and
+ * whether the group still works.
+ */
 final class Hub {
   /*
-   * One lock guards this object, the current round of collectives and the mailboxes; it is held for
-   * bookkeeping only, never while data moves. Operations and listeners are not called under it
-   * either: such calls are noted and run by unlock(), after the lock is free.
+   * A single lock guards this object, the current round of collectives and the mailboxes. The lock
+   * is held only for bookkeeping, never while data moves. Operations and listeners are not called
+   * under the lock either: such calls are recorded, and unlock() runs them after releasing the
+   * lock.
    *
-   * The first failure stays. It is kept as a maker of exceptions, because each thread needs its own.
+   * The first failure is kept. It is kept as a supplier of exceptions, because each thread needs
+   * its own.
    */
   private static final long CHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final List<String> ANY_KEY = List.of(ThreadedProvider.KEY);
@@ -73,7 +78,7 @@ final class Hub {
     lock.lock();
   }
 
-  /** Releases the lock and runs what was noted meanwhile. */
+  /** Releases the lock and runs the tasks recorded meanwhile. */
   void unlock() {
     List<Runnable> run = afterUnlock;
     if (run.isEmpty()) {
@@ -85,27 +90,27 @@ final class Hub {
     run.forEach(Runnable::run);
   }
 
-  /** Notes what the present holder of the lock runs when it releases it. */
+  /** Records a task that the current holder of the lock runs after releasing it. */
   void afterUnlock(Runnable task) {
     afterUnlock.add(task);
   }
 
-  /** Wakes all waiting ranks. Lock held. */
+  /** Wakes all waiting ranks. The lock must be held. */
   void changed() {
     changed.signalAll();
   }
 
   /**
-   * Waits for a change, also when interrupted; returns false when the deadline has passed. Lock
-   * held.
+   * Waits for a change, even if interrupted; returns false if the deadline has passed. The lock
+   * must be held.
    */
   boolean await(long deadlineNanos) {
     return Uninterrupted.await(changed, deadlineNanos);
   }
 
   /**
-   * Adds a rank and waits for all others, as long as its store is open: whoever hears that another
-   * rank failed closes it.
+   * Adds a rank and waits for all others, as long as its store is open: the store is closed by
+   * whichever part of the program learns that another rank has failed.
    */
   void join(BackendContext context, long deadlineNanos) throws Exception {
     enter(context);
@@ -143,7 +148,7 @@ final class Hub {
     }
   }
 
-  /** Tells whether all ranks are there; waits for them, at most for a while. */
+  /** Tells whether all ranks are present; waits for them, but only for a short time. */
   private boolean isComplete(BackendContext context, long deadlineNanos) throws Exception {
     int rank = context.rank();
     lock();
@@ -162,7 +167,7 @@ final class Hub {
       }
       long until = System.nanoTime() + Math.min(left, CHECK_NANOS);
       while (joined < size && failure == null && await(until)) {
-        // Another one came.
+        // Another rank joined.
       }
       return joined == size;
     } finally {
@@ -170,7 +175,7 @@ final class Hub {
     }
   }
 
-  /** Fails the group, unless it has failed before, because a rank does not go on joining it. */
+  /** Fails the group, unless it has already failed, because a rank has given up joining it. */
   private void giveUp(int rank, Exception cause) {
     lock();
     try {
@@ -181,7 +186,9 @@ final class Hub {
     }
   }
 
-  /** Throws what happened, if the group or this rank's part of it has failed. Lock held. */
+  /**
+   * Throws the failure, if the group or this rank's part of it has failed. The lock must be held.
+   */
   void check(int rank) throws Exception {
     Throwable cause = failure(rank);
     if (cause instanceof Exception exception) {
@@ -192,7 +199,10 @@ final class Hub {
     }
   }
 
-  /** Returns what happened, if the group or this rank's part of it has failed. Lock held. */
+  /**
+   * Returns the failure, if the group or this rank's part of it has failed, or null. The lock must
+   * be held.
+   */
   @Nullable Throwable failure(int rank) {
     Throwable cause = aborted[rank];
     Supplier<Exception> first = failure;
@@ -203,20 +213,20 @@ final class Hub {
     return left[rank];
   }
 
-  /** Tells whether all other ranks have left. Lock held. */
+  /** Tells whether all other ranks have left. The lock must be held. */
   boolean isAlone(int rank) {
     return leftCount - (left[rank] ? 1 : 0) == size - 1;
   }
 
-  /** Returns the rank that left last, or -1. Lock held. */
+  /** Returns the rank that left last, or -1. The lock must be held. */
   int lastLeft() {
     return lastLeft;
   }
 
   /**
-   * Fails the group, unless it has failed before. Lock held.
+   * Fails the group, unless it has already failed. The lock must be held.
    *
-   * @param cause makes the exception of each rank
+   * @param cause creates the exception for each rank
    * @param blamed the rank to blame, or -1
    * @return whether this is the first failure
    */
@@ -237,8 +247,8 @@ final class Hub {
   }
 
   /**
-   * Fails one rank's waits with its own cause, and everybody else's because of it. Afterwards no
-   * message is copied any more.
+   * Fails one rank's waits with the given cause, and all other ranks' waits because of it. After
+   * this returns, messages are no longer copied.
    */
   void abort(int rank, Throwable cause) {
     failAll(rank, cause);
@@ -277,7 +287,7 @@ final class Hub {
         : rank;
   }
 
-  /** Takes a rank out; a rank that waits for it fails, the others continue. */
+  /** Removes a rank; a rank that waits for it fails, and the others continue. */
   void leave(int rank) {
     lock();
     try {
@@ -302,7 +312,7 @@ final class Hub {
     return new PeerLostException(rank, "rank " + rank + " closed group " + group, null);
   }
 
-  /** Makes a block hear of the group's failure. */
+  /** Registers a block to be notified of the group's failure. */
   void watch(SharedBlock block) {
     lock();
     try {

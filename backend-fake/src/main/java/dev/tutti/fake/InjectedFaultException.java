@@ -2,7 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.TuttiException;
 
-/** The failure that {@link Faults} made. */
+/** Thrown for a failure injected by {@link Faults}. */
 public final class InjectedFaultException extends TuttiException {
   private static final long serialVersionUID = 1L;
 

@@ -11,18 +11,19 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Brings sends and receives of a threaded group together. A send is done when its receive is, as
+ * Matches the sends and receives of a threaded group. A send completes when its receive does, as
  * with Gloo: nothing is buffered.
  */
 final class Mailbox {
   /*
-   * Each rank has two lists in order of their start: sends to it that no receive took, and receives
-   * that no send fits. A new send takes the first receive that fits, and the other way round, so
-   * messages of one pair and tag never overtake each other. What ended otherwise meanwhile (deadline,
-   * failure) is dropped when it is met. The thread that brings the second half copies the data, after
-   * it released the hub's lock. It holds the read lock of "moves" meanwhile, and looks at the state of
-   * the group under it, so that who got the write lock after a failure knows that nothing is copied any
-   * more: the group ends what is pending only then.
+   * Each rank has two lists in the order in which operations started: sends to it that no receive
+   * has taken, and receives that match no send. A new send takes the first receive that matches,
+   * and vice versa, so messages of one pair and tag never overtake each other. An operation that
+   * has meanwhile ended otherwise (deadline, failure) is dropped when it is encountered. The thread
+   * that posts the second half copies the data, after releasing the hub's lock. Meanwhile it holds
+   * the read lock of "moves", and checks the state of the group under it. A thread that acquires
+   * the write lock after a failure thus knows that nothing is being copied. Only then does the
+   * group end what is pending.
    */
   private static final int ANY = -1;
 
@@ -35,11 +36,11 @@ final class Mailbox {
   /**
    * One half of a message.
    *
-   * @param op to be ended
-   * @param tensor data or room for it
+   * @param op the operation to be ended
+   * @param tensor the data, or the memory to receive it
    * @param source the sending rank, or {@link #ANY}
    * @param target the receiving rank
-   * @param tag as given
+   * @param tag the tag of the message
    */
   private record Message(Operation op, Tensor tensor, int source, int target, int tag) {
     boolean fits(Message other) {
@@ -171,14 +172,17 @@ final class Mailbox {
     }
   }
 
-  /** Waits until nothing is copied any more; called after {@link #drain}, without the lock. */
+  /**
+   * Waits until nothing is being copied anymore; called after {@link #drain}, without holding the
+   * lock.
+   */
   @SuppressWarnings("LockNotBeforeTry")
   void awaitMoves() {
     moves.writeLock().lock();
     moves.writeLock().unlock();
   }
 
-  /** Takes out everything that waits, and lets nothing be copied from now on. Lock held. */
+  /** Removes all waiting operations, and prevents any copies from now on. The lock must be held. */
   List<Operation> drain() {
     drained = true;
     List<Operation> ops = new ArrayList<>();
@@ -191,7 +195,7 @@ final class Mailbox {
     return ops;
   }
 
-  /** Takes out everything that waits for one rank, which has left. Lock held. */
+  /** Removes all operations that wait for one rank, which has left. The lock must be held. */
   List<Operation> drainPeer(int rank) {
     List<Operation> ops = new ArrayList<>();
     sends.get(rank).forEach(message -> ops.add(message.op));

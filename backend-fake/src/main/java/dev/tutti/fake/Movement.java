@@ -8,16 +8,17 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves the data of one collective, once all ranks gave their tensors. Each rank writes only its
- * own tensors; between two phases all ranks wait for each other.
+ * Moves the data of one collective, once all ranks have provided their tensors. Each rank writes
+ * only its own tensors; between two phases, all ranks wait for each other.
  *
- * <p>An all-reduce of n bytes by p ranks takes two phases: each rank reads p parts of n/p bytes and
- * writes one, then copies p-1 of them. All others take one phase and move each byte once.
+ * <p>An all-reduce of n bytes by p ranks takes two phases. Each rank reads p parts of n/p bytes and
+ * writes one, then copies p-1 of them. A reduce takes two phases, too. All other operations take
+ * one phase and move each byte once.
  */
 final class Movement {
   private Movement() {}
 
-  /** Returns how many phases an operation has. */
+  /** Returns the number of phases of an operation. */
   static int phases(OpType type) {
     return switch (type) {
       case ALL_REDUCE, ALL_REDUCE_COALESCED, REDUCE -> 2;
@@ -25,7 +26,7 @@ final class Movement {
     };
   }
 
-  /** Does one rank's part of one phase. */
+  /** Performs one rank's part of one phase. */
   static void move(int phase, int rank, List<Contribution> calls) {
     Contribution own = calls.get(rank);
     switch (own.type()) {
@@ -90,7 +91,7 @@ final class Movement {
     }
   }
 
-  /** Reduces this rank's slice of every tensor, in the place that only this rank touches. */
+  /** Reduces this rank's slice of every tensor, at the place that only this rank touches. */
   private static void reduceSlices(int rank, List<Contribution> calls) {
     List<Tensor> tensors = calls.get(rank).outputs();
     RankReducer reducer = new RankReducer();
@@ -145,7 +146,7 @@ final class Movement {
     return inputs;
   }
 
-  /** Says which pair of ranks has parts of unequal size, or null. */
+  /** Describes a pair of ranks whose parts have unequal sizes, or returns null if there is none. */
   static @Nullable String misfit(List<Contribution> calls) {
     int size = calls.size();
     Contribution first = calls.get(0);

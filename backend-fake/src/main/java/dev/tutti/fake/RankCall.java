@@ -3,9 +3,9 @@ package dev.tutti.fake;
 import dev.tutti.ProcessGroup;
 
 /**
- * What one rank of a {@link ThreadedWorld} computes.
+ * The code that one rank of a {@link ThreadedWorld} runs to compute a result.
  *
- * @param <T> type of the result
+ * @param <T> the type of the result
  */
 @FunctionalInterface
 public interface RankCall<T> {
@@ -14,7 +14,7 @@ public interface RankCall<T> {
    *
    * @param group the group of all ranks, closed by the world afterwards
    * @return this rank's result
-   * @throws Exception ends the world with a failure
+   * @throws Exception to end the world with a failure
    */
   T call(ProcessGroup group) throws Exception;
 }

@@ -5,10 +5,11 @@ import dev.tutti.TuttiException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says in short, among the suppressed exceptions of a world's failure, which rank failed with what.
+ * Describes briefly, among the suppressed exceptions of a world's failure, which rank failed and
+ * how.
  *
- * <p>It has no cause: ranks fail because of each other, so their causes would be printed again for
- * each rank. {@link #failure()} has them.
+ * <p>It has no cause, because ranks fail because of each other, and their causes would be printed
+ * again for each rank. The cause is available from {@link #failure()}.
  */
 public final class RankFailure extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -21,7 +22,7 @@ public final class RankFailure extends TuttiException {
     super(message, null);
     this.rank = rank;
     this.failure = failure;
-    // Where an operation failed because of another rank says nothing new; where a test did, does.
+    // Where an operation failed because of another rank is no news; where a test failed is.
     setStackTrace(
         failure == null || failure instanceof TuttiException ? NO_FRAMES : failure.getStackTrace());
   }
@@ -30,7 +31,10 @@ public final class RankFailure extends TuttiException {
     return new RankFailure(rank, "rank " + rank + " failed: " + failure, failure);
   }
 
-  /** Says whose failure is reported, and that it names another rank as the first where it does. */
+  /**
+   * Describes which rank's failure is reported, and, if that failure names another rank as the
+   * first to fail, also that rank.
+   */
   static RankFailure reported(int rank, Throwable failure) {
     int first = failure instanceof CollectiveException known ? known.failedRank().orElse(-1) : rank;
     String text =
@@ -45,7 +49,7 @@ public final class RankFailure extends TuttiException {
     return rank;
   }
 
-  /** Returns what the rank threw; null where that is the exception that suppresses this one. */
+  /** Returns what the rank threw, or null if that is the exception that suppresses this one. */
   public @Nullable Throwable failure() {
     return failure;
   }

@@ -8,11 +8,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * Reduces the same run of elements of all ranks in order of rank, so that the result does not
- * depend on which thread computes it. Half precisions are accumulated in float32 and rounded once.
+ * Reduces the same run of elements of all ranks in rank order, so that the result does not depend
+ * on which thread computes it. Half-precision types are accumulated in float32 and rounded once.
  */
 final class RankReducer {
-  /* A block of all types fits the first-level cache; the output may be one of the inputs. */
+  /* A block of any type fits into the first-level cache; the output may be one of the inputs. */
   private static final int BLOCK_BYTES = 8192;
 
   private final MemorySegment accumulator = MemorySegment.ofArray(new byte[BLOCK_BYTES]);
@@ -21,12 +21,12 @@ final class RankReducer {
   /**
    * Reduces a run.
    *
-   * @param ops the operator of each rank; kinds are equal, factors may differ
-   * @param inputs one contiguous tensor of each rank
-   * @param start first element in every input
-   * @param output contiguous, may be one of the inputs when the places are equal too
-   * @param outputStart first element in the output
-   * @param count number of elements
+   * @param ops the operator of each rank; all have the same kind, but factors may differ
+   * @param inputs one contiguous tensor from each rank
+   * @param start the first element in every input
+   * @param output contiguous; may be one of the inputs if the start positions are equal too
+   * @param outputStart the first element in the output
+   * @param count the number of elements
    */
   void reduce(
       List<ReduceOp> ops,

@@ -3,7 +3,7 @@ package dev.tutti.fake;
 import java.util.StringJoiner;
 import java.util.function.IntPredicate;
 
-/** Writes lists of ranks for messages. */
+/** Formats lists of ranks for messages. */
 final class Ranks {
   /** The empty list. */
   static final String NONE = "no rank";

@@ -6,7 +6,7 @@ import dev.tutti.ReduceOp;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** One call that reached a backend. Made by {@link CallRecorder} alone. */
+/** One call that reached a backend. Instances are created only by {@link CallRecorder}. */
 public interface RecordedCall {
   /** Returns the name of the group. */
   String group();
@@ -17,16 +17,22 @@ public interface RecordedCall {
   /** Returns the operation. */
   OpType opType();
 
-  /** Returns its number in the group's sequence of collectives or of messages, from 1. */
+  /**
+   * Returns the number of the call in the group's sequence of collectives or of messages, starting
+   * at 1.
+   */
   long sequenceNumber();
 
-  /** Returns the element type; null without tensors. */
+  /** Returns the element type, or null if there are no tensors. */
   @Nullable DType dtype();
 
-  /** Returns the shapes of the tensors read. */
+  /** Returns the shapes of the tensors that are read. */
   List<List<Long>> inputShapes();
 
-  /** Returns the shapes of the tensors written; the same again for an operation in place. */
+  /**
+   * Returns the shapes of the tensors that are written; these equal the input shapes for an
+   * in-place operation.
+   */
   List<List<Long>> outputShapes();
 
   /** Returns the root or peer, or -1. */
@@ -35,6 +41,6 @@ public interface RecordedCall {
   /** Returns the tag of a message, or -1. */
   int tag();
 
-  /** Returns the operator; null for what does not reduce. */
+  /** Returns the operator, or null if the operation does not reduce. */
   @Nullable ReduceOp reduceOp();
 }

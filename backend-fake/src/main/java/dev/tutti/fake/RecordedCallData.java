@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what {@link CallRecorder} saw of a call. */
+/** The data that {@link CallRecorder} recorded about a call. */
 record RecordedCallData(
     String group,
     int rank,
@@ -24,7 +24,7 @@ record RecordedCallData(
     @Nullable ReduceOp reduceOp)
     implements RecordedCall {
 
-  /** Creates a record; copies the lists. */
+  /** Creates a record, copying the lists. */
   RecordedCallData {
     inputShapes = List.copyOf(inputShapes);
     outputShapes = List.copyOf(outputShapes);

@@ -12,9 +12,12 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** One collective of a threaded group, from its first caller to its end. Guarded by the hub. */
+/**
+ * One collective of a threaded group, from its first caller to its end. It is guarded by the hub's
+ * lock.
+ */
 final class Round {
-  /** Stands for the time before all ranks came. */
+  /** Stands for the time before all ranks have arrived. */
   static final int GATHERING = -1;
 
   private final @Nullable Contribution[] calls;
@@ -25,13 +28,16 @@ final class Round {
   private int finishedCount;
   private long bytes;
 
-  /** Counts phases; {@link #GATHERING} first, {@link #phases} when all is done. */
+  /**
+   * The number of the current phase: {@link #GATHERING} at first, {@link #phases} when all phases
+   * are done.
+   */
   int stage = GATHERING;
 
   /** Set while one thread moves the data of all ranks. */
   boolean serial;
 
-  /** When ranks were first seen to disagree, or 0. */
+  /** The time at which ranks were first seen to disagree, or 0. */
   long mismatchSince;
 
   /** Moves one rank's data in one phase. */
@@ -83,7 +89,7 @@ final class Round {
     return Movement.phases(Objects.requireNonNull(first).type());
   }
 
-  /** Returns the calls in order of rank; all are there. */
+  /** Returns the calls in rank order; all must have arrived. */
   List<Contribution> calls() {
     List<Contribution> all = new ArrayList<>(calls.length);
     for (Contribution call : calls) {
@@ -96,7 +102,7 @@ final class Round {
     return movers[rank];
   }
 
-  /** Notes that a rank finished the present phase; returns whether it was the last one. */
+  /** Records that a rank has finished the current phase; returns whether it was the last one. */
   boolean finish(int rank) {
     finished[rank] = true;
     finishedCount++;
@@ -109,7 +115,7 @@ final class Round {
     return true;
   }
 
-  /** Returns the first rank whose memory was freed since it came, or -1. */
+  /** Returns the first rank whose memory has been freed since it arrived, or -1. */
   int freed() {
     for (int rank = 0; rank < calls.length; rank++) {
       Contribution call = calls[rank];
@@ -124,7 +130,10 @@ final class Round {
     return stage == GATHERING ? calls[rank] == null : !finished[rank];
   }
 
-  /** Tells who is missing from a rank's call now, by a new exception for each who hears of it. */
+  /**
+   * Reports the ranks that a rank's call is waiting for at present, with a new exception for each
+   * thread that is told.
+   */
   Supplier<Exception> late(int rank) {
     List<Integer> missing =
         IntStream.range(0, calls.length).filter(this::isMissing).boxed().toList();

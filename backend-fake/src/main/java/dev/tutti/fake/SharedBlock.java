@@ -16,9 +16,9 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Holds the symmetric memory of all ranks of a threaded group, and its signals. */
+/** The symmetric memory of all ranks of a threaded group, and its signals. */
 final class SharedBlock {
-  /** As many as c10d's kernels have blocks. */
+  /** The number of channels, equal to the number of blocks of c10d's kernels. */
   static final int CHANNELS = 32;
 
   private static final long ALIGNMENT = 4096;
@@ -31,7 +31,7 @@ final class SharedBlock {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
 
-  /** Set for a signal to, on, from: a rank, a channel, a rank. */
+  /** Whether a signal is set, indexed by receiving rank, channel and sending rank. */
   private final boolean[] signals;
 
   private final int[] barrierArrived = new int[CHANNELS];
@@ -56,7 +56,7 @@ final class SharedBlock {
     return byteSize;
   }
 
-  /** Views the buffer of a rank, until the viewer releases its part. */
+  /** Returns a view of a rank's buffer, valid until the viewer releases its part. */
   Tensor view(int viewer, int rank, DType dtype, long byteOffset, long... shape) {
     MemorySegment buffer = bytes.of(viewer).asSlice(rank * stride(byteSize), byteSize);
     return Tensor.wrap(buffer.asSlice(byteOffset), dtype, shape);
@@ -148,7 +148,7 @@ final class SharedBlock {
     }
   }
 
-  /** Ends all waits, now and from now on. */
+  /** Ends all current and future waits. */
   void fail(Supplier<Exception> cause) {
     lock.lock();
     try {
@@ -161,7 +161,7 @@ final class SharedBlock {
     }
   }
 
-  /** Gives one rank's part back and ends its waits and views; returns whether it was the last. */
+  /** Releases one rank's part, ending its waits and views; returns whether it was the last part. */
   boolean release(int rank) {
     boolean last;
     lock.lock();
@@ -176,7 +176,7 @@ final class SharedBlock {
     return last;
   }
 
-  /** Frees the memory that no rank got to see. */
+  /** Frees memory that no rank ever got to see. */
   void discard() {
     bytes.close();
   }

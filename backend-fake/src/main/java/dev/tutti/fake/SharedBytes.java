@@ -12,11 +12,11 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Memory that each rank of a threaded group maps for itself, and gives back by itself. */
+/** Memory that each rank of a threaded group maps and unmaps separately. */
 final class SharedBytes implements AutoCloseable {
   /*
-   * A file without a name, for all arenas over the same bytes: memory of one arena cannot be handed to
-   * another without a restricted method.
+   * A file without a name, to provide the same bytes to all arenas: the memory of one arena cannot
+   * be handed to another without a restricted method.
    */
   private static final Path IN_MEMORY = Path.of("/dev/shm");
   private static final int FILL_BYTES = 1 << 16;
@@ -25,11 +25,11 @@ final class SharedBytes implements AutoCloseable {
   private final List<MemorySegment> mappings = new ArrayList<>();
 
   /**
-   * Maps zeros.
+   * Maps zeroed memory.
    *
-   * @param byteSize at least 1
-   * @param size number of ranks
-   * @throws IOException if there is no room
+   * @param byteSize the size in bytes, at least 1
+   * @param size the number of ranks
+   * @throws IOException if there is not enough room
    */
   SharedBytes(long byteSize, int size) throws IOException {
     Uninterrupted.run(() -> map(byteSize, size));
@@ -69,7 +69,10 @@ final class SharedBytes implements AutoCloseable {
     throw new IOException("no room for " + byteSize + " bytes in " + temporary);
   }
 
-  /** Writes all of it once: a file with holes is mapped well and fails at an access later. */
+  /**
+   * Writes the whole file once: a file with holes can be mapped successfully but fail on a later
+   * access.
+   */
   private static void fill(FileChannel channel, long byteSize) throws IOException {
     ByteBuffer zeros = ByteBuffer.allocate(FILL_BYTES);
     long left = byteSize;
@@ -79,7 +82,7 @@ final class SharedBytes implements AutoCloseable {
     }
   }
 
-  /** Returns the bytes as one rank sees them, until it unmaps them. */
+  /** Returns the bytes as one rank sees them, until that rank unmaps them. */
   MemorySegment of(int rank) {
     return mappings.get(rank);
   }

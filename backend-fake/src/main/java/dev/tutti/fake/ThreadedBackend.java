@@ -34,7 +34,7 @@ final class ThreadedBackend implements Backend {
       case SEND, RECV, RECV_ANY_SOURCE, ALL_REDUCE_SPARSE, ALLOCATE_SYMMETRIC ->
           Backend.super.run(op);
       default -> {
-        // A monitored barrier too: who is missing is known anyway.
+        // A monitored barrier too: the missing ranks are known anyway.
         op.took(PATH);
         hub.collectives().exchange(rank, op, Contribution.of(op, null), Movement::move);
       }
@@ -109,7 +109,7 @@ final class ThreadedBackend implements Backend {
     }
   }
 
-  /** Makes a block as if nobody interrupted this thread, which would close its file. */
+  /** Creates a block, ignoring interrupts of this thread, which would close its file. */
   private @Nullable SharedBlock blockFor(long byteSize) {
     boolean interrupted = Thread.interrupted();
     try {

@@ -8,22 +8,23 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Runs the collectives of a threaded group, one round after the other. */
+/** Runs the collectives of a threaded group, one round after another. */
 final class ThreadedCollectives {
   /*
-   * Every rank brings its call to the current round and waits until all are there. Then the data
-   * moves in phases, and all wait for each other after each phase. Small rounds are moved by the rank
-   * that came last, for all of them: one wake-up is cheaper than two. In large rounds each rank does
-   * its own part.
+   * Every rank adds its call to the current round and waits until all have arrived. The data then
+   * moves in phases, and after each phase all ranks wait for each other. In a small round, the rank
+   * that arrived last moves the data for all ranks: one wake-up is cheaper than two. In a large
+   * round, each rank moves its own part.
    *
-   * The end of a round is decided under the lock: either the last rank finishes the last phase and
-   * all succeed, or a failure is noted first and none does. A rank whose deadline passes fails the
-   * round for all. Nobody writes into the tensors of a rank that has gone: in large rounds each rank
-   * writes its own only, and while one thread moves a small round nobody leaves it.
+   * The outcome of a round is decided under the lock: either the last rank finishes the last phase
+   * and all succeed, or a failure is recorded first and none does. A rank whose deadline passes
+   * fails the round for all ranks. Nothing is written to the tensors of a rank that has left: in a
+   * large round each rank writes only its own, and while one thread moves a small round no rank
+   * leaves it.
    */
   private static final long SERIAL_BYTES = 1 << 20;
 
-  /** How long ranks that disagree wait for the others, so that the report is complete. */
+  /** How long ranks that disagree wait for the others, to make the report complete. */
   private static final long MISMATCH_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
   private final Hub hub;
@@ -36,7 +37,7 @@ final class ThreadedCollectives {
     this.current = new Round(size);
   }
 
-  /** Tells whether somebody waits for a rank. Lock held. */
+  /** Tells whether any rank is waiting for the given rank. The lock must be held. */
   boolean isAwaited(int rank) {
     return current.hasBegun() && current.isMissing(rank);
   }
@@ -73,7 +74,7 @@ final class ThreadedCollectives {
     return round.calls();
   }
 
-  /** Adds a call to the current round; the last one opens it. Lock held. */
+  /** Adds a call to the current round; the last rank to arrive opens it. The lock must be held. */
   private Round arrive(int rank, Contribution call, Round.Mover mover) throws Exception {
     hub.check(rank);
     for (int peer = 0; peer < size; peer++) {
@@ -164,7 +165,10 @@ final class ThreadedCollectives {
     }
   }
 
-  /** Fails the group because a rank's part could not be moved, or one that it takes data from. */
+  /**
+   * Fails the group because the part of a rank, or of one from which it takes data, could not be
+   * moved.
+   */
   private void failMove(Round round, int mover, Throwable cause) {
     int freed = round.freed();
     int blamed = freed >= 0 ? freed : mover;
@@ -173,11 +177,11 @@ final class ThreadedCollectives {
     hub.fail(() -> new PeerLostException(blamed, message, cause), blamed);
   }
 
-  /** Waits until a round came to a stage. Lock held. */
+  /** Waits until a round has reached a stage. The lock must be held. */
   private void awaitStage(Round round, int rank, int stage, Operation op) throws Exception {
     while (round.stage < stage) {
       if (round.serial) {
-        // Data of this rank is being moved, which does not wait for anything.
+        // This rank's data is being moved, which does not wait for anything.
         hub.await(System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
         continue;
       }
@@ -194,7 +198,7 @@ final class ThreadedCollectives {
       if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
         if (round.stage < stage && !round.serial) {
           Supplier<Exception> late = round.late(rank);
-          // Before the messages that end because of it.
+          // Fails before the messages that end because of it.
           hub.afterUnlock(() -> op.fail(late.get(), -1));
           hub.fail(late, -1);
         }

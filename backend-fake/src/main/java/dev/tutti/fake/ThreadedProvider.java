@@ -17,11 +17,11 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Offers the backend "threaded", whose ranks are threads of one JVM. Results are real and do not
- * depend on timing: elements are accumulated in order of rank, half precisions in float32.
+ * The provider of the backend "threaded", whose ranks are threads of one JVM. Results are real and
+ * do not depend on timing: elements are accumulated in rank order, half-precision types in float32.
  *
- * <p>Ranks that call what does not fit get a {@link PeerMismatchException} that lists the calls of
- * all.
+ * <p>Ranks whose calls do not match get a {@link PeerMismatchException} that lists the calls of all
+ * ranks.
  *
  * @see ThreadedWorld
  */
@@ -31,7 +31,7 @@ public final class ThreadedProvider implements BackendProvider {
 
   static final String KEY = "threaded/hub";
 
-  /** Holds hubs while their ranks meet; rank 0 puts them in and takes them out. */
+  /** The hubs whose ranks are currently meeting; rank 0 adds and removes them. */
   private static final ConcurrentMap<String, Hub> MEETING = new ConcurrentHashMap<>();
 
   /** Creates a provider. */
@@ -72,7 +72,7 @@ public final class ThreadedProvider implements BackendProvider {
    *
    * @throws BackendException if rank 0 is not in this JVM
    * @throws dev.tutti.StoreClosedException if the context's store is closed meanwhile
-   * @throws TimeoutException naming the ranks that do not come in time
+   * @throws TimeoutException naming the ranks that did not arrive in time
    */
   @Override
   public Backend create(BackendContext context) throws Exception {

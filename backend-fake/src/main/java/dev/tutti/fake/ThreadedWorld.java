@@ -16,18 +16,18 @@ import org.jspecify.annotations.Nullable;
  * Runs code once for each rank of a group, on threads of this JVM, for tests: no processes, no
  * sockets.
  *
- * <p>Immutable; each {@code with} method returns a changed copy. Each run makes a new store, a new
- * group and new platform threads named {@code rank-0}, {@code rank-1} and so on, and none of them
- * is left when it returns.
+ * <p>Instances are immutable; each {@code with} method returns a modified copy. Each run creates a
+ * new store, a new group and new platform threads named {@code rank-0}, {@code rank-1} and so on,
+ * and none of them is left when the run returns.
  *
  * <p>The first rank whose body throws ends the run: the groups of all ranks are aborted at once,
- * and the run throws the very exception or error of that rank (a checked one as the cause of a
- * {@code TuttiException}), or, where that exception names another rank as the first to fail and
- * that rank failed by itself, that one's. Its suppressed exceptions are {@link RankFailure}s: one
- * that tells its rank, and one for each other rank that failed.
+ * and the run throws that very exception or error (a checked exception as the cause of a {@code
+ * TuttiException}). If that exception names another rank as the first to fail, and that rank failed
+ * by itself, the run throws the other rank's exception instead. Its suppressed exceptions are
+ * {@link RankFailure}s: one that names its rank, and one for each other rank that failed.
  */
 public final class ThreadedWorld {
-  /** The deadline of a run that was given none. */
+  /** The deadline of a run for which none was given. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
 
   private final Fields fields;
@@ -37,9 +37,9 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Describes a world.
+   * Creates a world.
    *
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   public static ThreadedWorld of(int size) {
     if (size < 1) {
@@ -51,10 +51,10 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Runs a body once for each rank and waits for all.
+   * Runs a body once on each rank and waits for all ranks.
    *
-   * @param size number of ranks
-   * @param body what each rank does
+   * @param size the number of ranks
+   * @param body the code that each rank runs
    * @throws WorldTimeoutException if a rank does not end within {@link #DEFAULT_TIMEOUT}
    */
   public static void run(int size, RankBody body) {
@@ -62,11 +62,11 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Computes something once for each rank and waits for all.
+   * Computes something once on each rank and waits for all ranks.
    *
-   * @param size number of ranks
-   * @param body what each rank computes
-   * @return the results in order of rank
+   * @param size the number of ranks
+   * @param body the code that each rank runs to compute its result
+   * @return the results, in rank order
    * @throws WorldTimeoutException if a rank does not end within {@link #DEFAULT_TIMEOUT}
    */
   public static <T> List<T> call(int size, RankCall<T> body) {
@@ -74,10 +74,10 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Sets the deadline of a run. Operations that are given none have the same, unless the group
-   * options say otherwise.
+   * Sets the deadline of a run. It is also the deadline of operations that have none of their own,
+   * unless the group options specify otherwise.
    *
-   * @param newTimeout from the start of the run
+   * @param newTimeout the time allowed from the start of the run
    */
   public ThreadedWorld withTimeout(Duration newTimeout) {
     if (newTimeout.isNegative() || newTimeout.isZero()) {
@@ -89,17 +89,17 @@ public final class ThreadedWorld {
   /**
    * Uses another backend.
    *
-   * @param newProvider makes the backend of each rank
+   * @param newProvider creates the backend of each rank
    */
   public ThreadedWorld withProvider(BackendProvider newProvider) {
     return with(copy -> copy.provider = Objects.requireNonNull(newProvider));
   }
 
   /**
-   * Uses another backend, by name.
+   * Uses another backend, given by name.
    *
    * @param name the name of a provider on the class path
-   * @throws IllegalArgumentException naming the known ones, if there is none such
+   * @throws IllegalArgumentException if there is no such provider; the message names the known ones
    */
   public ThreadedWorld withBackend(String name) {
     Set<String> known = new TreeSet<>();
@@ -113,29 +113,30 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Puts faults between the groups and their backends. A rank that they kill may let the exceptions
-   * of its operations escape: that ends its body, not the run, and its result is null.
+   * Inserts faults between the groups and their backends. A rank that the faults kill may let the
+   * exceptions of its operations escape: this ends its body but not the run, and its result is
+   * null.
    *
-   * @param newFaults makes the faults, also while the world runs
+   * @param newFaults the faults, which may be changed while the world runs
    */
   public ThreadedWorld withFaults(Faults newFaults) {
     return with(copy -> copy.faults = newFaults);
   }
 
   /**
-   * Records the calls of all ranks, before faults have their way with them.
+   * Records the calls of all ranks, before faults affect them.
    *
-   * @param newRecorder keeps the calls
+   * @param newRecorder records the calls
    */
   public ThreadedWorld withRecorder(CallRecorder newRecorder) {
     return with(copy -> copy.recorder = newRecorder);
   }
 
   /**
-   * Changes the options with which each rank joins. Store, rank, size, timeout and backend are set
-   * already.
+   * Changes the options with which each rank joins. The store, rank, size, timeout and backend are
+   * already set.
    *
-   * @param change returns the changed options; called by the thread of each rank
+   * @param change returns the modified options; called by each rank's thread
    */
   public ThreadedWorld withOptions(UnaryOperator<GroupOptions> change) {
     UnaryOperator<GroupOptions> earlier = fields.options;
@@ -143,9 +144,9 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Starts the threads of the ranks in a thread group, where the threads that they start go too.
+   * Starts the ranks' threads in a thread group, which also contains the threads that they start.
    *
-   * @param newThreads holds the threads; by default the group of the thread that runs the world
+   * @param newThreads the thread group; by default the group of the thread that runs the world
    */
   public ThreadedWorld withThreads(ThreadGroup newThreads) {
     return with(copy -> copy.threads = newThreads);
@@ -163,10 +164,11 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Runs a body once for each rank and waits for all.
+   * Runs a body once on each rank and waits for all ranks.
    *
-   * @param body what each rank does
-   * @throws WorldTimeoutException if a rank does not end in time, with the stacks of all ranks
+   * @param body the code that each rank runs
+   * @throws WorldTimeoutException if a rank does not end in time; it contains the stacks of all
+   *     ranks
    */
   public void run(RankBody body) {
     WorldRun<Boolean> run =
@@ -180,11 +182,12 @@ public final class ThreadedWorld {
   }
 
   /**
-   * Computes something once for each rank and waits for all.
+   * Computes something once on each rank and waits for all ranks.
    *
-   * @param body what each rank computes
-   * @return the results in order of rank
-   * @throws WorldTimeoutException if a rank does not end in time, with the stacks of all ranks
+   * @param body the code that each rank runs to compute its result
+   * @return the results, in rank order
+   * @throws WorldTimeoutException if a rank does not end in time; it contains the stacks of all
+   *     ranks
    */
   public <T> List<T> call(RankCall<T> body) {
     return new WorldRun<>(this, body).results();

@@ -7,7 +7,7 @@ import dev.tutti.cpu.HostReducer;
 import dev.tutti.spi.Staging;
 import java.util.List;
 
-/** Fills outputs as if all ranks had the data of this one. */
+/** Fills outputs as if all ranks had the data of this rank. */
 final class UniformRanks extends FakeCopies {
   private final int size;
 
@@ -55,7 +55,7 @@ final class UniformRanks extends FakeCopies {
     }
   }
 
-  /** Multiplies by squaring; wraps as repeated products would. */
+  /** Computes a power by repeated squaring; overflow wraps around as in repeated products. */
   private static long power(long base, int exponent) {
     long result = 1;
     long square = base;
@@ -77,7 +77,7 @@ final class UniformRanks extends FakeCopies {
     return sum;
   }
 
-  /** Every rank sends this one what this one sends to itself. */
+  /** Fills the outputs as if every rank sent this one what this one sends to itself. */
   @Override
   void exchange(List<Tensor> outputs, List<Tensor> inputs, int rank) {
     for (Tensor output : outputs) {

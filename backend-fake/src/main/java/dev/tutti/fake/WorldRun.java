@@ -14,11 +14,12 @@ import org.jspecify.annotations.Nullable;
 /** One run of a {@link ThreadedWorld}. */
 final class WorldRun<T> {
   /*
-   * Rank threads report under the monitor, where the thread that runs the world waits. When a
-   * rank fails, its thread aborts its own group, so that all ranks name this one as the first to fail,
-   * and then those of all others, which ends the operations whatever became of the news. Only after a
-   * grace period is the store closed and are threads interrupted, so that neither hides how the
-   * operations end. A rank that fails to join has the store closed at once, because others wait in it.
+   * Rank threads report under the monitor on which the thread that runs the world waits. When a
+   * rank fails, its thread first aborts its own group, so that all ranks name this one as the first
+   * to fail. It then aborts the groups of all others, which ends the operations whether or not the
+   * failure has reached them. Only after a grace period is the store closed and are threads
+   * interrupted, so that neither hides how the operations end. If a rank fails to join, the store
+   * is closed at once, because others wait in it.
    */
   private static final Duration AGREE_WITHIN = Duration.ofMillis(500);
   private static final Duration INTERRUPT_AFTER = Duration.ofSeconds(1);
@@ -77,7 +78,9 @@ final class WorldRun<T> {
     return all;
   }
 
-  /** Waits until all ranks ended or one failed; returns false when the deadline passes first. */
+  /**
+   * Waits until all ranks have ended or one has failed; returns false if the deadline passes first.
+   */
   private synchronized boolean awaitEnd(long deadlineNanos) throws InterruptedException {
     while (ended < threads.length && failures.isEmpty()) {
       long left = deadlineNanos - System.nanoTime();
@@ -122,7 +125,7 @@ final class WorldRun<T> {
     }
   }
 
-  /** Waits until all ranks have their groups; false if one could not join. */
+  /** Waits until all ranks have their groups; returns false if one could not join. */
   private synchronized boolean enter(int rank, ProcessGroup group) throws InterruptedException {
     groups[rank] = group;
     entered++;
@@ -152,7 +155,7 @@ final class WorldRun<T> {
     }
   }
 
-  /** Tells whether a group threw it, or what a program made of that. */
+  /** Tells whether a failure was thrown by a group, or was caused by such an exception. */
   private static boolean isOfGroup(Throwable failure) {
     for (Throwable each = failure; each instanceof Exception; each = each.getCause()) {
       if (each instanceof TuttiException) {
@@ -162,7 +165,10 @@ final class WorldRun<T> {
     return false;
   }
 
-  /** Aborts the group of one rank, until the ranks agree that it was the first; at most a while. */
+  /**
+   * Aborts the group of one rank, and waits until the ranks agree that it was the first to fail,
+   * but only for a short time.
+   */
   private void abortOwn(int rank, String reason) {
     ProcessGroup own;
     synchronized (this) {
@@ -197,7 +203,7 @@ final class WorldRun<T> {
     }
   }
 
-  /** Joins all threads, which have ended or been told to; interrupts those that do not. */
+  /** Joins all threads, which have ended or been told to end; interrupts those that do not. */
   private void joinAll() {
     boolean interrupted = false;
     long start = System.nanoTime();

@@ -3,7 +3,8 @@ package dev.tutti.fake;
 import dev.tutti.TuttiException;
 
 /**
- * Reports that ranks of a {@link ThreadedWorld} did not end in time, with the stacks of all ranks.
+ * Thrown when ranks of a {@link ThreadedWorld} do not end in time; contains the stacks of all
+ * ranks.
  */
 public final class WorldTimeoutException extends TuttiException {
   private static final long serialVersionUID = 1L;

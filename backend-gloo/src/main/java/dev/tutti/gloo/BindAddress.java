@@ -18,33 +18,34 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says which local address other ranks shall connect to, and why that one.
+ * The local address that other ranks connect to, and why it was chosen.
  *
  * @param address the address
  * @param interfaceName the interface it belongs to; empty if none is known
- * @param reason how it was chosen, in words
+ * @param reason how it was chosen, as text
  */
 public record BindAddress(InetAddress address, String interfaceName, String reason) {
-  /** Names the network interface, or several of which the first usable one is taken. */
+  /** The network interface to use, or a list from which the first usable one is taken. */
   public static final Setting<String> INTERFACE =
       Setting.text(
           "GLOO_SOCKET_IFNAME",
           "",
           "network interface for Gloo; of a comma-separated list the first usable one");
 
-  /** Names the host of the store; here it only decides which local address faces it. */
+  /** The host of the store; here it only determines which local address faces that host. */
   public static final Setting<String> MASTER_ADDR =
       Setting.text("MASTER_ADDR", "", "host of the rank that hosts the store");
 
   private static final int ANY_PORT = 9;
 
   /**
-   * Chooses: an interface that {@link #INTERFACE} names, else the address from which the host of
-   * the store is reached, else the address of this host's name, else the loopback.
+   * Chooses an address: that of an interface named by {@link #INTERFACE}, else the address from
+   * which the host of the store is reached, else the address of this host's name, else the loopback
+   * address.
    *
    * @param settings all settings
-   * @throws IOException if no named interface exists and is up with an address; its message lists
-   *     the interfaces there are
+   * @throws IOException if none of the named interfaces exists, is up and has an address; the
+   *     message lists the available interfaces
    */
   public static BindAddress choose(Settings settings) throws IOException {
     String names = settings.get(INTERFACE);

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.TreeMap;
 
-/** Finds who serves which kind of device, and refuses two for one. */
+/** Finds the provider of each kind of device, and rejects two providers for one kind. */
 final class DeviceProviders {
   private DeviceProviders() {}
 

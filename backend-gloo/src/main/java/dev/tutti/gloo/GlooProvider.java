@@ -38,32 +38,35 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Offers the backend {@code gloo}: collectives between CPUs over TCP, on the wire of Gloo, so that
- * ranks of PyTorch 2.3 and later can take part.
+ * The provider of the {@code gloo} backend: collectives between CPUs over TCP in Gloo's wire
+ * protocol, so that ranks of PyTorch 2.3 and later can take part.
  */
 public final class GlooProvider implements BackendProvider {
-  /** Tells whether ranks connect only when they first exchange something, as PyTorch's then do. */
+  /**
+   * Whether two ranks connect only when they first exchange a message, as PyTorch ranks with this
+   * setting do.
+   */
   public static final Setting<Boolean> LAZY_INIT =
       Setting.flag(
           "TORCH_GLOO_LAZY_INIT",
           false,
           "ranks of PyTorch connect on first use; same on all ranks");
 
-  /** Tells whether ranks greet each other with their own number. */
+  /** Whether ranks identify themselves to each other by their rank number. */
   public static final Setting<Boolean> RANK_AS_SEQUENCE =
       Setting.flag(
           "GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",
           false,
           "ranks greet each other with their own number; same on all ranks");
 
-  /** Says how long a waiting thread polls its connections before it blocks. */
+  /** How long a waiting thread polls its connections before it blocks. */
   public static final Setting<Duration> SPIN =
       Setting.duration(
           "TUTTI_GLOO_SPIN",
           Duration.ofMillis(1),
           "how long a waiting thread polls before it blocks, if there are cores enough");
 
-  /** Says how much memory the ranks of a host share. */
+  /** How much memory the ranks of a host share. */
   public static final Setting<Long> SHARED_BYTES =
       Setting.bytes(
           GlooBackend.SHARED_BYTES,
@@ -71,14 +74,14 @@ public final class GlooProvider implements BackendProvider {
           "memory that the ranks of a group on one host share, 0 to use sockets; same on all"
               + " ranks");
 
-  /** Says where the file of the shared memory is made. */
+  /** The directory in which the file of the shared memory is created. */
   public static final Setting<String> SHARED_DIRECTORY =
       Setting.text(
           "TUTTI_GLOO_SHARED_DIR",
           "/dev/shm",
           "file system in memory for what ranks share; those with different ones share nothing");
 
-  /** Says whether ranks share memory where others of the group are on other hosts. */
+  /** Whether ranks of a host share memory if other ranks of the group are on other hosts. */
   public static final Setting<Boolean> TWO_LEVEL =
       Setting.flag(
           "TUTTI_GLOO_TWO_LEVEL",
@@ -86,7 +89,7 @@ public final class GlooProvider implements BackendProvider {
           "ranks of a host share memory also where the group is on several hosts; false on any rank"
               + " counts");
 
-  /** Says which algorithms ranks of Tutti take over sockets. */
+  /** Which algorithms Tutti ranks use over sockets. */
   public static final Setting<AlgorithmTable> ALGORITHMS =
       Setting.of(
           "TUTTI_GLOO_ALGORITHMS",
@@ -132,13 +135,13 @@ public final class GlooProvider implements BackendProvider {
 
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;
 
-  /** Creates the provider; {@link java.util.ServiceLoader} calls this. */
+  /** Creates the provider; called by {@link java.util.ServiceLoader}. */
   public GlooProvider() {}
 
   /**
-   * Creates a provider that serves other kinds of device by given providers.
+   * Creates a provider that serves further kinds of device through the given providers.
    *
-   * @param others of kinds of device other than {@code cpu}, one each
+   * @param others providers of kinds of device other than {@code cpu}, one each
    */
   public GlooProvider(List<GlooDeviceProvider> others) {
     this.devices = DeviceProviders.byType(others);
@@ -154,7 +157,7 @@ public final class GlooProvider implements BackendProvider {
     return "gloo";
   }
 
-  /** Returns {@code cpu}, and the kinds of device that other modules serve. */
+  /** Returns {@code cpu} and the kinds of device that other modules serve. */
   @Override
   public Set<String> deviceTypes() {
     Set<String> types = new TreeSet<>(devices().keySet());
@@ -308,9 +311,11 @@ public final class GlooProvider implements BackendProvider {
         : sharedHost.onTwoLevels(wire, agreed(context, wanted));
   }
 
-  /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
+  /**
+   * Returns the table of rank 0, so that ranks with different settings do not wait for each other.
+   */
   private static AlgorithmTable agreed(BackendContext context, AlgorithmTable own) {
-    // Rank 0 reads it too: ranks that go by different tables would get wrong sums.
+    // Rank 0 reads it too: ranks that use different tables would get wrong sums.
     byte[] agreed =
         context
             .bootstrap()

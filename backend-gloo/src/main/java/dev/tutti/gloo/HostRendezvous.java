@@ -27,19 +27,21 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets the ranks of each host share memory: of those that see the same directory the lowest makes
- * it and publishes where, the others map and sign it, and it is used only if the first sees all
- * their signatures in it. All ranks of a group must call this, or none.
+ * Lets the ranks of each host share memory. Among the ranks that see the same directory, the lowest
+ * creates the memory and publishes its location; the others map and sign it. The memory is used
+ * only if the lowest rank then sees the signatures of all of them in it. All ranks of a group must
+ * call this, or none may.
  */
 final class HostRendezvous {
   /*
-   * A leader publishes under "host/memory/RANK" what its followers need, any other rank that it leads
-   * nobody: one that it does not see may see it, and wait for that. Then each rank publishes one
-   * result: a follower that it signed, or why it could not; a leader, who first reads the results of
-   * its followers and looks for their signatures, whom it leads. Everybody reads all results, so all
-   * come to the same groups: those that leaders name. All ranks read offers and results, and refuse
-   * the same ones; what a leader publishes for its followers, they only. So a follower that cannot read
-   * it says so in its result, for all to go without.
+   * A leader publishes under "host/memory/RANK" what its followers need. Every other rank publishes
+   * there that it leads nobody: a rank that it does not see may nevertheless see it, and wait for
+   * that key. Each rank then publishes one result: a follower publishes that it signed, or why it
+   * could not; a leader first reads its followers' results and checks for their signatures, then
+   * publishes which ranks it leads. All ranks read all results, and so arrive at the same groups:
+   * those that the leaders name. All ranks read the offers and results, and so reject the same
+   * ones; only its followers read what a leader publishes for them. A follower that cannot read it
+   * therefore says so in its result, so that all ranks do without the memory.
    */
   private static final Logger LOG = System.getLogger(HostRendezvous.class.getName());
   private static final String MEMORY = "host/memory";
@@ -57,12 +59,13 @@ final class HostRendezvous {
   private int[] members;
 
   /**
-   * Prepares to meet.
+   * Prepares the rendezvous.
    *
-   * @param context which rank of which group, and its store
-   * @param directory of a file system in memory
-   * @param budget bytes of shared memory for the ranks of a host; 0 to do without
-   * @param twoLevel whether to share memory also where not all ranks of the group can
+   * @param context the rank, its group and the store
+   * @param directory a directory of an in-memory file system
+   * @param budget the number of bytes of shared memory for the ranks of a host; 0 for no shared
+   *     memory
+   * @param twoLevel whether to share memory even if not all ranks of the group can
    */
   public HostRendezvous(BackendContext context, Path directory, long budget, boolean twoLevel) {
     this.context = context;
@@ -78,11 +81,11 @@ final class HostRendezvous {
    * Meets the other ranks, once.
    *
    * @param transport connects the ranks
-   * @param spinNanos how long a rank polls before it gives its core away
-   * @param deadline of all its steps together, in terms of {@link System#nanoTime()}
-   * @return who shares memory; nothing if no rank shares any with another one
-   * @throws RendezvousException naming a rank that published what no rank of Tutti does
-   * @throws Exception if memory is shared, but a peer cannot be reached
+   * @param spinNanos how long a rank polls before it yields its core
+   * @param deadline the deadline of all steps together, in terms of {@link System#nanoTime()}
+   * @return the ranks that share memory; empty if no rank shares memory with another
+   * @throws RendezvousException naming a rank that published data no Tutti rank publishes
+   * @throws Exception if memory is shared but a peer cannot be reached
    */
   public Optional<SharedHost> meet(Transport transport, long spinNanos, long deadline)
       throws Exception {
@@ -176,7 +179,7 @@ final class HostRendezvous {
     }
   }
 
-  /** Makes the memory and tells the members where; returns why there is none, if so. */
+  /** Creates the memory and tells the members where it is, or returns why there is none. */
   private HostResult invite() {
     try {
       ShmFile made = ShmFile.create(directory, ShmLayout.within(members.length, budget).bytes());
@@ -259,7 +262,7 @@ final class HostRendezvous {
     }
   }
 
-  /** Returns what to throw when a rank published something that none of Tutti does. */
+  /** Returns the exception to throw if a rank published data that no Tutti rank publishes. */
   static RendezvousException unreadable(
       BackendContext context, int peer, IllegalArgumentException cause) {
     return new RendezvousException(

@@ -12,9 +12,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds the ranks that see the same directory of a file system in memory, and so may share memory:
- * each leaves a file there and looks for those of the others. Closing removes the own one, to be
- * done when all have looked.
+ * Finds the ranks that see the same directory of an in-memory file system and may therefore share
+ * memory: each rank leaves a file there and looks for the files of the others. Closing removes this
+ * rank's file, and must wait until all ranks have looked.
  */
 final class HostSearch implements AutoCloseable {
   private static final String KEY = "host/beacon";
@@ -32,14 +32,15 @@ final class HostSearch implements AutoCloseable {
   }
 
   /**
-   * Looks for others; all ranks of a group do.
+   * Looks for other ranks; all ranks of a group must call this.
    *
-   * @param context which rank of which group, and its store
-   * @param directory of a file system in memory
-   * @param budget bytes to share, 0 for none; ranks with another one are not found
-   * @param twoLevel whether to share also where not all ranks of the group can
-   * @param deadline for the offers of the others, in terms of {@link System#nanoTime()}
-   * @throws RendezvousException naming a rank that published something else, or ranks that
+   * @param context the rank, its group and the store
+   * @param directory a directory of an in-memory file system
+   * @param budget the number of bytes to share, or 0 for none; ranks with a different budget are
+   *     not found
+   * @param twoLevel whether to share memory even if not all ranks of the group can
+   * @param deadline the deadline for the other ranks' offers, in terms of {@link System#nanoTime()}
+   * @throws RendezvousException naming a rank that published something else, or the ranks that
    *     published nothing in time
    */
   static HostSearch begin(
@@ -102,7 +103,7 @@ final class HostSearch implements AutoCloseable {
         && HostProbeFile.isSeen(offer.probe(), directory);
   }
 
-  /** Returns the lowest rank that this one sees, maybe itself. */
+  /** Returns the lowest rank that this one sees, possibly itself. */
   int leader() {
     return leader;
   }
@@ -112,7 +113,7 @@ final class HostSearch implements AutoCloseable {
     return members.clone();
   }
 
-  /** Returns why this rank cannot share memory, empty where nothing went wrong. */
+  /** Returns why this rank cannot share memory, or an empty string if nothing went wrong. */
   String problem() {
     return problem;
   }

@@ -11,7 +11,7 @@ import dev.tutti.gloo.topology.HostGroups;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Tells which ranks of a group share memory, and holds this rank's part of it. */
+/** The ranks of a group that share memory, and this rank's part of that memory. */
 final class SharedHost implements AutoCloseable {
   private final HostGroups groups;
   private final ShmChannel channel;
@@ -29,11 +29,11 @@ final class SharedHost implements AutoCloseable {
   }
 
   /**
-   * Returns the backend of ranks that all share one memory; closed in place of this.
+   * Returns the backend for ranks that all share one memory; close it instead of this.
    *
-   * @param readsMemory whether this rank reads the memory of others, and they its own, where the
-   *     system and the JVM allow it
-   * @param mapsTensors whether it may map their large tensors for that
+   * @param readsMemory whether this rank and the others read each other's memory, if the system and
+   *     the JVM allow it
+   * @param mapsTensors whether this rank may map the others' large tensors for that
    */
   public GlooBackend inMemory(Wire wire, boolean readsMemory, boolean mapsTensors) {
     return new ShmBackend(
@@ -41,10 +41,10 @@ final class SharedHost implements AutoCloseable {
   }
 
   /**
-   * Returns the backend of ranks on several hosts; closed in place of this.
+   * Returns the backend for ranks on several hosts; close it instead of this.
    *
-   * @param wire to all ranks
-   * @param table the same on all ranks
+   * @param wire connects all ranks
+   * @param table the table of algorithms, the same on all ranks
    */
   public GlooBackend onTwoLevels(Wire wire, AlgorithmTable table) {
     return new TwoLevelBackend(groups, channel, wire, table);

@@ -8,7 +8,7 @@ import dev.tutti.cli.run.RunCommand.Environment;
 import dev.tutti.cli.run.StoreRendezvousFactory;
 import java.util.Map;
 
-/** Binds what the commands need; the one place where the pieces are chosen. */
+/** The bindings of what the commands need, and the only place where implementations are chosen. */
 public class CliModule extends AbstractModule {
   private final Terminal terminal;
   private final Map<String, String> environment;
@@ -17,7 +17,7 @@ public class CliModule extends AbstractModule {
    * Creates a module.
    *
    * @param terminal where commands print
-   * @param environment of this process
+   * @param environment the environment of this process
    */
   public CliModule(Terminal terminal, Map<String, String> environment) {
     this.terminal = terminal;
@@ -32,7 +32,7 @@ public class CliModule extends AbstractModule {
     bindAgreements();
   }
 
-  /** Binds how launches agree; tests bind something else. */
+  /** Binds how launchers rendezvous; tests bind something else. */
   protected void bindAgreements() {
     bind(LaunchRendezvousFactory.class).to(StoreRendezvousFactory.class);
   }

@@ -55,7 +55,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
       CommandLine.HelpCommand.class
     })
 public final class Main implements Runnable {
-  /** Exit code of a command that was called the wrong way. */
+  /** The exit code of a command that was called incorrectly. */
   public static final int USAGE = 2;
 
   @Option(
@@ -76,10 +76,11 @@ public final class Main implements Runnable {
   /**
    * Runs a command.
    *
-   * @param module binds what commands need
+   * @param module the module that binds what commands need
    * @param terminal where they print
-   * @param environment where options that are not given are looked up, as {@code PET_NAME}
-   * @param args command and arguments
+   * @param environment the environment in which options that are not given are looked up, as {@code
+   *     PET_NAME}
+   * @param args the command and its arguments
    * @return the exit code
    */
   public static int execute(
@@ -112,7 +113,7 @@ public final class Main implements Runnable {
     }
   }
 
-  /** Ends the help of a command, and of those below it, with where there is more to read. */
+  /** Adds to the help of a command, and of its subcommands, where to read more. */
   private static void addLink(CommandLine line) {
     UsageMessageSpec usage = line.getCommandSpec().usageMessage();
     List<String> footer = new ArrayList<>(List.of(usage.footer()));
@@ -121,7 +122,7 @@ public final class Main implements Runnable {
     Set.copyOf(line.getSubcommands().values()).forEach(Main::addLink);
   }
 
-  /** Returns the command that was called, as far as it is known. */
+  /** Returns the command that was called, as far as it could be parsed. */
   private static CommandLine calledOf(CommandLine line) {
     CommandLine.ParseResult parsed = line.getParseResult();
     while (parsed != null && parsed.hasSubcommand()) {
@@ -130,7 +131,7 @@ public final class Main implements Runnable {
     return parsed == null ? line : parsed.commandSpec().commandLine();
   }
 
-  /** Prints the help; there is nothing to do without a command. */
+  /** Prints the help; without a subcommand there is nothing else to do. */
   @Override
   public void run() {
     spec.commandLine().usage(spec.commandLine().getOut());
@@ -141,7 +142,10 @@ public final class Main implements Runnable {
         + option.names()[0].replaceFirst("^-+", "").replace('-', '_').toUpperCase(Locale.ROOT);
   }
 
-  /** Lets options be written like {@code --nproc_per_node}, which torchrun takes as well. */
+  /**
+   * Accepts option names with underscores, such as {@code --nproc_per_node}, which torchrun accepts
+   * as well.
+   */
   private static void addUnderscoreNames(CommandSpec spec) {
     for (OptionSpec option : List.copyOf(spec.options())) {
       String name = option.names()[0].substring(2).replace('-', '_');
@@ -152,7 +156,7 @@ public final class Main implements Runnable {
   }
 
   private static int failed(Throwable thrown, CommandLine line, boolean debug) {
-    // picocli hands on what a method threw as it is, but for errors.
+    // picocli passes on exceptions of a method unchanged, but wraps errors.
     Throwable failure =
         thrown instanceof CommandLine.ExecutionException && thrown.getCause() != null
             ? thrown.getCause()
@@ -173,7 +177,10 @@ public final class Main implements Runnable {
     return failure instanceof IllegalArgumentException ? USAGE : code;
   }
 
-  /** Says what was thrown; errors of class initializers have all they know in their cause. */
+  /**
+   * Describes an unexpected failure; errors from class initializers have their information only in
+   * the cause.
+   */
   private static String unexpected(Throwable failure) {
     Throwable cause = failure.getCause();
     String because = failure.getMessage() == null && cause != null ? ": " + cause : "";
@@ -200,7 +207,7 @@ public final class Main implements Runnable {
     return USAGE;
   }
 
-  /** Makes commands by Guice, and whatever else picocli needs by itself. */
+  /** A factory that creates commands through Guice, and leaves everything else to picocli. */
   private record GuiceFactory(Injector injector) implements CommandLine.IFactory {
     @Override
     public <K> K create(Class<K> type) throws Exception {
@@ -210,9 +217,9 @@ public final class Main implements Runnable {
     }
   }
 
-  /** Reads the version that the build wrote into the jar. */
+  /** The version that the build wrote into the jar. */
   public static final class Version implements IVersionProvider {
-    /** Returns the version, or "development" where classes are not in a jar. */
+    /** Returns the version, or "development" if the classes are not in a jar. */
     public static String text() {
       String version = Main.class.getPackage().getImplementationVersion();
       return version == null ? "development" : version;

@@ -7,25 +7,26 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces runs of elements in host memory. Any thread may call it; it allocates nothing after a
- * thread's first call with a type.
+ * Reduces runs of elements in host memory. Any thread may call its methods; they allocate nothing
+ * after a thread's first call with a type.
  *
- * <p>AVG and PREMUL_SUM add; their scaling is {@link #divide} and {@link #scale}. MIN and MAX keep
- * the element of the left side unless that of the right is less or greater, so a NaN of the left
- * stays and one of the right is ignored. Of several NaNs a sum or product has the bits of any one,
- * which the JVM chooses. Integers wrap. BOOL knows 0 and 1 only, and takes any other value for 1:
- * SUM, MAX and BOR are or, PRODUCT, MIN and BAND are and. Half precisions are computed in float32
- * and rounded when stored, to nearest, ties to even. Complex elements are added as pairs.
+ * <p>AVG and PREMUL_SUM are sums here; {@link #divide} and {@link #scale} do their scaling. MIN and
+ * MAX keep the element of the left side unless the element of the right side is less or greater, so
+ * a NaN on the left stays and one on the right is ignored. If several operands are NaN, a sum or
+ * product has the bits of any one of them, which the JVM chooses. Integers wrap around. BOOL knows
+ * only 0 and 1, and treats any other value as 1: SUM, MAX and BOR are logical or; PRODUCT, MIN and
+ * BAND are logical and. Half-precision types are computed in float32 and rounded when stored, to
+ * nearest, ties to even. Complex elements are added as pairs.
  *
- * <p>Offsets are in bytes and need no alignment. A place that is written may be one that is read,
- * but must not overlap one in another way.
+ * <p>Offsets are in bytes and need not be aligned. A run that is written may be exactly one that is
+ * read, but must not overlap one in any other way.
  */
 public final class HostReducer {
   /*
-   * A block at a time is copied into arrays, computed there by VectorLoops, and copied back. Bulk
-   * copies do not care which kinds of segments the program uses elsewhere, while access by element
-   * gets a hundred times slower when it sees several; and loops over arrays are what the compiler
-   * turns into vector code. Sums read native memory where it is, see ViewedBlock.
+   * One block at a time is copied into arrays, computed there by VectorLoops, and copied back. Bulk
+   * copies do not depend on which kinds of segments the program uses elsewhere, whereas access by
+   * element becomes a hundred times slower when it sees several kinds; and loops over arrays are
+   * what the compiler turns into vector code. Sums read native memory in place, see ViewedBlock.
    */
 
   private HostReducer() {}
@@ -35,13 +36,13 @@ public final class HostReducer {
    *
    * @param kind the operator
    * @param dtype the element type
-   * @param accumulator read and written
-   * @param accumulatorOffset first byte
-   * @param input read
-   * @param inputOffset first byte
-   * @param count number of elements
+   * @param accumulator the run that is read and written
+   * @param accumulatorOffset the offset of its first byte
+   * @param input the run that is read
+   * @param inputOffset the offset of its first byte
+   * @param count the number of elements
    * @throws IllegalArgumentException if the operator is not defined on the type
-   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   * @throws IndexOutOfBoundsException if a run extends beyond its segment; nothing is written then
    */
   public static void reduce(
       ReduceOp.Kind kind,
@@ -68,15 +69,15 @@ public final class HostReducer {
    *
    * @param kind the operator
    * @param dtype the element type
-   * @param out written
-   * @param outOffset first byte
-   * @param a left side
-   * @param aOffset first byte
-   * @param b right side
-   * @param bOffset first byte
-   * @param count number of elements
+   * @param out the run that is written
+   * @param outOffset the offset of its first byte
+   * @param a the left side
+   * @param aOffset the offset of its first byte
+   * @param b the right side
+   * @param bOffset the offset of its first byte
+   * @param count the number of elements
    * @throws IllegalArgumentException if the operator is not defined on the type
-   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   * @throws IndexOutOfBoundsException if a run extends beyond its segment; nothing is written then
    */
   public static void combine(
       ReduceOp.Kind kind,
@@ -103,19 +104,19 @@ public final class HostReducer {
 
   /**
    * Reduces any number of runs into one, in the order of the array: {@code out = inputs[0] op
-   * inputs[1] op ...}. Half precisions are rounded once, after the last. Reads every input and
-   * writes the output once, a block that stays in the cache at a time.
+   * inputs[1] op ...}. Half-precision types are rounded once, after the last input. Reads every
+   * input and writes the output once, in blocks that stay in the cache.
    *
    * @param kind the operator
    * @param dtype the element type
-   * @param out written
-   * @param outOffset first byte
-   * @param inputs at least one
-   * @param inputOffset first byte in every input
-   * @param count number of elements
+   * @param out the run that is written
+   * @param outOffset the offset of its first byte
+   * @param inputs the inputs, at least one
+   * @param inputOffset the offset of the first byte in every input
+   * @param count the number of elements
    * @throws IllegalArgumentException if the operator is not defined on the type, or there is no
    *     input
-   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   * @throws IndexOutOfBoundsException if a run extends beyond its segment; nothing is written then
    */
   public static void combineAll(
       ReduceOp.Kind kind,
@@ -134,14 +135,14 @@ public final class HostReducer {
    *
    * @param kind the operator
    * @param dtype the element type
-   * @param out written
-   * @param outOffset first byte
-   * @param inputs at least one
-   * @param inputOffsets first byte in each input
-   * @param count number of elements
+   * @param out the run that is written
+   * @param outOffset the offset of its first byte
+   * @param inputs the inputs, at least one
+   * @param inputOffsets the offset of the first byte in each input
+   * @param count the number of elements
    * @throws IllegalArgumentException if the operator is not defined on the type, there is no input,
-   *     or not an offset for each
-   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   *     or there is not one offset for each input
+   * @throws IndexOutOfBoundsException if a run extends beyond its segment; nothing is written then
    */
   public static void combineAll(
       ReduceOp.Kind kind,
@@ -163,16 +164,16 @@ public final class HostReducer {
    *
    * @param kind the operator
    * @param dtype the element type
-   * @param out written
-   * @param outOffset first byte
-   * @param copy written too; not one of the inputs
-   * @param copyOffset first byte
-   * @param inputs at least one
-   * @param inputOffsets first byte in each input
-   * @param count number of elements
+   * @param out the run that is written
+   * @param outOffset the offset of its first byte
+   * @param copy the second run that is written; must not be one of the inputs
+   * @param copyOffset the offset of its first byte
+   * @param inputs the inputs, at least one
+   * @param inputOffsets the offset of the first byte in each input
+   * @param count the number of elements
    * @throws IllegalArgumentException if the operator is not defined on the type, there is no input,
-   *     or not an offset for each
-   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   *     or there is not one offset for each input
+   * @throws IndexOutOfBoundsException if a run extends beyond its segment; nothing is written then
    */
   public static void combineAllTwice(
       ReduceOp.Kind kind,
@@ -237,13 +238,14 @@ public final class HostReducer {
   /**
    * Multiplies a run by a factor, in double precision, then rounds to the element type.
    *
-   * @param dtype the element type, one on which PREMUL_SUM is defined
-   * @param memory read and written
-   * @param offset first byte
-   * @param count number of elements
-   * @param factor the factor; complex elements have both parts scaled
-   * @throws IllegalArgumentException if the type is another
-   * @throws IndexOutOfBoundsException if the run leaves the segment; nothing is written then
+   * @param dtype the element type, which must be one on which PREMUL_SUM is defined
+   * @param memory the run that is read and written
+   * @param offset the offset of its first byte
+   * @param count the number of elements
+   * @param factor the factor; it scales both parts of a complex element
+   * @throws IllegalArgumentException if the type is not such a type
+   * @throws IndexOutOfBoundsException if the run extends beyond the segment; nothing is written
+   *     then
    */
   public static void scale(
       DType dtype, MemorySegment memory, long offset, long count, double factor) {
@@ -260,16 +262,17 @@ public final class HostReducer {
   }
 
   /**
-   * Divides a run by a whole number, rounding once to the element type; integers truncate toward
-   * zero. Is what AVG does last.
+   * Divides a run by an integer, rounding once to the element type; integers truncate toward zero.
+   * This is the last step of AVG.
    *
-   * @param dtype the element type, one on which AVG is defined
-   * @param memory read and written
-   * @param offset first byte
-   * @param count number of elements
-   * @param divisor positive
-   * @throws IllegalArgumentException if the type is another, or the divisor not positive
-   * @throws IndexOutOfBoundsException if the run leaves the segment; nothing is written then
+   * @param dtype the element type, which must be one on which AVG is defined
+   * @param memory the run that is read and written
+   * @param offset the offset of its first byte
+   * @param count the number of elements
+   * @param divisor the divisor; must be positive
+   * @throws IllegalArgumentException if the type is not such a type, or the divisor is not positive
+   * @throws IndexOutOfBoundsException if the run extends beyond the segment; nothing is written
+   *     then
    */
   public static void divide(
       DType dtype, MemorySegment memory, long offset, long count, int divisor) {

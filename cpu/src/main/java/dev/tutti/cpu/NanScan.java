@@ -8,23 +8,23 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 
-/** Searches host tensors for NaN. Any thread may call it. */
+/** Searches host tensors for NaN. Any thread may call its methods. */
 public final class NanScan {
   /*
-   * A NaN has a larger magnitude than infinity, as a whole number. Blocks are first searched as a whole,
-   * by a loop without branches, which the compiler turns into vector instructions; only one that holds a
-   * NaN is searched again for the place.
+   * As an integer, the magnitude of a NaN is larger than that of infinity. Blocks are first
+   * searched as a whole, by a branch-free loop that the compiler turns into vector instructions;
+   * only a block that holds a NaN is searched again for its position.
    */
   private static final int BLOCK = 1024;
 
   private NanScan() {}
 
   /**
-   * Returns where the first NaN is.
+   * Returns the position of the first NaN.
    *
-   * @param tensor of the host, dense
-   * @return its index among the elements in row-major order; of a complex one whose real or
-   *     imaginary part is NaN; -1 if there is none, as in types that have none
+   * @param tensor a dense host tensor
+   * @return its index among the elements in row-major order, where a complex element counts if its
+   *     real or imaginary part is NaN; -1 if there is none, as for types without NaN
    */
   public static long firstNan(Tensor tensor) {
     if (!tensor.isContiguous()) {
@@ -114,7 +114,7 @@ public final class NanScan {
     return -1;
   }
 
-  /** Searches for the one NaN of types that have no minus zero: its bits. */
+  /** Searches for the only NaN of types that have no negative zero: its bit pattern. */
   private static long ofMinusZero(MemorySegment memory, long numel) {
     for (long i = 0; i < numel; i++) {
       if (memory.get(JAVA_BYTE, i) == Byte.MIN_VALUE) {

@@ -10,9 +10,9 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Adds sparse tensors in host memory, in their order; the sum is coalesced, its indices ascend.
- * Half precisions are rounded once, after the last. For the sparse all-reduce of backends whose
- * ranks get the tensors of all.
+ * Adds sparse tensors in host memory, in their given order; the sum is coalesced and its indices
+ * ascend. Half-precision types are rounded once, after the last tensor. It serves the sparse
+ * all-reduce of backends in which every rank gets the tensors of all ranks.
  */
 public final class SparseSum {
   private SparseSum() {}
@@ -20,11 +20,11 @@ public final class SparseSum {
   /**
    * Adds tensors.
    *
-   * @param tensors one of each rank, of one shape and type, coalesced or not
+   * @param tensors one tensor of each rank, all of the same shape and type, coalesced or not
    * @return a new tensor
    * @throws IllegalArgumentException if shapes, types or the numbers of sparse dimensions differ,
-   *     or entries or places are too many: there may be 2<sup>31</sup> &minus; 9 entries in all,
-   *     and 2<sup>63</sup> &minus; 1 places
+   *     or there are too many entries or places: at most 2<sup>31</sup> &minus; 9 entries in all,
+   *     and 2<sup>63</sup> &minus; 1 places, are allowed
    * @throws IndexOutOfBoundsException if an index is outside the shape
    */
   public static Tensor of(List<Tensor> tensors) {
@@ -34,9 +34,9 @@ public final class SparseSum {
   /**
    * Coalesces a tensor.
    *
-   * @param tensor one rank's
-   * @return the tensor itself if it is coalesced, else a new one
-   * @throws IllegalArgumentException if entries or places are too many, as in {@link #of}
+   * @param tensor the tensor of one rank
+   * @return the tensor itself if it is coalesced, or else a new one
+   * @throws IllegalArgumentException if there are too many entries or places, as in {@link #of}
    * @throws IndexOutOfBoundsException if an index is outside the shape
    */
   public static Tensor coalesce(Tensor tensor) {
@@ -64,7 +64,10 @@ public final class SparseSum {
     return Tensor.sparse(indices, sums, shape);
   }
 
-  /** Copies tensors whose entries ascend from the first of the first to the last of the last. */
+  /**
+   * Copies tensors whose entries ascend from the first entry of the first tensor to the last entry
+   * of the last tensor.
+   */
   private static void join(List<Tensor> tensors, SparseKeys keys, Tensor indices, Tensor sums) {
     long bytes = 0;
     for (int t = 0; t < tensors.size(); t++) {

@@ -3,7 +3,7 @@ package dev.tutti.cpu;
 import dev.tutti.DType;
 import java.util.Arrays;
 
-/** Checks the arguments of {@link dev.tutti.SymmetricMemory}. Any thread. */
+/** Checks the arguments of {@link dev.tutti.SymmetricMemory}. Any thread may call its methods. */
 public final class SymmetricChecks {
   private SymmetricChecks() {}
 
@@ -11,7 +11,7 @@ public final class SymmetricChecks {
    * Checks a rank.
    *
    * @param rank the argument
-   * @param size number of ranks
+   * @param size the number of ranks
    * @throws IllegalArgumentException if there is no such rank
    */
   public static void rank(int rank, int size) {
@@ -24,7 +24,7 @@ public final class SymmetricChecks {
    * Checks a channel.
    *
    * @param channel the argument
-   * @param channels number of channels
+   * @param channels the number of channels
    * @throws IllegalArgumentException if there is no such channel
    */
   public static void channel(int channel, int channels) {
@@ -36,14 +36,14 @@ public final class SymmetricChecks {
   /**
    * Checks a view of a buffer.
    *
-   * @param bufferBytes bytes of the buffer
-   * @param dtype element type
-   * @param byteOffset where the view begins
-   * @param shape sizes in elements
-   * @return bytes of the view
-   * @throws IllegalArgumentException if the offset is no multiple of the element size, or a size is
-   *     negative
-   * @throws IndexOutOfBoundsException if the view leaves the buffer
+   * @param bufferBytes the size of the buffer in bytes
+   * @param dtype the element type
+   * @param byteOffset the offset at which the view begins
+   * @param shape the sizes in elements
+   * @return the size of the view in bytes
+   * @throws IllegalArgumentException if the offset is not a multiple of the element size, or a size
+   *     is negative
+   * @throws IndexOutOfBoundsException if the view extends beyond the buffer
    */
   public static long view(long bufferBytes, DType dtype, long byteOffset, long... shape) {
     if (byteOffset % dtype.byteSize() != 0) {

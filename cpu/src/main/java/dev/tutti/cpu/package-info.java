@@ -1,8 +1,8 @@
 /**
- * What backends share that work on CPU tensors. Programs need none of it.
+ * The parts that backends for CPU tensors share. Programs do not need them.
  *
- * <p>Begin with {@link dev.tutti.cpu.HostReducer}, which adds up memory, and {@link
- * dev.tutti.cpu.SparseSum}, which adds up sparse tensors.
+ * <p>Begin with {@link dev.tutti.cpu.HostReducer}, which reduces memory, and {@link
+ * dev.tutti.cpu.SparseSum}, which adds sparse tensors.
  *
  * {@snippet file="DeviceSnippetsTest.java" region="reduce"}
  */

@@ -7,7 +7,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.function.Function;
 
-/** One bucket and its memory. */
+/** A bucket and its memory. */
 final class Bucket implements GradientBucket {
   private final int index;
   private final boolean last;
@@ -33,7 +33,7 @@ final class Bucket implements GradientBucket {
     this.gradients = List.copyOf(views);
   }
 
-  /** Says what the next reduction is; called by the thread that does it. */
+  /** Sets the parameters of the next reduction; called by the thread that makes it. */
   void begin(long newStep, ReduceOp newMean) {
     step = newStep;
     mean = newMean;

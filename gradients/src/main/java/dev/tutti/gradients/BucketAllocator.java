@@ -6,11 +6,14 @@ import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 
 /**
- * Allocates the memory of buckets on the device of their parameters, and moves gradients there. It
- * works in the calling thread's current stream.
+ * An allocator of the memory of buckets on the device of their parameters, which also moves
+ * gradients there. It works on the calling thread's current stream.
  */
 public interface BucketAllocator {
-  /** Allocates host memory that ranks of the host can read where they can, and no other. */
+  /**
+   * An allocator of host memory, which other ranks of the host can read where possible; it supports
+   * no other device.
+   */
   BucketAllocator HOST =
       (arena, device, dtype, numel) -> {
         if (!device.isCpu()) {
@@ -23,19 +26,19 @@ public interface BucketAllocator {
       };
 
   /**
-   * Allocates a contiguous tensor of one dimension, of any content.
+   * Allocates a contiguous, one-dimensional tensor of uninitialized elements.
    *
-   * @param arena owns the memory; closed when the reducer is done with it
-   * @param device where the parameters of the bucket are
-   * @param dtype their element type
-   * @param numel how many elements
+   * @param arena the arena that owns the memory, closed when the reducer is done with it
+   * @param device the device of the bucket's parameters
+   * @param dtype the element type of the parameters
+   * @param numel the number of elements
    */
   Tensor allocate(Arena arena, Device device, DType dtype, long numel);
 
   /**
    * Sets all elements to zero.
    *
-   * @param tensor one that this allocated, or a contiguous part of it
+   * @param tensor a tensor that this allocator returned, or a contiguous part of one
    */
   default void zero(Tensor tensor) {
     tensor.segment().fill((byte) 0);
@@ -44,8 +47,8 @@ public interface BucketAllocator {
   /**
    * Copies elements in row-major order.
    *
-   * @param target on the device of the source, of the same type and number of elements
-   * @param source where from
+   * @param target a tensor on the source's device, of the same type and number of elements
+   * @param source the tensor to copy from
    */
   default void copy(Tensor target, Tensor source) {
     target.copyFrom(source);

@@ -5,7 +5,7 @@ import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.List;
 
-/** The buckets of one plan, in memory that lives until they are closed. */
+/** The buckets of one plan, in memory that lives until this object is closed. */
 final class BucketMemory implements AutoCloseable {
   private final Arena arena = Arena.ofShared();
   private final List<List<Integer>> plan;
@@ -16,9 +16,9 @@ final class BucketMemory implements AutoCloseable {
   /**
    * Allocates zeroed buckets.
    *
-   * @param plan indices of parameters for each bucket
+   * @param plan for each bucket, the indices of its parameters
    * @param list the parameters
-   * @param allocator has the memory
+   * @param allocator the allocator of the memory
    */
   BucketMemory(List<List<Integer>> plan, ParameterList list, BucketAllocator allocator) {
     this.plan = plan;
@@ -82,7 +82,7 @@ final class BucketMemory implements AutoCloseable {
     return gradients[parameter];
   }
 
-  /** Frees the memory; views of it throw when they are read or written from now on. */
+  /** Frees the memory; from then on, views of it throw when they are read or written. */
   @Override
   public void close() {
     arena.close();

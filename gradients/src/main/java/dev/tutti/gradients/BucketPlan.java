@@ -8,13 +8,17 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Says which parameters share a bucket (c10d: {@code compute_bucket_assignment_by_size}). */
+/**
+ * The plan that determines which parameters share a bucket (c10d: {@code
+ * compute_bucket_assignment_by_size}).
+ */
 final class BucketPlan {
   /*
-   * Parameters are taken in the order in which their gradients are expected. Those of one type and
-   * device fill buckets of their own; one that has at least the limit of bytes is closed. The limit
-   * is small once for each type and device, so that communication begins early. Buckets are in the
-   * order in which the last of their gradients is expected, as they are reduced in that order.
+   * Parameters are taken in the order in which their gradients are expected. Parameters of the same
+   * type and device share buckets; a bucket is closed once its bytes reach the limit. The limit is
+   * small for the first bucket of each type and device, so that communication begins early. Buckets
+   * are ordered by when the last of their gradients is expected, since they are reduced in that
+   * order.
    */
   private record Kind(DType dtype, Device device) {}
 
@@ -23,11 +27,11 @@ final class BucketPlan {
   /**
    * Divides parameters into buckets.
    *
-   * @param parameters all
-   * @param order their indices as gradients are expected
-   * @param first bytes at which the first bucket of a type and device is full
-   * @param others bytes at which each other one is
-   * @return indices of parameters for each bucket, in the order of reduction
+   * @param parameters all parameters
+   * @param order their indices, in the order in which gradients are expected
+   * @param first the number of bytes at which the first bucket of a type and device is full
+   * @param others the number of bytes at which each other bucket is full
+   * @return for each bucket, the indices of its parameters, in the order of reduction
    */
   static List<List<Integer>> of(
       List<Tensor> parameters, List<Integer> order, long first, long others) {

@@ -4,12 +4,12 @@ import dev.tutti.gradients.thread.Threads;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Runs the collectives of steps on a thread of its own, beside backward. */
+/** A runner of a step's collectives on a thread of its own, concurrently with the backward pass. */
 final class CommunicationThread implements StepRunner {
   /*
-   * Both threads sleep by park, which allocates nothing. Each looks, after it said that it will
-   * sleep or before it sleeps, for what the other one writes before it unparks; an unpark that comes
-   * first makes the next park return at once.
+   * Both threads sleep in park, which allocates nothing. Before it parks, each thread checks for
+   * what the other one writes before unparking it; the waiter does so after announcing itself. An
+   * unpark that comes first makes the next park return at once.
    */
   private final StepSequence sequence;
   private final StepFailure failure;

@@ -5,8 +5,8 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports that the gradients of a step were not reduced, or that ranks have different parameters:
- * the rank, the step, the parameter and what was expected of it.
+ * Thrown when the gradients of a step were not reduced, or when ranks have different parameters.
+ * The message tells the rank, the step, the parameter and what was expected of it.
  */
 public final class GradientException extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -17,8 +17,9 @@ public final class GradientException extends TuttiException {
    * Creates an exception.
    *
    * @param message what failed, where, and what was expected
-   * @param parameter its index, or -1 where several are concerned or another rank knows it
-   * @param cause the failure below, if there is one
+   * @param parameter the parameter's index, or -1 if several are involved or only another rank
+   *     knows it
+   * @param cause the underlying cause, if any
    */
   public GradientException(String message, int parameter, @Nullable Throwable cause) {
     super(message, cause);
@@ -26,8 +27,8 @@ public final class GradientException extends TuttiException {
   }
 
   /**
-   * Returns the index of the parameter that this rank found wrong; empty where several are
-   * concerned, or where another rank found it and the message has what that rank said.
+   * Returns the index of the parameter that this rank found wrong. It is empty if several are
+   * involved, or if another rank found the error and the message quotes that rank.
    */
   public OptionalInt parameter() {
     return parameter < 0 ? OptionalInt.empty() : OptionalInt.of(parameter);

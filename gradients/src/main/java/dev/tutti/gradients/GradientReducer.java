@@ -8,23 +8,26 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Takes the mean of gradients over all ranks while backward continues (c10d: {@code Reducer}, which
- * is {@code DistributedDataParallel} without autograd).
+ * A reducer that averages gradients over all ranks while the backward pass continues (c10d: {@code
+ * Reducer}, which is {@code DistributedDataParallel} without autograd).
  *
- * <p>A step is: backward writes each gradient into {@link #gradient} and says so by {@link #ready};
- * {@link #await} returns when all of them are means. A bucket of gradients is reduced as soon as it
- * and all buckets before it are full. All ranks take the same steps.
+ * <p>In each step, the backward pass writes every gradient into {@link #gradient} and reports it
+ * with {@link #ready}; {@link #await} returns when all of them have been averaged. A bucket of
+ * gradients is reduced as soon as it and all buckets before it are full. All ranks must take the
+ * same steps.
  *
- * <p>Any thread may mark gradients, several at a time, in any order. One thread at a time calls the
- * other methods, between or at the end of steps; an interrupt ends none of them and stays. From the
- * first mark of a step to the end of {@link #await} the group makes the reducer's collectives, so
- * the program makes no others of it meanwhile; it may use another group. In steady state nothing is
+ * <p>Any thread may mark gradients as ready, in any order, and several threads may do so at a time.
+ * The other methods may be called by only one thread at a time, between steps or at their end. An
+ * interrupt ends none of them, and the thread stays interrupted. From the first mark of a step to
+ * the end of {@link #await}, the group runs the reducer's collectives, so the program must not run
+ * others on it in the meantime; it may use another group. In the steady state, nothing is
  * allocated.
  *
- * <p>What goes wrong on one rank in a step aborts the group, since the others wait for its
- * gradients, and every rank gets a {@link GradientException} with that rank's words. Gradients that
- * are not on the host are reduced in the current stream of the thread that marks the last one of a
- * bucket; the streams of all threads that mark must be one, or ordered by the program.
+ * <p>A failure on one rank during a step aborts the group, since the other ranks wait for its
+ * gradients, and every rank gets a {@link GradientException} that quotes that rank. Gradients that
+ * are not on the host are reduced on the current stream of the thread that marks the last one of a
+ * bucket. All threads that mark gradients must use the same stream, or the program must order their
+ * streams.
  */
 public final class GradientReducer implements AutoCloseable {
   private final ProcessGroup group;
@@ -43,29 +46,30 @@ public final class GradientReducer implements AutoCloseable {
    * Creates a reducer with the default options, as {@link #GradientReducer(ProcessGroup, List,
    * ReducerOptions)} does.
    *
-   * @param group of all ranks that train the model
-   * @param parameters of the model
+   * @param group the group of all ranks that train the model
+   * @param parameters the parameters of the model
    */
   public GradientReducer(ProcessGroup group, List<Tensor> parameters) {
     this(group, parameters, ReducerOptions.DEFAULT);
   }
 
   /**
-   * Compares the parameters of all ranks, copies rank 0's values and those of the buffers to all
-   * ranks, and allocates buckets. All ranks of the group call it.
+   * Creates a reducer: compares the parameters of all ranks, copies rank 0's parameters and buffers
+   * to all ranks, and allocates buckets. All ranks of the group must call it.
    *
-   * @param group of all ranks that train the model; it needs a backend for the host
-   * @param parameters of the model, dense, of any types and devices, in the same order on all ranks
-   * @param options how to reduce
-   * @throws GradientException on all ranks, if their parameters, buffers or options differ, with
-   *     the first difference; the group stays usable
-   * @throws IllegalArgumentException if parameters and options do not fit each other
+   * @param group the group of all ranks that train the model, which needs a backend for the host
+   * @param parameters the parameters of the model, dense, of any types and devices, in the same
+   *     order on all ranks
+   * @param options the options of the reducer
+   * @throws GradientException on all ranks, with the first difference, if their parameters, buffers
+   *     or options differ; the group stays usable
+   * @throws IllegalArgumentException if the parameters and the options do not match
    */
   public GradientReducer(ProcessGroup group, List<Tensor> parameters, ReducerOptions options) {
     this(group, parameters, options, parameters.stream().allMatch(each -> each.device().isCpu()));
   }
 
-  /** Creates a reducer with a thread of its own, or one that uses those of its callers. */
+  /** Creates a reducer that uses a thread of its own, or the threads of its callers. */
   GradientReducer(
       ProcessGroup group, List<Tensor> parameters, ReducerOptions options, boolean ownThread) {
     this.group = group;
@@ -109,15 +113,16 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Returns the memory of a gradient, in a bucket: backward writes or adds to it, and after {@link
-   * #await} it holds the mean. It is zero at first and is never set to zero by the reducer, except
-   * where a parameter was not used.
+   * Returns the memory of a gradient, which is part of a bucket: the backward pass writes or adds
+   * to it, and after {@link #await} it holds the mean. The memory is zero at first; the reducer
+   * does not zero it later, unless a parameter was not used.
    *
-   * <p>It is valid until the end of the first step, which may form buckets anew, and then until the
-   * reducer is closed; an older view throws {@link IllegalStateException} when it is read or
-   * written. {@link ReducerOptions#withoutRebuild} keeps the first.
+   * <p>The view is valid until the end of the first step, which may form buckets anew; a view
+   * obtained after that is valid until the reducer is closed. An outdated view throws {@link
+   * IllegalStateException} when it is read or written. With {@link ReducerOptions#withoutRebuild},
+   * the first view stays valid.
    *
-   * @param index of the parameter
+   * @param index the index of the parameter
    * @throws IndexOutOfBoundsException if there is no such parameter
    */
   public Tensor gradient(int index) {
@@ -130,11 +135,12 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Says that a gradient of this pass of backward is there, and may start the reduction of its
-   * bucket. The gradient must not be written after this.
+   * Marks a gradient as ready in this backward pass, which may start the reduction of its bucket.
+   * The gradient must not be written to after this call.
    *
-   * @param index of the parameter
-   * @throws GradientException if it was marked already in this pass, or the reducer failed
+   * @param index the index of the parameter
+   * @throws GradientException if the gradient was already marked in this pass, or the reducer has
+   *     failed
    * @throws IndexOutOfBoundsException if there is no such parameter
    */
   public void ready(int index) {
@@ -160,11 +166,11 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Ends a pass of backward and waits until all gradients are means over all ranks; within {@link
+   * Ends a backward pass and waits until all gradients are means over all ranks; within {@link
    * #noSync} it only ends the pass.
    *
-   * @throws GradientException if a gradient is missing, with the parameters, and if the step failed
-   *     here or on another rank
+   * @throws GradientException naming the parameters, if a gradient is missing, or if the step
+   *     failed here or on another rank
    */
   public void await() {
     check();
@@ -212,11 +218,11 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Lets passes of backward add up gradients on each rank without reducing them, until the
+   * Lets backward passes accumulate gradients on each rank without reducing them, until the
    * registration is closed. Each pass ends with {@link #await}. The first pass after that reduces
-   * the sum.
+   * the accumulated sum.
    *
-   * @throws IllegalStateException if a pass has begun; closing the registration throws it, too
+   * @throws IllegalStateException if a pass has begun; closing the registration then throws it, too
    */
   public Registration noSync() {
     requireBetweenPasses("noSync()");
@@ -232,11 +238,11 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Says that this rank has no inputs left, and takes part in the steps of the others with zeros
-   * until no rank has any. Then all ranks have the parameters and buffers of the highest of the
-   * ranks that took most steps, and may go on together.
+   * Reports that this rank has no inputs left, and takes part in the steps of the others with zeros
+   * until no rank has any inputs. Afterwards, all ranks have the parameters and buffers of a rank
+   * that took the most steps, the highest such rank, and may continue together.
    *
-   * @throws IllegalStateException if the options do not have uneven inputs, or a pass has begun
+   * @throws IllegalStateException if the options do not allow uneven inputs, or a pass has begun
    * @throws GradientException if a step fails, here or on another rank
    */
   public void join() {
@@ -255,29 +261,29 @@ public final class GradientReducer implements AutoCloseable {
     }
   }
 
-  /** Sets all gradients to zero, in the memory of the buckets. Called between steps. */
+  /** Sets all gradients to zero, in the memory of the buckets. Must be called between steps. */
   public void zeroGradients() {
     check();
     sequence.zero();
   }
 
   /**
-   * Tells whether any rank marked a parameter's gradient for the last step; always true unless the
+   * Tells whether any rank marked a parameter's gradient in the last step; always true unless the
    * options allow unused parameters.
    *
-   * @param index of the parameter
+   * @param index the index of the parameter
    * @throws IndexOutOfBoundsException if there is no such parameter
    */
   public boolean isUsed(int index) {
     return sequence.isUsed(checked(index));
   }
 
-  /** Returns what the last step took. */
+  /** Returns the statistics of the last step. */
   public StepStatistics statistics() {
     return clock.last();
   }
 
-  /** Returns what steps took in the mean. */
+  /** Returns the mean statistics of all steps. */
   public StepStatistics meanStatistics() {
     return clock.mean();
   }
@@ -304,8 +310,8 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Frees the buckets. The group stays open, unless this comes amid a step: then the step fails on
-   * all ranks. The second and later calls do nothing.
+   * Frees the buckets. The group stays open unless the reducer is closed during a step, in which
+   * case the step fails on all ranks. Further calls have no effect.
    */
   @Override
   public void close() {

@@ -8,7 +8,7 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
-/** Tells the JDK's flight recorder of a step what {@link StepStatistics} has. */
+/** The event with which a step reports its {@link StepStatistics} to the JDK's flight recorder. */
 @Name("dev.tutti.GradientStep")
 @Label("Gradient Step")
 @Category("Tutti")

@@ -3,8 +3,8 @@ package dev.tutti.gradients;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Runs the collectives of steps on the threads that mark gradients, so that those on a device are
- * ordered behind backward in the current stream of these threads.
+ * A runner of a step's collectives on the threads that mark gradients, so that on a device the
+ * current stream of these threads orders the collectives after the backward pass.
  */
 final class InlineRunner implements StepRunner {
   private final StepSequence sequence;

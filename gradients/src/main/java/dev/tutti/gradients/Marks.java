@@ -5,14 +5,14 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 
-/** Counts which gradients are there, as any thread says so. */
+/** The marks of the gradients that are ready, which any thread may set. */
 final class Marks {
   /*
-   * Passes of backward are numbered from 1. A parameter carries the number of the last pass that
-   * marked it, so nothing is reset between passes, and a second mark in one pass is seen by the
-   * exchange itself. Each bucket carries how many of its gradients are missing. Both are written by
-   * atomic exchanges: what a thread wrote to a gradient before it marked it is visible to whoever
-   * reads that its bucket lacks none.
+   * Backward passes are numbered from 1. A parameter carries the number of the last pass that
+   * marked it, so nothing needs to be reset between passes, and the atomic exchange itself detects
+   * a second mark in one pass. Each bucket carries the number of its missing gradients. Both are
+   * written atomically: what a thread writes to a gradient before marking it is visible to any
+   * thread that reads that the bucket has none missing.
    */
   private final AtomicIntegerArray lastPass;
   private final AtomicInteger arrivals = new AtomicInteger();
@@ -27,17 +27,17 @@ final class Marks {
     arrived = new int[parameters];
   }
 
-  /** Returns the number of the pass of backward, from 1. */
+  /** Returns the number of the backward pass, starting at 1. */
   int pass() {
     return pass;
   }
 
-  /** Tells whether a gradient was marked in this pass. */
+  /** Tells whether the pass has begun. */
   boolean isBegun() {
     return begun;
   }
 
-  /** Marks a gradient in this pass; false if it was already. */
+  /** Marks a gradient in this pass, or returns false if it already was marked. */
   boolean mark(int parameter) {
     int now = pass;
     if (lastPass.getAndSet(parameter, now) == now) {
@@ -50,12 +50,15 @@ final class Marks {
     return true;
   }
 
-  /** Returns how many gradients were marked in this pass. */
+  /** Returns the number of gradients marked in this pass. */
   int count() {
     return arrivals.get();
   }
 
-  /** Says that the pass began; true for the first to say so, and for who says so meanwhile. */
+  /**
+   * Records that the pass has begun; returns true to the first caller, and to callers that race
+   * with it.
+   */
   boolean begin() {
     if (begun) {
       return false;
@@ -68,7 +71,9 @@ final class Marks {
     return lastPass.get(parameter) == pass;
   }
 
-  /** Tells whether a gradient was marked in this pass or in one before that was not reduced. */
+  /**
+   * Tells whether a gradient was marked in this pass, or in an earlier one that was not reduced.
+   */
   boolean isMarkedSinceReduction(int parameter) {
     return lastPass.get(parameter) >= windowStart;
   }
@@ -83,7 +88,7 @@ final class Marks {
     return indices;
   }
 
-  /** Takes a gradient of a bucket as there, and returns how many it lacks. */
+  /** Counts a gradient of a bucket as present, and returns how many the bucket lacks. */
   int add(int bucket) {
     return missing.decrementAndGet(bucket);
   }
@@ -101,7 +106,7 @@ final class Marks {
     return order;
   }
 
-  /** Counts for other buckets; called while nobody marks. */
+  /** Resets the counts for other buckets; called while no thread marks gradients. */
   void reset(BucketMemory memory) {
     if (missing.length() != memory.count()) {
       missing = new AtomicIntegerArray(memory.count());
@@ -111,7 +116,7 @@ final class Marks {
     }
   }
 
-  /** Begins the next pass; called while nobody marks. */
+  /** Begins the next pass; called while no thread marks gradients. */
   void nextPass(boolean reduced) {
     int next = pass + 1;
     arrivals.set(0);

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Compares the parameters and options of all ranks, and copies rank 0's values. */
+/** The agreement of the ranks on parameters and options, and the copying of rank 0's values. */
 final class ParameterAgreement {
   private static final String SEPARATOR = "\n";
   private static final String END = "";
@@ -15,7 +15,7 @@ final class ParameterAgreement {
   private ParameterAgreement() {}
 
   /**
-   * Compares what all ranks have with what rank 0 has.
+   * Compares the parameters and options of all ranks with those of rank 0.
    *
    * @throws GradientException on all ranks alike, with the first difference
    */
@@ -74,10 +74,10 @@ final class ParameterAgreement {
   }
 
   /**
-   * Copies tensors of one rank to all.
+   * Copies tensors from one rank to all ranks.
    *
-   * @param tensors the same on all ranks
-   * @param root the rank whose values all get
+   * @param tensors the tensors, in the same order on all ranks
+   * @param root the rank whose values are copied
    */
   static void broadcast(ProcessGroup group, List<Tensor> tensors, int root) {
     for (Tensor tensor : tensors) {

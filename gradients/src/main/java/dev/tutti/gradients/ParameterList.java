@@ -47,7 +47,7 @@ final class ParameterList {
     return tensors;
   }
 
-  /** Checks that there is a gradient of the type, shape and device of each parameter. */
+  /** Checks that the gradients match the parameters in number, type, shape and device. */
   void requireAlike(List<Tensor> gradients) {
     if (gradients.size() != tensors.size()) {
       throw new IllegalArgumentException(
@@ -71,7 +71,10 @@ final class ParameterList {
     }
   }
 
-  /** Returns what another rank's parameter must have alike, in words: name, type, shape, device. */
+  /**
+   * Returns the properties that the parameter must share with those of other ranks, as text: name,
+   * type, shape and device type.
+   */
   String signature(int index) {
     Tensor tensor = tensors.get(index);
     Device device = tensor.device();
@@ -85,7 +88,7 @@ final class ParameterList {
     return "parameter " + index + (names == null ? "" : " '" + names.get(index) + "'");
   }
 
-  /** Names parameters, the first eight of many. */
+  /** Describes parameters, or the first eight of them if there are more. */
   String describe(List<Integer> indices) {
     if (indices.size() == 1) {
       return describe(indices.getFirst());
@@ -99,7 +102,10 @@ final class ParameterList {
     return "parameters " + list + (rest == 0 ? "" : " and " + rest + " more");
   }
 
-  /** Returns the indices from last to first, the order in which backward is expected to go. */
+  /**
+   * Returns the indices from last to first, the order in which the backward pass is expected to
+   * produce gradients.
+   */
   List<Integer> lastFirst() {
     List<Integer> order = new ArrayList<>();
     for (int i = tensors.size() - 1; i >= 0; i--) {

@@ -8,12 +8,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The options of a {@link GradientReducer}. Immutable; each {@code with} method returns a changed
- * copy. All ranks give the same ones, but for tensors and the allocator.
+ * copy. All ranks must use the same options, apart from tensors and the allocator.
  */
 public final class ReducerOptions {
-  /** Says what gradients are divided by while some ranks have no inputs left. */
+  /** The number that gradients are divided by while some ranks have no inputs left. */
   public enum Divisor {
-    /** The number of ranks of the group, as in every other step. */
+    /** The number of ranks in the group, as in every other step. */
     GROUP_SIZE,
     /** The number of ranks that still have inputs. */
     ACTIVE_RANKS
@@ -25,7 +25,10 @@ public final class ReducerOptions {
   /** The size at which the first bucket is full, as in c10d: 1 MiB. */
   public static final long DEFAULT_FIRST_BUCKET_BYTES = 1L << 20;
 
-  /** c10d's defaults: every parameter gets a gradient in every step, in memory of the buckets. */
+  /**
+   * The defaults, as in c10d: every parameter gets a gradient in every step, in the memory of the
+   * buckets.
+   */
   public static final ReducerOptions DEFAULT = new ReducerOptions(new Fields());
 
   private final Fields fields;
@@ -41,10 +44,10 @@ public final class ReducerOptions {
   }
 
   /**
-   * Changes the size of buckets. One is full when it has at least as many bytes.
+   * Changes the size of buckets. A bucket is full when it has at least that many bytes.
    *
-   * @param first of the bucket that is reduced first, in bytes, from 1
-   * @param others of each other bucket, in bytes, from 1
+   * @param first the size of the bucket that is reduced first, in bytes, at least 1
+   * @param others the size of each other bucket, in bytes, at least 1
    */
   public ReducerOptions withBucketBytes(long first, long others) {
     if (first < 1 || others < 1) {
@@ -61,79 +64,83 @@ public final class ReducerOptions {
   /**
    * Names the parameters, for exceptions and for the comparison of ranks.
    *
-   * @param names one for each parameter
+   * @param names one name for each parameter
    */
   public ReducerOptions withNames(List<String> names) {
     return with(copy -> copy.names = List.copyOf(names));
   }
 
   /**
-   * Names what else belongs to the model, such as running means, and is copied from rank 0 at the
+   * Adds other tensors of the model, such as running means, which are copied from rank 0 at the
    * start.
    *
-   * @param buffers of any type and shape, the same on all ranks
+   * @param buffers the tensors, of any type and shape, the same on all ranks
    */
   public ReducerOptions withBuffers(List<Tensor> buffers) {
     return with(copy -> copy.buffers = List.copyOf(buffers));
   }
 
   /**
-   * Has gradients copied into the buckets and the means copied back, where an engine keeps them in
-   * memory of its own. Without this the reducer hands out the memory and nothing is copied.
+   * Copies gradients into the buckets and the means back, for an engine that keeps gradients in
+   * memory of its own. Without this option, the reducer hands out the memory and nothing is copied.
    *
-   * @param gradients one for each parameter, of its type, shape and device, at any strides
+   * @param gradients one tensor for each parameter, of its type, shape and device, at any strides
    */
   public ReducerOptions withGradients(List<Tensor> gradients) {
     return with(copy -> copy.gradients = List.copyOf(gradients));
   }
 
   /**
-   * Allows steps in which parameters get no gradient on some rank or on all (c10d: {@code
-   * find_unused_parameters}). The ranks then also exchange which were used, once each step.
+   * Allows steps in which some parameters get no gradient on some or all ranks (c10d: {@code
+   * find_unused_parameters}). The ranks then exchange which parameters were used, once in each
+   * step.
    */
   public ReducerOptions withUnusedParameters() {
     return with(copy -> copy.unusedParameters = true);
   }
 
   /**
-   * Allows ranks to have different numbers of steps (c10d: {@code Join}): one that is through calls
-   * {@link GradientReducer#join}. The ranks then also count each other, once each step.
+   * Allows ranks to take different numbers of steps (c10d: {@code Join}). A rank that has finished
+   * calls {@link GradientReducer#join}. The ranks then count those that still have inputs, once in
+   * each step.
    *
-   * @param divisor what gradients are divided by while some ranks are through
+   * @param divisor the number that gradients are divided by while some ranks have finished
    */
   public ReducerOptions withUnevenInputs(Divisor divisor) {
     return with(copy -> copy.divisor = Objects.requireNonNull(divisor, "divisor"));
   }
 
   /**
-   * Keeps the first buckets, and with them {@link GradientReducer#gradient}, for good. Without this
-   * they are formed anew after the first step, in the order in which gradients came on rank 0.
+   * Keeps the first buckets, and thereby the views returned by {@link GradientReducer#gradient},
+   * for good. Without this option, the buckets are formed anew after the first step, in the order
+   * in which gradients became ready on rank 0.
    */
   public ReducerOptions withoutRebuild() {
     return with(copy -> copy.rebuild = false);
   }
 
   /**
-   * Reduces buckets in another way than by {@link GradientHook#ALL_REDUCE}.
+   * Reduces buckets with a hook other than {@link GradientHook#ALL_REDUCE}.
    *
-   * @param hook the same way on all ranks; it may serve several reducers if it says so
+   * @param hook the hook, which must reduce in the same way on all ranks; it may serve several
+   *     reducers if its documentation says so
    */
   public ReducerOptions withHook(GradientHook hook) {
     return with(copy -> copy.hook = Objects.requireNonNull(hook, "hook"));
   }
 
   /**
-   * Allocates buckets in another way than by {@link BucketAllocator#HOST}.
+   * Allocates buckets with an allocator other than {@link BucketAllocator#HOST}.
    *
-   * @param allocator for the devices of the parameters
+   * @param allocator an allocator for the devices of the parameters
    */
   public ReducerOptions withAllocator(BucketAllocator allocator) {
     return with(copy -> copy.allocator = Objects.requireNonNull(allocator, "allocator"));
   }
 
   /**
-   * Tells whether every parameter gets a gradient in every step, in memory of the buckets, which
-   * are reduced by the default hook: what a hook of another kind may count on.
+   * Tells whether every parameter gets a gradient in every step, in the memory of the buckets, and
+   * the default hook reduces them. Another kind of hook may rely on this.
    */
   public boolean isPlain() {
     return fields.gradients == null
@@ -171,7 +178,8 @@ public final class ReducerOptions {
   }
 
   /**
-   * Tells whether buckets follow the first step's order; that of a part of the parameters is none.
+   * Tells whether buckets follow the order of the first step, which is not defined if some
+   * parameters may be unused.
    */
   boolean rebuild() {
     return fields.rebuild && !fields.unusedParameters;
@@ -185,7 +193,7 @@ public final class ReducerOptions {
     return fields.allocator;
   }
 
-  /** Describes what all ranks must have alike. */
+  /** Describes the options that must be the same on all ranks. */
   @Override
   public String toString() {
     return "bucketBytes="

@@ -1,10 +1,11 @@
 package dev.tutti.gradients;
 
-/** Times the steps of a reducer. */
+/** The clock that times the steps of a reducer. */
 final class StepClock {
   /*
-   * The first and the last mark of a step are written by whichever threads make them, without
-   * exclusion: a step's end is ordered behind them, and one nanosecond more or less is no matter.
+   * The times of the first and the last mark of a step are written without mutual exclusion by the
+   * threads that make the marks. The end of the step is ordered after these writes, and an error of
+   * a nanosecond does not matter.
    */
   private volatile long firstReady;
   private volatile long lastReady;
@@ -29,7 +30,7 @@ final class StepClock {
     bytes += byteSize;
   }
 
-  /** Ends the step that a thread awaited since a time. */
+  /** Ends the step that a thread has awaited since the given time. */
   synchronized void end(long awaitedSince, int buckets) {
     long now = System.nanoTime();
     StepStatistics.Sample next = spare;

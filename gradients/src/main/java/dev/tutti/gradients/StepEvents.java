@@ -3,7 +3,7 @@ package dev.tutti.gradients;
 import jdk.jfr.EventType;
 import jdk.jfr.FlightRecorder;
 
-/** Records steps where the JDK's flight recorder is there and runs. */
+/** The recording of steps, if the JDK's flight recorder is present and running. */
 final class StepEvents {
   private static final boolean PRESENT = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
@@ -15,14 +15,17 @@ final class StepEvents {
     }
   }
 
-  /** Loaded where the JDK has a flight recorder. */
+  /** A class that is loaded only if the JDK has a flight recorder. */
   private static final class Recorder {
     static boolean isOn() {
       return FlightRecorder.isInitialized() && Known.TYPE.isEnabled();
     }
   }
 
-  /** Loaded once the flight recorder runs; to look for the type would start it, and allocates. */
+  /**
+   * A class that is loaded only once the flight recorder runs: merely looking for the event type
+   * would start the recorder, and allocates.
+   */
   private static final class Known {
     static final EventType TYPE = EventType.getEventType(GradientStepEvent.class);
 

@@ -4,7 +4,7 @@ import dev.tutti.ProcessGroup;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps the first failure of a reducer, and tells the other ranks. */
+/** The first failure of a reducer, which it also reports to the other ranks. */
 final class StepFailure {
   private final ProcessGroup group;
   private final AtomicReference<@Nullable GradientException> first = new AtomicReference<>();
@@ -20,10 +20,10 @@ final class StepFailure {
   /**
    * Fails the reducer and aborts the group, since the other ranks wait for this one's gradients.
    *
-   * @param what happened, naming the parameter
-   * @param parameter its index, or -1 for several
-   * @param cause the failure below
-   * @return what to throw: the first failure, if this is not it
+   * @param what what happened, naming the parameter
+   * @param parameter the parameter's index, or -1 for several
+   * @param cause the underlying cause
+   * @return the exception to throw: the first failure, if this is not it
    */
   GradientException fail(String what, int parameter, @Nullable Throwable cause) {
     GradientException failure =
@@ -37,7 +37,7 @@ final class StepFailure {
     return failure;
   }
 
-  /** Throws the failure, if there was one, with the stack of this call. */
+  /** Throws the failure, if there was one, with the stack trace of this call. */
   void check() {
     if (first.get() != null) {
       throw again();

@@ -1,13 +1,15 @@
 package dev.tutti.gradients;
 
-/** Runs the collectives of steps as their gradients come. */
+/** A runner of a step's collectives as their gradients become ready. */
 interface StepRunner {
-  /** Looks for what can be done; called after every mark that something may wait for. */
+  /** Checks what can be done; called after every mark that something may be waiting for. */
   void wake();
 
   /** Waits until the step is done or has failed. */
   void awaitDone();
 
-  /** Ends; false if it is still in a collective, whose memory must stay. */
+  /**
+   * Stops the runner; returns false if it is still in a collective, whose memory must not be freed.
+   */
   boolean end();
 }

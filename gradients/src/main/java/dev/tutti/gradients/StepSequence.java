@@ -7,20 +7,21 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** The collectives of a step, in the one order in which all ranks make them. */
+/** The collectives of a step, in the one order in which all ranks run them. */
 final class StepSequence {
   /*
-   * A step is: the count of ranks that have inputs, if the options ask for it; the buckets by index,
-   * each as soon as it lacks no gradient; then, once a thread awaits the step, the exchange of used
-   * parameters, and after the first step the new buckets. So a bucket that is full waits for those
-   * before it, as every rank must make the same collectives in the same order.
+   * A step consists of the count of ranks that have inputs, if the options ask for it; the buckets
+   * by index, each as soon as none of its gradients is missing; and, once a thread awaits the step,
+   * the exchange of used parameters and, after the first step, the new buckets. A full bucket
+   * therefore waits for those before it, as every rank must run the same collectives in the same
+   * order.
    *
-   * One thread at a time calls advance(), which goes as far as it can. "position" is the next thing to
-   * do and is written by that thread alone, but for reset(), which is called when the step is done
-   * and writes it last: from then on that thread may look at the marks of the next step.
-   * Whoever fills the bucket at the position wakes that thread. The last mark of a bucket and the
-   * read of the position there, and the write of the position and the read of the missing marks
-   * here, are volatile, so that at least one side sees the other.
+   * One thread at a time calls advance(), which does as much as it can. "position" is the next
+   * thing to do, and only that thread writes it, except for reset(), which is called when the step
+   * is done and writes it last: from then on, that thread may look at the marks of the next step.
+   * The thread that fills the bucket at the position wakes that thread. Four accesses are volatile,
+   * so that at least one side sees the other: the last mark of a bucket and the read of the
+   * position there, and the write of the position and the read of the missing marks here.
    */
   private static final int START = -1;
   private static final int DONE = Integer.MAX_VALUE;
@@ -82,7 +83,7 @@ final class StepSequence {
     return memory;
   }
 
-  /** Returns the number of the step that is going on or comes next, from 1. */
+  /** Returns the number of the current or next step, starting at 1. */
   long step() {
     return step;
   }
@@ -103,12 +104,15 @@ final class StepSequence {
     return uneven.isAllowed();
   }
 
-  /** Tells whether the first mark of a step is waited for. */
+  /** Tells whether the step waits for its first mark. */
   boolean awaitsStart() {
     return position == START;
   }
 
-  /** Brings a gradient into its bucket; true if whoever advances waits for that bucket. */
+  /**
+   * Puts a gradient into its bucket; returns true if the thread that advances waits for that
+   * bucket.
+   */
   boolean add(int parameter) {
     BucketMemory now = memory;
     if (copied != null) {
@@ -122,7 +126,7 @@ final class StepSequence {
     return marks.add(bucket) == 0 && position == bucket;
   }
 
-  /** Brings in the gradients that this pass lacks: zeros, or what passes before it added up. */
+  /** Adds the gradients that are missing in this pass: zeros, or the sum of earlier passes. */
   void addUnused() {
     BucketMemory now = memory;
     for (int i = 0; i < parameters.count(); i++) {
@@ -138,12 +142,12 @@ final class StepSequence {
     }
   }
 
-  /** Lets the step end when its buckets are reduced. */
+  /** Lets the step end once its buckets are reduced. */
   void awaitEnd() {
     awaited = true;
   }
 
-  /** Does all that can be done by now. */
+  /** Does everything that can be done now. */
   void advance() {
     try {
       while (!failure.isThere() && advanceOne()) {}
@@ -154,7 +158,10 @@ final class StepSequence {
     }
   }
 
-  /** Does the next thing; false if it cannot be done yet, or there is none. */
+  /**
+   * Does the next thing; returns false if that is not yet possible, or if there is nothing left to
+   * do.
+   */
   private boolean advanceOne() {
     int now = position;
     BucketMemory buckets = memory;
@@ -184,7 +191,7 @@ final class StepSequence {
         "step %d failed beside the reduction of its buckets: %s".formatted(step, e), -1, e);
   }
 
-  /** Makes ready for the next step; called when this one is done. */
+  /** Prepares for the next step; called when this one is done. */
   void reset() {
     marks.reset(memory);
     marks.nextPass(true);
@@ -252,7 +259,7 @@ final class StepSequence {
     }
   }
 
-  /** Forms buckets in the order in which gradients came on rank 0. */
+  /** Forms the buckets in the order in which gradients became ready on rank 0. */
   private void rebuild(List<Integer> ownOrder) {
     int[] order = ownOrder.stream().mapToInt(Integer::intValue).toArray();
     group.broadcast(Tensor.wrap(order), 0);
@@ -270,8 +277,9 @@ final class StepSequence {
   }
 
   /**
-   * Takes part in the steps of the others, with zeros, until no rank has inputs; then all take over
-   * the parameters and buffers of a rank that had inputs for longest. Called between steps.
+   * Takes part in the steps of the others, with zeros, until no rank has inputs; then all ranks
+   * take over the parameters and buffers of a rank that had inputs for the longest. Called between
+   * steps.
    */
   void shadow() {
     try {

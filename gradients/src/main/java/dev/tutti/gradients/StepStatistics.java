@@ -3,8 +3,8 @@ package dev.tutti.gradients;
 import java.time.Duration;
 
 /**
- * What a step of a {@link GradientReducer} took, or the mean of all its steps (c10d: {@code
- * Logger}). Times are those of this rank.
+ * The statistics of a step of a {@link GradientReducer}, or their mean over all of its steps (c10d:
+ * {@code Logger}). Times are those of this rank.
  */
 public final class StepStatistics {
   private final long steps;
@@ -15,7 +15,7 @@ public final class StepStatistics {
   private final long communicationNanos;
   private final long exposedNanos;
 
-  /** Adds up steps. */
+  /** A sum of steps. */
   static final class Sample {
     long steps;
     int buckets;
@@ -46,7 +46,7 @@ public final class StepStatistics {
     exposedNanos = sample.exposed / count;
   }
 
-  /** Returns how many steps were reduced so far. */
+  /** Returns the number of steps reduced so far. */
   public long steps() {
     return steps;
   }
@@ -56,7 +56,7 @@ public final class StepStatistics {
     return buckets;
   }
 
-  /** Returns the bytes of the gradients that were reduced. */
+  /** Returns the number of bytes of the gradients that were reduced. */
   public long bytes() {
     return bytes;
   }
@@ -66,17 +66,22 @@ public final class StepStatistics {
     return Duration.ofNanos(stepNanos);
   }
 
-  /** Returns the time from the first gradient to the last one: backward. */
+  /**
+   * Returns the time from the first gradient to the last one, which is that of the backward pass.
+   */
   public Duration backward() {
     return Duration.ofNanos(backwardNanos);
   }
 
-  /** Returns the time in which buckets were reduced, hidden behind backward or not. */
+  /** Returns the time spent reducing buckets, whether hidden behind the backward pass or not. */
   public Duration communication() {
     return Duration.ofNanos(communicationNanos);
   }
 
-  /** Returns the time in {@link GradientReducer#await}: communication that was not hidden. */
+  /**
+   * Returns the time spent in {@link GradientReducer#await}, which is communication that was not
+   * hidden.
+   */
   public Duration exposed() {
     return Duration.ofNanos(exposedNanos);
   }

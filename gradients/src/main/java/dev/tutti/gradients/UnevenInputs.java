@@ -6,7 +6,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import org.jspecify.annotations.Nullable;
 
-/** Counts, where the options ask for it, the ranks that still have inputs. */
+/** The count of the ranks that still have inputs, if the options ask for it. */
 final class UnevenInputs {
   private final ProcessGroup group;
   private final ReducerOptions.@Nullable Divisor divisor;
@@ -28,9 +28,9 @@ final class UnevenInputs {
   }
 
   /**
-   * Counts the ranks that still have inputs, in the collective with which each step begins.
+   * Counts the ranks that still have inputs, with the collective that begins each step.
    *
-   * @param hasInputs whether this rank is one
+   * @param hasInputs whether this rank still has inputs
    */
   int count(boolean hasInputs) {
     active.setLong(0, hasInputs ? 1 : 0);
@@ -38,12 +38,15 @@ final class UnevenInputs {
     return (int) active.getLong(0);
   }
 
-  /** Returns the operator of a step in which so many ranks have inputs. */
+  /** Returns the operator for a step in which the given number of ranks have inputs. */
   ReduceOp mean(int ranks) {
     return means[ranks];
   }
 
-  /** Returns the highest of the ranks that had inputs for longest, when all are through. */
+  /**
+   * Returns, when all ranks have finished, the highest of the ranks that had inputs for the
+   * longest.
+   */
   int lastRank(long ownSteps) {
     Tensor all = Tensor.allocate(DType.INT64, group.size());
     group.allGatherInto(all, Tensor.of(ownSteps));

@@ -1,13 +1,14 @@
 /**
- * Holds the reducer of gradients for data-parallel training, and what it is told by its user.
+ * The reducer of gradients for data-parallel training, with its options and extension points.
  *
  * <p>Begin with {@link dev.tutti.gradients.GradientReducer}; {@link
- * dev.tutti.gradients.ReducerOptions} has what may be said beside.
+ * dev.tutti.gradients.ReducerOptions} has its options.
  *
  * {@snippet file="GradientSnippetsTest.java" region="reducer"}
  *
- * <p>{@link dev.tutti.gradients.GradientHook} and {@link dev.tutti.gradients.BucketAllocator} may
- * be implemented by anybody, {@link dev.tutti.gradients.GradientBucket} by Tutti alone.
+ * <p>Anyone may implement {@link dev.tutti.gradients.GradientHook} and {@link
+ * dev.tutti.gradients.BucketAllocator}; only Tutti implements {@link
+ * dev.tutti.gradients.GradientBucket}.
  */
 @NullMarked
 package dev.tutti.gradients;

@@ -4,41 +4,43 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 
 /**
- * Says up to which sizes each algorithm of all-reduce is the fastest. The defaults for up to 4
- * ranks were measured on H200 with NVLink (docs/gpu-kernels.md); for other numbers they are derived
- * from what each algorithm sends.
+ * The sizes up to which each all-reduce algorithm is the fastest. The defaults for up to 4 ranks
+ * were measured on H200 with NVLink (docs/gpu-kernels.md); for other numbers of ranks they are
+ * derived from the amount of data each algorithm sends.
  *
- * @param oneShotBytes the most bytes of a one-shot
- * @param twoShotBytes the most bytes of a two-shot; more goes by chunks
+ * @param oneShotBytes the maximum number of bytes for a one-shot
+ * @param twoShotBytes the maximum number of bytes for a two-shot; larger tensors go in chunks
  */
 public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   private static final long KIB = 1 << 10;
   private static final long MIB = 1 << 20;
   private static final int SMALL_CHUNK = 16384;
-  // Packets that are not full lose to chunks beyond.
+  // Above this size, packets that are not full are slower than chunks.
   private static final long TWO_SHOT_UNLESS_FULL = 2 * MIB;
 
   private static final long PCIE_SHARE = 8;
 
-  /** Names the algorithms. */
+  /** The algorithms. */
   public enum Algorithm {
-    /** Packets with everything to every peer. */
+    /** Sends everything to every peer in packets. */
     ONE_SHOT,
-    /** Packets with parts, then packets with results. */
+    /** Sends parts in packets, then results in packets. */
     TWO_SHOT,
-    /** Chunks in slots; their results go straight to where they belong in symmetric memory. */
+    /**
+     * Sends chunks through slots; in symmetric memory, results go directly to their destination.
+     */
     CHUNKS
   }
 
   /**
-   * Returns the defaults for some links. Between two algorithms the size from which the one that
-   * sends less is faster grows with latency times bandwidth, which over PCIe is about an eighth of
-   * that over NVLink: some 30 in place of 450 GB/s, at about twice the latency. So the limits for
-   * PCIe are an eighth. They were not measured on PCIe, nor those for direct NVLinks, which are the
-   * ones for switches as all links of a device are used at once in both.
+   * Returns the defaults for the given links. For any two algorithms, the size at which the one
+   * that sends less becomes faster grows with latency times bandwidth. Over PCIe this product is
+   * about an eighth of that over NVLink: some 30 instead of 450 GB/s, at about twice the latency.
+   * The limits for PCIe are therefore an eighth. They were not measured on PCIe. Nor were those for
+   * direct NVLinks, which equal those for switches, since both use all links of a device at once.
    *
-   * @param ranks how many ranks
-   * @param links what connects them
+   * @param ranks the number of ranks
+   * @param links the links that connect the ranks
    */
   public static AllReduceLimits of(int ranks, PeerLinks links) {
     AllReduceLimits measured = ofRanks(ranks);
@@ -51,7 +53,7 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   /**
    * Returns the defaults for NVLink.
    *
-   * @param ranks how many ranks
+   * @param ranks the number of ranks
    */
   public static AllReduceLimits ofRanks(int ranks) {
     long oneShot =
@@ -65,12 +67,12 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Chooses the algorithm of an all-reduce; all ranks must agree on what they ask.
+   * Chooses the algorithm of an all-reduce; all ranks must pass the same arguments.
    *
-   * @param bytes length of the tensor
-   * @param dtype type of its elements
-   * @param op operator
-   * @param layout the channel, whose slots bound packets
+   * @param bytes the size of the tensor in bytes
+   * @param dtype the element type
+   * @param op the operator
+   * @param layout the channel, whose slots limit the packets
    */
   public Algorithm choose(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
     if (bytes <= oneShotBytes && fits(Algorithm.ONE_SHOT, bytes, dtype, op, layout)) {
@@ -80,13 +82,13 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Tells whether a reduction by parts, one for each rank, is fastest by a two-shot if not by a
-   * one-shot.
+   * Tells whether a two-shot is the fastest way, apart from a one-shot, to reduce by parts, one for
+   * each rank.
    *
-   * @param bytes length of all parts
-   * @param dtype type of the elements
-   * @param op operator
-   * @param layout the channel, whose slots bound packets
+   * @param bytes the size of all parts together in bytes
+   * @param dtype the element type
+   * @param op the operator
+   * @param layout the channel, whose slots limit the packets
    */
   public boolean allowsTwoShot(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
     long most =
@@ -97,13 +99,13 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Tells whether an algorithm can do an all-reduce, fast or not.
+   * Tells whether an algorithm can perform an all-reduce, fast or not.
    *
-   * @param algorithm which
-   * @param bytes length of the tensor
-   * @param dtype type of its elements
-   * @param op operator
-   * @param layout the channel, whose slots bound packets
+   * @param algorithm the algorithm
+   * @param bytes the size of the tensor in bytes
+   * @param dtype the element type
+   * @param op the operator
+   * @param layout the channel, whose slots limit the packets
    */
   public static boolean fits(
       Algorithm algorithm, long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
@@ -125,11 +127,11 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Returns how much a block moves at a time, for {@link ReduceCall#chunk}.
+   * Returns how many bytes a block moves at a time, for {@link ReduceCall#chunk}.
    *
-   * @param bytes length of the tensor
-   * @param launch of the kernel
-   * @param layout the channel, whose slots bound it
+   * @param bytes the size of the tensor in bytes
+   * @param launch the launch of the kernel
+   * @param layout the channel, whose slots limit the result
    */
   public static int chunkBytes(long bytes, Launch launch, ChannelLayout layout) {
     long part = (bytes + layout.ranks() - 1) / layout.ranks();

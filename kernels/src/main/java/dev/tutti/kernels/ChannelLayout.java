@@ -4,35 +4,38 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Computes what a channel needs and writes the structure that its kernels take.
+ * Computes the memory that a channel needs, and writes the structure that its kernels take.
  *
- * <p>A channel is what the ranks of one host share for one stream of one group: an area of memory
+ * <p>A channel is the memory that the ranks of one host share for one stream of one group: an area
  * per rank that all ranks can address, counters in each rank's own memory, and two words of pinned
- * host memory. Everything is zero at first. Block b of every kernel works on lane b alone, so that
- * a channel needs no lock, and two channels never wait for each other. {@code protocol.cuh} has the
- * same numbers.
+ * host memory. Everything is initially zero. Block b of every kernel works only on lane b, so a
+ * channel needs no lock, and two channels never wait for each other. {@code protocol.cuh} contains
+ * the same numbers.
  *
- * @param ranks how many ranks, from 2 to {@link #MAX_RANKS}
- * @param lanes the most blocks of a launch, an even number
- * @param packetSlots packets that a lane takes from one sender in one call
- * @param chunkBytes bytes of a slot of a large call, a multiple of 16
- * @param fullSlots full packets that a lane takes from one sender in one call, a multiple of {@link
- *     Kernels#MAX_THREADS}; 0 where no real numbers are summed by packets
+ * @param ranks the number of ranks, from 2 to {@link #MAX_RANKS}
+ * @param lanes the maximum number of blocks of a launch, an even number
+ * @param packetSlots the number of packets that a lane takes from one sender in one call
+ * @param chunkBytes the size of a slot of a large call in bytes, a multiple of 16
+ * @param fullSlots the number of full packets that a lane takes from one sender in one call, a
+ *     multiple of {@link Kernels#MAX_THREADS}; 0 if no real numbers are summed in packets
  */
 public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkBytes, int fullSlots) {
-  /** The most ranks of a channel. */
+  /** The maximum number of ranks of a channel. */
   public static final int MAX_RANKS = 8;
 
-  /** The size of the structure that {@link #writeChannel} writes. */
+  /** The size in bytes of the structure that {@link #writeChannel} writes. */
   public static final int CHANNEL_BYTES = 40 + 8 * MAX_RANKS;
 
-  /** How much data a packet of an exchange has; its other half is a sequence number. */
+  /** The number of data bytes in a packet of an exchange; its other half is a sequence number. */
   public static final int MESSAGE_PAYLOAD = 8;
 
-  /** The size of the control words: abort flag, status. */
+  /** The size in bytes of the control words: abort flag, status. */
   public static final int CONTROL_BYTES = 8;
 
-  /** How much data a full packet has: a sum of real numbers by one-shot or two-shot. */
+  /**
+   * The number of data bytes in a full packet, as used for a sum of real numbers by one-shot or
+   * two-shot.
+   */
   public static final int FULL_PAYLOAD = 16;
 
   private static final int LEFT_MULTIPROCESSORS = 4;
@@ -50,7 +53,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   private static final int AREAS_OFFSET = 40;
 
   /**
-   * Checks the numbers.
+   * Checks the arguments.
    *
    * @throws IllegalArgumentException if one is out of range
    */
@@ -72,22 +75,22 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   /**
-   * Returns the layout that the measured table was made with.
+   * Returns the layout that was used to measure the table of limits.
    *
-   * @param ranks how many ranks
+   * @param ranks the number of ranks
    */
   public static ChannelLayout ofRanks(int ranks) {
     return new ChannelLayout(ranks, 128, 512, 32768, fullSlots(ranks));
   }
 
   /**
-   * Returns how many blocks a kernel may have: while they wait for those of a peer all have to be
-   * on the device, one on a multiprocessor, and some multiprocessors are left to the lowest lanes
-   * of another group and to messages.
+   * Returns how many blocks a kernel may have. While blocks wait for those of a peer, all of them
+   * have to be on the device, one on each multiprocessor. Some multiprocessors are left to the
+   * lowest lanes of another group and to messages.
    *
-   * @param most what was asked for
-   * @param multiprocessors of the smallest device
-   * @param ranks that share a device, the most
+   * @param most the requested number
+   * @param multiprocessors the number of multiprocessors of the smallest device
+   * @param ranks the maximum number of ranks that share a device
    * @return an even number, at least 2
    */
   public static int lanes(int most, int multiprocessors, int ranks) {
@@ -98,7 +101,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   /**
    * Returns how many full packets a lane takes from one sender if 128 lanes take parts of 8 MiB.
    *
-   * @param ranks how many ranks
+   * @param ranks the number of ranks
    */
   public static int fullSlots(int ranks) {
     int packets = (8 << 20) / 128 / FULL_PAYLOAD / ranks;
@@ -111,7 +114,10 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
     }
   }
 
-  /** Returns the size in bytes of each rank's area, which peers write; aligned to 128 at least. */
+  /**
+   * Returns the size in bytes of each rank's area, which peers write; it must be aligned to at
+   * least 128.
+   */
   public long areaBytes() {
     return flagBytes()
         + PACKET_SECTIONS * packetSectionBytes()
@@ -125,29 +131,33 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   /**
-   * Returns how much data a packet of a reduction has that is not full.
+   * Returns the number of data bytes in a packet of a reduction that is not full.
    *
-   * @param elementBytes size of an element
+   * @param elementBytes the size of an element in bytes
    */
   public static int packetPayload(int elementBytes) {
     return elementBytes == 8 ? 8 : 12;
   }
 
   /**
-   * Returns how many bytes a one-shot, or a part of a two-shot, can have if packets are not full.
+   * Returns the maximum size in bytes of a one-shot, or of a part of a two-shot, if packets are not
+   * full.
    *
-   * @param elementBytes size of an element
+   * @param elementBytes the size of an element in bytes
    */
   public long packetCapacity(int elementBytes) {
     return (long) lanes * packetSlots * packetPayload(elementBytes);
   }
 
-  /** Returns how many bytes a one-shot, or a part of a two-shot, can have if packets are full. */
+  /**
+   * Returns the maximum size in bytes of a one-shot, or of a part of a two-shot, if packets are
+   * full.
+   */
   public long fullCapacity() {
     return (long) lanes * fullSlots * FULL_PAYLOAD;
   }
 
-  /** Returns the most bytes of a pair of an exchange that can go by packets. */
+  /** Returns the maximum number of bytes of a pair of an exchange that can go in packets. */
   public long messageCapacity() {
     return (long) lanes * packetSlots * MESSAGE_PAYLOAD;
   }
@@ -161,14 +171,14 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   /**
-   * Writes a rank's view of the channel, to pass by value to kernels.
+   * Writes a rank's view of the channel, to be passed by value to kernels.
    *
-   * @param channel {@link #CHANNEL_BYTES} bytes
-   * @param rank whose view
-   * @param control device address of the {@link #CONTROL_BYTES} bytes of pinned host memory
-   * @param state device address of the rank's {@link #stateBytes}
-   * @param areas each rank's area, as this rank addresses it
-   * @throws IllegalArgumentException if the rank or the number of areas does not fit
+   * @param channel the memory to write, {@link #CHANNEL_BYTES} bytes
+   * @param rank the rank whose view is written
+   * @param control the device address of the {@link #CONTROL_BYTES} bytes of pinned host memory
+   * @param state the device address of the rank's {@link #stateBytes}
+   * @param areas the address of each rank's area, as seen by this rank
+   * @throws IllegalArgumentException if the rank or the number of areas does not match the layout
    */
   public void writeChannel(
       MemorySegment channel, int rank, long control, long state, long[] areas) {

@@ -1,27 +1,27 @@
 package dev.tutti.kernels;
 
 /**
- * Reads the status word that a kernel leaves in pinned host memory when a wait ends without its
- * peer. A channel with a status other than OK is out of step: later kernels on it return without
- * results, and it can only be dropped.
+ * The status word that a kernel leaves in pinned host memory when a wait ends without its peer. A
+ * channel with a status other than OK is out of step: later kernels on it return without results,
+ * and it can only be discarded.
  *
- * @param outcome what ended the wait
- * @param peer the rank that was waited for; of signals: 0
- * @param lane the block that waited; of signals: the channel
+ * @param outcome the event that ended the wait
+ * @param peer the rank that was waited for; 0 for signals
+ * @param lane the block that waited; the channel for signals
  */
 public record ChannelStatus(Outcome outcome, int peer, int lane) {
-  /** Names what can end a wait. */
+  /** The events that can end a wait. */
   public enum Outcome {
-    /** Nothing did. */
+    /** No such event has occurred. */
     OK,
-    /** The deadline of the call. */
+    /** The deadline of the call passed. */
     TIMED_OUT,
-    /** The abort word. */
+    /** The abort word was set. */
     ABORTED
   }
 
   /**
-   * Decodes the word.
+   * Decodes a status word.
    *
    * @param word the second control word
    */

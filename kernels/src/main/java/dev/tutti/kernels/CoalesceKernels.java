@@ -7,9 +7,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Lists the kernels that coalesce a sparse tensor: they find the linear places of its entries, sort
- * them (stably, {@value #DIGIT_BITS} bits at a time), find the runs of equal ones, and add the rows
- * of each run. They use one device and no channel; each follows the others in a stream.
+ * The kernels that coalesce a sparse tensor: they compute the linear positions of its entries, sort
+ * them (stably, {@value #DIGIT_BITS} bits at a time), find the runs of equal positions, and add up
+ * the rows of each run. They use a single device and no channel; each follows the others in a
+ * stream.
  *
  * <table>
  * <caption>Cost for n entries, of which u have places of their own, in P sizes multiplied</caption>
@@ -18,20 +19,20 @@ import java.util.Map;
  * </table>
  */
 public final class CoalesceKernels {
-  /** The bits by which one round sorts. */
+  /** The number of bits by which one round sorts. */
   public static final int DIGIT_BITS = 8;
 
-  /** The values of a digit. */
+  /** The number of values of a digit. */
   public static final int DIGITS = 1 << DIGIT_BITS;
 
-  /** The keys of a block where each block has its own count. */
+  /** The number of keys per block in kernels in which each block counts separately. */
   public static final int TILE = 4096;
 
   private static final int THREADS = 256;
   private static final int SCAN_THREADS = 1024;
   private static final int MOST_BLOCKS = 2048;
 
-  /** Stands for the channel that these kernels do not have. */
+  /** A placeholder for the channel that these kernels do not have. */
   private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
 
   private static final Parameter KEYS = pointer("keys");
@@ -128,9 +129,9 @@ public final class CoalesceKernels {
   }
 
   /**
-   * Returns how many blocks have keys of their own.
+   * Returns the number of blocks that have keys of their own.
    *
-   * @param keys how many there are
+   * @param keys the number of keys
    */
   public static int tiles(long keys) {
     return Math.toIntExact(Math.max(1, Math.ceilDiv(keys, (long) TILE)));
@@ -139,19 +140,19 @@ public final class CoalesceKernels {
   /**
    * Returns the launch of a kernel.
    *
-   * @param kernel one of these
-   * @param items how many keys, counts or elements there are
+   * @param kernel one of the kernels of this class
+   * @param items the number of keys, counts or elements
    */
   public static Launch launch(Kernel kernel, long items) {
     return kernel.launch(items, NO_CHANNEL);
   }
 
-  /** Returns the kernel that computes linear places from coordinates. */
+  /** Returns the kernel that computes linear positions from coordinates. */
   public static Kernel places() {
     return PLACES;
   }
 
-  /** Returns the kernel that computes coordinates from linear places. */
+  /** Returns the kernel that computes coordinates from linear positions. */
   public static Kernel coordinates() {
     return COORDINATES;
   }
@@ -161,12 +162,14 @@ public final class CoalesceKernels {
     return COUNT_DIGITS;
   }
 
-  /** Returns the kernel that replaces counts by the sums of those before them. */
+  /** Returns the kernel that replaces each count by the sum of the counts before it. */
   public static Kernel scan() {
     return SCAN;
   }
 
-  /** Returns the kernel that moves keys, with the numbers of their rows, behind smaller digits. */
+  /**
+   * Returns the kernel that moves keys, with their row numbers, behind those with smaller digits.
+   */
   public static Kernel scatter() {
     return SCATTER;
   }
@@ -182,10 +185,10 @@ public final class CoalesceKernels {
   }
 
   /**
-   * Returns the kernel that adds the rows of each run.
+   * Returns the kernel that adds up the rows of each run.
    *
-   * @param dtype of the values
-   * @throws IllegalArgumentException if there is none
+   * @param dtype the type of the values
+   * @throws IllegalArgumentException if there is no such kernel
    */
   public static Kernel sum(DType dtype) {
     Kernel kernel = SUMS.get(dtype);
@@ -197,15 +200,15 @@ public final class CoalesceKernels {
   }
 
   /**
-   * Returns how many elements an element has for the kernel: 2 for complex ones.
+   * Returns how many kernel elements make up one tensor element: 2 for complex types, otherwise 1.
    *
-   * @param dtype of the values
+   * @param dtype the type of the values
    */
   public static int columns(DType dtype) {
     return dtype.isComplex() ? 2 : 1;
   }
 
-  /** Returns all of them. */
+  /** Returns all kernels of this class. */
   static List<Kernel> all() {
     List<Kernel> all = new ArrayList<>();
     all.addAll(List.of(PLACES, COORDINATES, COUNT_DIGITS, SCAN, SCATTER, COUNT_RUNS, RUNS));

@@ -4,12 +4,13 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Writes the structure that says what a rank sends to and gets from each rank. Both sides of a pair
- * must state the same bytes; each pair of all-gathers, gathers, scatters, all-to-alls, small
- * broadcasts, sends and receives is one. One thread uses it; a launch copies it.
+ * Writes the structure that specifies what a rank sends to and receives from each rank. Both sides
+ * of a pair must specify the same number of bytes. All-gathers, gathers, scatters, all-to-alls,
+ * small broadcasts, sends and receives consist of such pairs. One thread uses it; a launch copies
+ * it.
  */
 public final class ExchangeCall {
-  /** The size of the structure. */
+  /** The size of the structure in bytes. */
   public static final int BYTES = 4 * 8 * ChannelLayout.MAX_RANKS + 16;
 
   private static final int ROW = 8 * ChannelLayout.MAX_RANKS;
@@ -19,23 +20,23 @@ public final class ExchangeCall {
   /**
    * Creates a writer.
    *
-   * @param memory {@link #BYTES} bytes, aligned to 8
+   * @param memory the memory to write, {@link #BYTES} bytes, aligned to 8
    */
   public ExchangeCall(MemorySegment memory) {
     this.memory = memory.asSlice(0, BYTES);
   }
 
-  /** Returns the structure, to pass by value. */
+  /** Returns the structure, to be passed by value. */
   public MemorySegment memory() {
     return memory;
   }
 
   /**
-   * Begins a call in which nobody sends anything yet.
+   * Begins a call in which no rank sends anything yet.
    *
-   * @param packetLimit the most bytes of a pair that go by packets, the same on all ranks and at
-   *     most {@link ChannelLayout#messageCapacity}
-   * @param timeoutNanos from when a wait begins; 0 for none
+   * @param packetLimit the maximum number of bytes of a pair that go in packets, the same on all
+   *     ranks and at most {@link ChannelLayout#messageCapacity}
+   * @param timeoutNanos the time allowed from the beginning of a wait; 0 for no limit
    */
   public ExchangeCall begin(long packetLimit, long timeoutNanos) {
     memory.fill((byte) 0);
@@ -45,11 +46,12 @@ public final class ExchangeCall {
   }
 
   /**
-   * Sets what goes to a rank; to itself, it is copied unless it is there already.
+   * Sets the data to send to a rank. Data for this rank itself is copied, unless it is already in
+   * place.
    *
-   * @param peer to whom
-   * @param address device address
-   * @param bytes length
+   * @param peer the receiving rank
+   * @param address the device address
+   * @param bytes the number of bytes
    */
   public ExchangeCall send(int peer, long address, long bytes) {
     memory.set(ValueLayout.JAVA_LONG, 8L * peer, address);
@@ -58,11 +60,11 @@ public final class ExchangeCall {
   }
 
   /**
-   * Sets what comes from a rank.
+   * Sets the memory for data from a rank.
    *
-   * @param peer from whom
-   * @param address device address
-   * @param bytes length
+   * @param peer the sending rank
+   * @param address the device address
+   * @param bytes the number of bytes
    */
   public ExchangeCall receive(int peer, long address, long bytes) {
     memory.set(ValueLayout.JAVA_LONG, ROW + 8L * peer, address);

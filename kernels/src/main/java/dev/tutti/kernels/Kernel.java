@@ -3,11 +3,11 @@ package dev.tutti.kernels;
 import java.util.List;
 
 /**
- * Describes one kernel of the image.
+ * One kernel of the image.
  *
  * @param name the symbol to look up in the loaded module
- * @param parameters what a launch passes, in order
- * @param maxThreads the most threads of a block
+ * @param parameters the values that a launch passes, in order
+ * @param maxThreads the maximum number of threads of a block
  * @param rule how to launch it
  */
 public record Kernel(String name, List<Parameter> parameters, int maxThreads, LaunchRule rule) {
@@ -16,14 +16,16 @@ public record Kernel(String name, List<Parameter> parameters, int maxThreads, La
     parameters = List.copyOf(parameters);
   }
 
-  /** Chooses the threads for a call. */
+  /** Determines the threads for a call. */
   @FunctionalInterface
   public interface LaunchRule {
     /**
-     * Returns the launch for a call; the same on all ranks, except of {@code tutti_exchange}.
+     * Returns the launch for a call; it is the same on all ranks, except for {@code
+     * tutti_exchange}.
      *
-     * @param bytes what the call reduces, or the most that it moves between two ranks
-     * @param layout the channel, whose lanes bound the grid
+     * @param bytes the number of bytes that the call reduces, or the maximum that it moves between
+     *     two ranks
+     * @param layout the channel, whose lanes limit the grid
      */
     Launch launch(long bytes, ChannelLayout layout);
   }
@@ -31,8 +33,9 @@ public record Kernel(String name, List<Parameter> parameters, int maxThreads, La
   /**
    * Returns the launch for a call.
    *
-   * @param bytes what the call reduces, or the most that it moves between two ranks
-   * @param layout the channel, whose lanes bound the grid
+   * @param bytes the number of bytes that the call reduces, or the maximum that it moves between
+   *     two ranks
+   * @param layout the channel, whose lanes limit the grid
    */
   public Launch launch(long bytes, ChannelLayout layout) {
     return rule.launch(bytes, layout);

@@ -6,7 +6,7 @@ import java.io.UncheckedIOException;
 import java.util.Properties;
 import java.util.zip.GZIPInputStream;
 
-/** Reads the compiled kernels that the jar carries, and what they were made of. */
+/** Reads the compiled kernels contained in the jar, and the record of what they were built from. */
 public final class KernelImage {
   private static final String IMAGE = "tutti.fatbin.gz";
   private static final String RECORD = "tutti.properties";
@@ -14,10 +14,10 @@ public final class KernelImage {
   private KernelImage() {}
 
   /**
-   * Reads the image, a CUDA fatbin that {@code cuModuleLoadData} takes: machine code for sm_80,
+   * Reads the image, a CUDA fatbin that {@code cuModuleLoadData} accepts: machine code for sm_80,
    * sm_90, sm_100 and sm_120, and PTX for others.
    *
-   * @throws UncheckedIOException if the jar is broken
+   * @throws UncheckedIOException if the jar is damaged
    */
   public static byte[] read() {
     try (InputStream in = new GZIPInputStream(open(IMAGE))) {
@@ -28,10 +28,10 @@ public final class KernelImage {
   }
 
   /**
-   * Returns what the image was made of: {@code compiler} (nvcc's version), {@code flags}, {@code
+   * Returns what the image was built from: {@code compiler} (nvcc's version), {@code flags}, {@code
    * targets}, {@code sources} and {@code image} (SHA-256).
    *
-   * @throws UncheckedIOException if the jar is broken
+   * @throws UncheckedIOException if the jar is damaged
    */
   public static Properties record() {
     Properties properties = new Properties();

@@ -8,14 +8,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Lists the kernels of the image. Look-ups allocate nothing.
+ * The kernels of the image. Lookups allocate nothing.
  *
  * <p>Load all functions before the first launch ({@code CUDA_MODULE_LOADING=EAGER}, or {@code
- * cuFuncLoad}): a kernel that loads at its launch waits for the device, where the kernel of another
- * rank may already wait for it.
+ * cuFuncLoad}): a kernel that is loaded at its launch waits for the device, where another rank's
+ * kernel may already be waiting for it.
  */
 public final class Kernels {
-  /** The most threads of a block of the collective kernels. */
+  /** The maximum number of threads per block of the collective kernels. */
   public static final int MAX_THREADS = 512;
 
   private static final int WARP = 32;
@@ -106,11 +106,10 @@ public final class Kernels {
   }
 
   /**
-   * Tells whether packets of a reduction have nothing but data, as those of sums of real numbers
-   * do.
+   * Tells whether packets of a reduction contain nothing but data, as for sums of real numbers.
    *
-   * @param dtype type of the elements
-   * @param op operator
+   * @param dtype the element type
+   * @param op the operator
    */
   public static boolean hasFullPackets(DType dtype, ReduceOp.Kind op) {
     return switch (op) {
@@ -135,17 +134,17 @@ public final class Kernels {
         new Kernel("tutti_chunks_" + suffix, parameters, MAX_THREADS, LaunchRules::chunks));
   }
 
-  /** Returns the kernel that holds a stream until the host lets it go. */
+  /** Returns the kernel that holds up a stream until the host releases it. */
   public static Kernel streamBlock() {
     return STREAM_BLOCK;
   }
 
-  /** Returns the kernel that raises a word of a peer's signal pad. */
+  /** Returns the kernel that sets a word of a peer's signal pad. */
   public static Kernel putSignal() {
     return PUT_SIGNAL;
   }
 
-  /** Returns the kernel that waits for a word of the own signal pad and clears it. */
+  /** Returns the kernel that waits for a word of this rank's signal pad and clears it. */
   public static Kernel waitSignal() {
     return WAIT_SIGNAL;
   }
@@ -165,49 +164,49 @@ public final class Kernels {
     return EXCHANGE;
   }
 
-  /** Returns the broadcast by chunks, for any type. */
+  /** Returns the broadcast in chunks, for any type. */
   public static Kernel broadcast() {
     return of(DType.UINT8).sums().chunks();
   }
 
   /**
-   * Returns the one-shot all-reduce by packets; a rank whose {@code out} is 0 takes part and keeps
-   * nothing, which makes it a reduce.
+   * Returns the one-shot all-reduce, which uses packets; a rank whose {@code out} is 0 takes part
+   * but keeps nothing, which turns it into a reduce.
    *
-   * @param dtype the elements
+   * @param dtype the element type
    * @param op the operator
-   * @throws IllegalArgumentException if there is none
+   * @throws IllegalArgumentException if there is no such kernel
    */
   public static Kernel oneShot(DType dtype, ReduceOp.Kind op) {
     return family(dtype, op).oneShot();
   }
 
   /**
-   * Returns the two-shot all-reduce by packets, whose first half is a reduce-scatter.
+   * Returns the two-shot all-reduce, which uses packets and whose first half is a reduce-scatter.
    *
-   * @param dtype the elements
+   * @param dtype the element type
    * @param op the operator
-   * @throws IllegalArgumentException if there is none
+   * @throws IllegalArgumentException if there is no such kernel
    */
   public static Kernel twoShot(DType dtype, ReduceOp.Kind op) {
     return family(dtype, op).twoShot();
   }
 
   /**
-   * Returns the all-reduce, reduce or reduce-scatter by chunks.
+   * Returns the all-reduce, reduce or reduce-scatter in chunks.
    *
-   * @param dtype the elements
+   * @param dtype the element type
    * @param op the operator
-   * @throws IllegalArgumentException if there is none
+   * @throws IllegalArgumentException if there is no such kernel
    */
   public static Kernel chunks(DType dtype, ReduceOp.Kind op) {
     return family(dtype, op).chunks();
   }
 
   /**
-   * Tells whether kernels reduce a type.
+   * Tells whether the kernels can reduce a type.
    *
-   * @param dtype the elements
+   * @param dtype the element type
    */
   public static boolean isReducible(DType dtype) {
     return REDUCE.containsKey(dtype);

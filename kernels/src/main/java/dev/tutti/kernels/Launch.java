@@ -3,11 +3,11 @@ package dev.tutti.kernels;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says how many threads run a kernel; all kernels are one-dimensional and need no dynamic shared
- * memory.
+ * The number of threads that run a kernel; all kernels are one-dimensional and need no dynamic
+ * shared memory.
  *
- * @param grid blocks; block b works on lane b of its channel
- * @param block threads of a block
+ * @param grid the number of blocks; block b works on lane b of its channel
+ * @param block the number of threads of a block
  */
 public record Launch(int grid, int block) {
   private static final int WARP = 32;
@@ -19,11 +19,12 @@ public record Launch(int grid, int block) {
   public static final Launch ONE_WARP = new Launch(1, 32);
 
   /**
-   * Returns a launch; the same one again for the same numbers, without allocating, if there are
-   * warps of a block of a collective and no more blocks than lanes can be.
+   * Returns a launch. Returns the same instance for the same numbers, without allocating, if a
+   * block consists of whole warps and has no more threads than a block of a collective, and the
+   * number of blocks does not exceed the maximum number of lanes.
    *
-   * @param grid blocks
-   * @param block threads of a block
+   * @param grid the number of blocks
+   * @param block the number of threads of a block
    */
   static Launch of(int grid, int block) {
     if (grid > MOST_BLOCKS || block > Kernels.MAX_THREADS || block % WARP != 0) {

@@ -1,10 +1,10 @@
 package dev.tutti.kernels;
 
-/** Computes launches; the numbers were measured on 4 H200 (docs/gpu-kernels.md). */
+/** Computes the launches of kernels; the numbers were measured on 4 H200 (docs/gpu-kernels.md). */
 final class LaunchRules {
   private static final int MIB = 1 << 20;
   private static final int PACKETS_OF_LANE = 128; // kPacketsPerLane of exchange.cuh
-  // Two blocks of these fit on a multiprocessor, so two groups can be at it at once.
+  // Two such blocks fit on a multiprocessor, so two groups can run at once.
   private static final int FULL_THREADS = 256;
 
   private LaunchRules() {}
@@ -17,7 +17,7 @@ final class LaunchRules {
     return packets(ceilDiv(ceilDiv(bytes, layout.ranks()), payload), payload, layout);
   }
 
-  /** One packet per thread while there are lanes, in blocks as small as that allows. */
+  /** Uses one packet per thread while there are lanes, in blocks as small as that allows. */
   private static Launch packets(long packets, int payload, ChannelLayout layout) {
     int most = payload == ChannelLayout.FULL_PAYLOAD ? FULL_THREADS : Kernels.MAX_THREADS;
     int block = 128;
@@ -27,14 +27,14 @@ final class LaunchRules {
     return Launch.of(grid(packets, block, layout), block);
   }
 
-  /** 16 bytes per thread and part while there are lanes. */
+  /** Uses 16 bytes per thread and part while there are lanes. */
   static Launch chunks(long bytes, ChannelLayout layout) {
     long part = ceilDiv(bytes, layout.ranks());
     int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
     return Launch.of(grid(part, 16 * block, layout), block);
   }
 
-  /** All lanes that the largest pair of this rank needs; small pairs use few. */
+  /** Uses all lanes that this rank's largest pair needs; small pairs use few of them. */
   static Launch exchange(long bytes, ChannelLayout layout) {
     long packets = ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
     int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Kernels.MAX_THREADS;

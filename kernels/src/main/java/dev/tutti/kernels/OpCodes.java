@@ -2,7 +2,7 @@ package dev.tutti.kernels;
 
 import dev.tutti.ReduceOp;
 
-/** Numbers the operators as protocol.cuh does, which are c10d's numbers. */
+/** Maps the operators to the numbers in protocol.cuh, which are those of c10d. */
 final class OpCodes {
   private OpCodes() {}
 

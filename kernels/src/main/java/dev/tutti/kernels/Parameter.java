@@ -1,9 +1,9 @@
 package dev.tutti.kernels;
 
 /**
- * Describes one parameter of a kernel.
+ * One parameter of a kernel.
  *
- * @param name what the CUDA source calls it
- * @param type what the launcher passes
+ * @param name its name in the CUDA source
+ * @param type the type of the value that the launcher passes
  */
 public record Parameter(String name, ParameterType type) {}

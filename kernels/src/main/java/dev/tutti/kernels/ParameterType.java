@@ -1,12 +1,12 @@
 package dev.tutti.kernels;
 
-/** Names the types of parameters; structures are passed by value. */
+/** The types of parameters; structures are passed by value. */
 public enum ParameterType {
   /** An address in device memory or in host memory that the device can see. */
   POINTER(8),
-  /** An unsigned number of 32 bits. */
+  /** An unsigned 32-bit number. */
   UINT32(4),
-  /** An unsigned number of 64 bits. */
+  /** An unsigned 64-bit number. */
   UINT64(8),
   /** The structure that {@link ChannelLayout#writeChannel} writes. */
   CHANNEL(ChannelLayout.CHANNEL_BYTES),

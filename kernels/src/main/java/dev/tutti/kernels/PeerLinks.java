@@ -1,14 +1,14 @@
 package dev.tutti.kernels;
 
-/** Says what the devices of a group are connected by, where that is slowest. */
+/** The slowest kind of link that connects the devices of a group. */
 public enum PeerLinks {
   /** NVLinks to switches, or one device for all ranks. */
   SWITCH("NVLink switches"),
   /** NVLinks from device to device. */
   DIRECT("direct NVLinks"),
-  /** No NVLink between some two devices, which reach each other over PCIe. */
+  /** Without NVLink between at least two devices, which reach each other over PCIe. */
   PCIE("PCIe"),
-  /** Not known, as NVML is not there. */
+  /** Unknown, because NVML is not available. */
   UNKNOWN("unknown links");
 
   private final String label;

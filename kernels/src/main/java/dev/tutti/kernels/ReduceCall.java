@@ -5,14 +5,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Writes the structure that says what a reduction does. Made once per stream and written again for
- * each call: it allocates nothing. One thread uses it; a launch copies it.
+ * Writes the structure that specifies a reduction. An instance is created once per stream and
+ * rewritten for each call, without allocating. One thread uses it; a launch copies it.
  */
 public final class ReduceCall {
-  /** The size of the structure. */
+  /** The size of the structure in bytes. */
   public static final int BYTES = 64 + 8 * ChannelLayout.MAX_RANKS;
 
-  /** How many memories that ranks share can be told apart. */
+  /** The maximum number of shared memories that can be told apart. */
   public static final int MAX_SHARED = 15;
 
   private static final int SHARED_OFFSET = 64;
@@ -22,13 +22,13 @@ public final class ReduceCall {
   /**
    * Creates a writer.
    *
-   * @param memory {@link #BYTES} bytes, aligned to 8
+   * @param memory the memory to write, {@link #BYTES} bytes, aligned to 8
    */
   public ReduceCall(MemorySegment memory) {
     this.memory = memory.asSlice(0, BYTES);
   }
 
-  /** Returns the structure, to pass by value. */
+  /** Returns the structure, to be passed by value. */
   public MemorySegment memory() {
     return memory;
   }
@@ -36,10 +36,11 @@ public final class ReduceCall {
   /**
    * Sets an all-reduce.
    *
-   * @param in device address of the elements; may equal {@code out}, must not overlap it otherwise
-   * @param out device address of the result
-   * @param bytes length of both
-   * @param ranks how many ranks
+   * @param in the device address of the elements; may equal {@code out}, but must not overlap it
+   *     otherwise
+   * @param out the device address of the result
+   * @param bytes the size of each in bytes
+   * @param ranks the number of ranks
    */
   public ReduceCall allReduce(long in, long out, long bytes, int ranks) {
     return set(in, out, bytes, roundUp((bytes + ranks - 1) / ranks), allOf(ranks), allOf(ranks));
@@ -48,11 +49,11 @@ public final class ReduceCall {
   /**
    * Sets a reduction to one rank.
    *
-   * @param in device address of the elements
-   * @param out device address of the result; of the root alone
-   * @param bytes length of both
-   * @param ranks how many ranks
-   * @param root who gets the result
+   * @param in the device address of the elements
+   * @param out the device address of the result; used only on the root
+   * @param bytes the size of each in bytes
+   * @param ranks the number of ranks
+   * @param root the rank that gets the result
    */
   public ReduceCall reduce(long in, long out, long bytes, int ranks, int root) {
     return set(in, out, bytes, roundUp((bytes + ranks - 1) / ranks), allOf(ranks), 1 << root);
@@ -61,22 +62,22 @@ public final class ReduceCall {
   /**
    * Sets a reduction of which rank r keeps part r.
    *
-   * @param in device address of all parts, one after another
-   * @param out device address of the own part
-   * @param partBytes length of a part
-   * @param ranks how many ranks
+   * @param in the device address of all parts, one after another
+   * @param out the device address of this rank's part
+   * @param partBytes the size of a part in bytes
+   * @param ranks the number of ranks
    */
   public ReduceCall reduceScatter(long in, long out, long partBytes, int ranks) {
     return set(in, out, partBytes * ranks, partBytes, allOf(ranks), 0);
   }
 
   /**
-   * Sets a broadcast; runs on {@link Kernels#broadcast}.
+   * Sets a broadcast, which runs on {@link Kernels#broadcast}.
    *
-   * @param data device address of the elements
-   * @param bytes their length
-   * @param ranks how many ranks
-   * @param root whose elements all get
+   * @param data the device address of the elements
+   * @param bytes the size of the elements in bytes
+   * @param ranks the number of ranks
+   * @param root the rank whose elements all ranks get
    */
   public ReduceCall broadcast(long data, long bytes, int ranks, int root) {
     int source = 1 << root;
@@ -98,15 +99,15 @@ public final class ReduceCall {
   }
 
   /**
-   * Says that the result is in memory that the ranks share. Ranks whose results are in the same one
-   * write them there for each other, instead of to slots from which {@code tutti_chunks} copies
-   * them. Called for all ranks or none, after what says what to do, which must not be a
-   * reduce-scatter.
+   * Specifies that the result is in memory that the ranks share. Ranks whose results are in the
+   * same memory write them there directly for each other, instead of to slots from which {@code
+   * tutti_chunks} copies them. Must be called for all ranks or none, after the method that sets the
+   * operation, which must not be a reduce-scatter.
    *
-   * @param rank who addresses it, this rank included
-   * @param address of the result, as that rank addresses it; a multiple of 16, as the length must
-   *     be
-   * @param number of the memory, the same on all ranks, from 1 to {@link #MAX_SHARED}
+   * @param rank the rank that addresses the result, possibly this rank
+   * @param address the address of the result, as that rank addresses it; a multiple of 16, as the
+   *     length must be
+   * @param number the number of the memory, the same on all ranks, from 1 to {@link #MAX_SHARED}
    */
   public ReduceCall shared(int rank, long address, int number) {
     memory.set(ValueLayout.JAVA_LONG, SHARED_OFFSET + 8L * rank, address + number);
@@ -116,7 +117,7 @@ public final class ReduceCall {
   /**
    * Sets the operator.
    *
-   * @param op one that is defined on the kernel's type
+   * @param op an operator that is defined on the kernel's type
    */
   public ReduceCall op(ReduceOp op) {
     memory.set(ValueLayout.JAVA_DOUBLE, 32, op.factor());
@@ -127,7 +128,7 @@ public final class ReduceCall {
   /**
    * Sets the deadline of each wait.
    *
-   * @param nanos from when a wait begins; 0 for none
+   * @param nanos the time allowed from the beginning of a wait; 0 for no limit
    */
   public ReduceCall timeoutNanos(long nanos) {
     memory.set(ValueLayout.JAVA_LONG, 40, nanos);
@@ -135,9 +136,10 @@ public final class ReduceCall {
   }
 
   /**
-   * Sets how much a block moves at a time; the same on all ranks; matters to {@code tutti_chunks}.
+   * Sets how many bytes a block moves at a time; the same on all ranks, and used only by {@code
+   * tutti_chunks}.
    *
-   * @param bytes a multiple of 16, at most the channel's
+   * @param bytes the number of bytes, a multiple of 16 and at most the channel's
    */
   public ReduceCall chunk(int bytes) {
     memory.set(ValueLayout.JAVA_INT, 60, bytes);

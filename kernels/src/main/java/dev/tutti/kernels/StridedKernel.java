@@ -3,20 +3,20 @@ package dev.tutti.kernels;
 import java.util.List;
 
 /**
- * Describes the kernel that copies between a tensor with gaps and one without. It uses one device
- * and no channel.
+ * The kernel that copies between a tensor with gaps and one without. It uses a single device and no
+ * channel.
  */
 public final class StridedKernel {
-  /** The most sizes of a tensor that one launch copies. */
+  /** The maximum number of dimension sizes of a tensor that one launch copies. */
   public static final int MAX_SIZES = 4;
 
-  /** The largest unit that it copies at once, in bytes; all units are powers of two. */
+  /** The largest unit in bytes that it copies at once; all units are powers of two. */
   public static final int MAX_UNIT = 16;
 
   private static final int THREADS = 256;
   private static final int MOST_BLOCKS = 4096;
 
-  /** Stands for the channel that this kernel does not have. */
+  /** A placeholder for the channel that this kernel does not have. */
   private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
 
   private static final Kernel COPY =
@@ -49,9 +49,9 @@ public final class StridedKernel {
   }
 
   /**
-   * Returns the kernel: addresses, the number of units, their bytes, 1 for a copy into the dense
-   * tensor or 0 for one out of it, then the three inner sizes in units and the four steps in bytes,
-   * innermost first.
+   * Returns the kernel. Its parameters are the addresses, the number of units, the unit size in
+   * bytes, 1 for a copy into the dense tensor or 0 for one out of it, then the three inner sizes in
+   * units and the four strides in bytes, innermost first.
    */
   public static Kernel copy() {
     return COPY;
@@ -60,7 +60,7 @@ public final class StridedKernel {
   /**
    * Returns the launch of the kernel.
    *
-   * @param units how many it copies
+   * @param units the number of units that it copies
    */
   public static Launch launch(long units) {
     return COPY.launch(units, NO_CHANNEL);

@@ -13,11 +13,12 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Opens an {@link AeronClusterStore} for {@code aeron-cluster://a:29500,b:29500,c:29500/job}. No
- * rank serves it, and it outlives jobs: the path, if there is one, keeps the keys of one apart.
+ * The provider of an {@link AeronClusterStore} for {@code
+ * aeron-cluster://a:29500,b:29500,c:29500/job}. No rank serves this store, and it outlives jobs;
+ * the path, if present, keeps the keys of different jobs apart.
  */
 public final class AeronClusterProvider implements StoreProvider {
-  /** Creates the provider; the service loader does. */
+  /** Creates the provider; called by the service loader. */
   public AeronClusterProvider() {}
 
   @Override

@@ -20,29 +20,29 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * One member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
+ * A member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
  * machine on Aeron Cluster (Raft).
  *
- * <p>Three members outlive the loss of any one: what was answered is in the log of two, and the
- * others go on within two leases. Each member writes the log and snapshots of the state to a
- * folder, from which it continues when it starts again, at once or after all were ended. A snapshot
- * is taken whenever the log has grown by 64 MiB and all members follow; the last three are kept,
- * with the log from the oldest of them on. A member takes the UDP port that the list of members
- * says, and the next four. Its parts run on daemon threads, {@code tutti-ak-*} and {@code
- * tutti-md}.
+ * <p>A cluster of three members survives the loss of any one: whatever was answered is in the log
+ * of two, and the others continue within two leases. Each member writes the log and snapshots of
+ * the state to a folder, and continues from there when it is restarted, whether at once or after
+ * all members have ended. A snapshot is taken whenever the log has grown by 64 MiB and all members
+ * follow; the last three are kept, with the log from the oldest of them on. A member takes the UDP
+ * port given in the list of members, and the next four. Its parts run on daemon threads, {@code
+ * tutti-ak-*} and {@code tutti-md}.
  *
- * <p>Where the job has a {@linkplain JobToken token}, clients must prove it, and who reads the
- * archive. What the members say to each other is not protected: their ports after the first must be
- * reached by members only.
+ * <p>If the job has a {@linkplain JobToken token}, clients must prove that they have it, and so
+ * must readers of the archive. Traffic among the members is not protected: their ports after the
+ * first must be reachable only by members.
  */
 public final class AeronClusterServer implements AutoCloseable {
   /*
-   * A leader that starts again takes all clients for gone, as is right where all members start. So a member
-   * that ended a moment ago waits until the others have elected another leader.
+   * A leader that restarts considers all clients gone, which is right if all members start. A
+   * member that ended a moment ago therefore waits until the others have elected another leader.
    *
-   * Aeron has no way to hand a snapshot to a member that misses a part of the log which is nowhere any more.
-   * So there is a new snapshot only when all members have the log up to the last one, and each keeps what is
-   * behind the third last.
+   * Aeron cannot hand a snapshot to a member that misses a part of the log that no longer exists
+   * anywhere. A new snapshot is therefore taken only when all members have the log up to the last
+   * one, and each member keeps the log from the third last on.
    */
   private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
   private static final long SNAPSHOT_BYTES = 64 << 20;
@@ -61,16 +61,18 @@ public final class AeronClusterServer implements AutoCloseable {
   private boolean closed;
 
   /**
-   * Starts a member; returns before there is a leader. One that ended a moment ago is started when
-   * the others have had the time to elect a leader, 1.2 leases.
+   * Starts a member; returns before there is a leader. The start of a member that ended a moment
+   * ago is delayed until the others have had time to elect a leader, 1.2 leases.
    *
-   * @param members host and port of each member, as in {@code a:29500,b:29500,c:29500}, the same
-   *     for all
-   * @param member which of them this process is, from 0
-   * @param data the folder of this member, on a disk
-   * @param options the token, the folder for shared memory, the lease, idling; the rest is not used
-   * @throws IllegalArgumentException if the members cannot be read, or there is none of that number
-   * @throws StoreConnectionException if a port is in use or cannot be had
+   * @param members the host and port of each member, as in {@code a:29500,b:29500,c:29500}, the
+   *     same for all
+   * @param member the number of this member in the list, from 0
+   * @param data the folder of this member, on disk
+   * @param options the token, the folder for shared memory, the lease and spinning; the rest is not
+   *     used
+   * @throws IllegalArgumentException if the members cannot be read, or there is no member with that
+   *     number
+   * @throws StoreConnectionException if a port is in use or cannot be bound
    * @throws StoreException if there is no shared memory, the folder cannot be used, or this JVM
    *     does not let Aeron use shared memory
    */
@@ -78,7 +80,9 @@ public final class AeronClusterServer implements AutoCloseable {
     this(members, member, data, options, SNAPSHOT_BYTES);
   }
 
-  /** Starts a member that takes a snapshot whenever the log has grown by so many bytes. */
+  /**
+   * Starts a member that takes a snapshot whenever the log has grown by the given number of bytes.
+   */
   AeronClusterServer(
       String members, int member, Path data, AeronStoreOptions options, long snapshotBytes) {
     this.snapshotBytes = snapshotBytes;
@@ -157,7 +161,7 @@ public final class AeronClusterServer implements AutoCloseable {
     try {
       lookOn();
     } catch (Error e) {
-      // Nobody would take snapshots, and the log would grow.
+      // Otherwise nobody would take snapshots, and the log would grow.
       ended = true;
       close();
       LOG.log(Level.ERROR, "a member of a store cluster ends: " + e, e);
@@ -200,32 +204,35 @@ public final class AeronClusterServer implements AutoCloseable {
     }
   }
 
-  /** Tells whether this member leads. */
+  /** Tells whether this member is the leader. */
   public synchronized boolean isLeader() {
     return isRunning() && node.isLeader();
   }
 
-  /** Tells whether this member takes part: it leads, or follows the one that does. */
+  /** Tells whether this member takes part: it is the leader, or follows the leader. */
   public synchronized boolean isReady() {
     return isRunning() && node.isElected();
   }
 
-  /** Tells whether this member runs: it was not closed, and no error ended it. */
+  /** Tells whether this member is running: it was not closed, and no error has ended it. */
   public synchronized boolean isRunning() {
     return !closed && !ended;
   }
 
-  /** Has all members take a snapshot, if this one leads; returns whether it was asked for. */
+  /**
+   * Makes all members take a snapshot, if this one is the leader; returns whether the snapshot was
+   * requested.
+   */
   synchronized boolean takeSnapshot() {
     return isRunning() && node.takeSnapshot();
   }
 
-  /** Returns how many snapshots this member took since it started. */
+  /** Returns the number of snapshots that this member has taken since it started. */
   synchronized long snapshots() {
     return isRunning() ? node.snapshots() : 0;
   }
 
-  /** Ends this member; the second and later calls do nothing. */
+  /** Ends this member; further calls do nothing. */
   @Override
   public synchronized void close() {
     if (!closed) {

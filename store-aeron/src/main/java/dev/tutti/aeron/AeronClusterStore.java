@@ -11,24 +11,25 @@ import dev.tutti.aeron.wire.ConnectOptions;
 import java.time.Duration;
 
 /**
- * Talks to a store that several members keep alike ({@link AeronClusterServer}), so that it
- * outlives each of them.
+ * A client of a store that is replicated among several members ({@link AeronClusterServer}), so
+ * that it survives the loss of any of them.
  *
- * <p>Each call is done once, also if the member that leads is lost meanwhile: the others elect a
+ * <p>Each call takes effect once, even if the leader is lost in the meantime: the others elect a
  * new one, and the call continues. A call takes a round trip to the leader and one among the
- * members. {@link #multiSet} and {@link #multiGet} take effect at one instant. All stores of a
- * process for one cluster share one session, which has a media driver of its own. A process that
- * gives no sign of life for three leases is lost for the cluster, and its later calls fail; one
- * that ends is noticed no earlier.
+ * members. {@link #multiSet} and {@link #multiGet} are atomic. All stores of a process for the same
+ * cluster share one session, which has its own media driver. The cluster considers a process lost
+ * after three leases without a sign of life, and later calls of that process fail; a process that
+ * ends is noticed no earlier.
  */
 public final class AeronClusterStore extends RemoteStore {
   private final ClusterSession link;
 
   /**
-   * Connects to a cluster; tries again until the deadline, also to resolve its hosts.
+   * Connects to a cluster; retries until the deadline, including the resolution of its hosts.
    *
-   * @param members host and port of each member, as in {@code a:29500,b:29500,c:29500}
-   * @param options the deadline, the token, shared memory, the lease, idling; the rest is not used
+   * @param members the host and port of each member, as in {@code a:29500,b:29500,c:29500}
+   * @param options the deadline, the token, shared memory, the lease and spinning; the rest is not
+   *     used
    * @throws IllegalArgumentException if the members cannot be read
    * @throws StoreConnectionException if no leader answers by the deadline; names the hosts that
    *     cannot be resolved
@@ -54,7 +55,7 @@ public final class AeronClusterStore extends RemoteStore {
         deadline -> new ClusterOpener(members, connect, options.timeout(), deadline).open());
   }
 
-  /** Returns the number of the member that leads, as far as this process knows. */
+  /** Returns the number of the current leader, as far as this process knows. */
   public int leader() {
     return link.leader();
   }

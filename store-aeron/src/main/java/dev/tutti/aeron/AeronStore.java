@@ -11,14 +11,14 @@ import dev.tutti.aeron.wire.ConnectOptions;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Talks to a store server over Aeron: through shared memory on the server's host, over UDP from
- * others.
+ * A client of a store server over Aeron: through shared memory on the server's host, and over UDP
+ * from other hosts.
  *
- * <p>Calls run on the caller's thread and take one round trip each; waits are ended by the server
- * the moment when what they wait for is there. {@link #multiSet} and {@link #multiGet} take effect
- * at one instant; one call takes at most 256 MiB. All stores of a process for one server share one
- * session, and no call stalls another. The keys live as long as the server's process: when that
- * ends, each call fails at once, and within the lease if its host is lost.
+ * <p>Calls run on the caller's thread and take one round trip each; the server ends a wait as soon
+ * as its condition is met. {@link #multiSet} and {@link #multiGet} are atomic; one call takes at
+ * most 256 MiB. All stores of a process for the same server share one session, and no call stalls
+ * another. The keys live as long as the server's process: when it ends, every call fails at once,
+ * or within the lease if its host is lost.
  */
 public final class AeronStore extends RemoteStore {
   private final AeronStoreOptions options;
@@ -26,11 +26,11 @@ public final class AeronStore extends RemoteStore {
   private final @Nullable AeronStoreServer server;
 
   /**
-   * Connects to a server, after starting it if this process serves; tries again with growing pauses
+   * Connects to a server, after starting it if this process serves; retries with growing pauses
    * until the deadline.
    *
-   * @param options where and how
-   * @throws StoreConnectionException if the port to serve on is in use, or there is no server by
+   * @param options the options
+   * @throws StoreConnectionException if the port to serve on is in use, or no server is reached by
    *     the deadline
    * @throws StoreTokenException if this process and the server do not have the same token
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
@@ -39,15 +39,18 @@ public final class AeronStore extends RemoteStore {
     this(options, AeronStoreServer.DEFAULT_CLIENTS);
   }
 
-  /** Connects to a server; if this process serves, there must be room for so many clients. */
+  /**
+   * Connects to a server; if this process serves, shared memory must have room for the given number
+   * of clients.
+   */
   AeronStore(AeronStoreOptions options, int clients) {
     this(open(options, clients));
   }
 
   /**
-   * Connects to a server with the settings of the environment.
+   * Connects to a server with the settings from the environment.
    *
-   * @param host name or address of the host that serves
+   * @param host the name or address of the host that serves
    * @param port the port
    */
   public AeronStore(String host, int port) {
@@ -101,12 +104,15 @@ public final class AeronStore extends RemoteStore {
     return link.isShared();
   }
 
-  /** Tells whether calls sleep until the server rings. */
+  /** Tells whether calls sleep until the server rings the bell. */
   boolean sleeps() {
     return link.sleeps();
   }
 
-  /** Tells whether a thread of this process sleeps where the server itself wakes it. */
+  /**
+   * Tells whether a thread of this process sleeps in the bell itself, where the server wakes it
+   * directly.
+   */
   boolean isInBell() {
     return link.isInBell();
   }

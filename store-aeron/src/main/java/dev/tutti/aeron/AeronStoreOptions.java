@@ -15,11 +15,11 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * Says where a store over Aeron is, and how to open it. Immutable; each {@code with} method returns
- * a changed copy.
+ * Options that tell where a store over Aeron is, and how to open it. Immutable; each {@code with}
+ * method returns a changed copy.
  */
 public final class AeronStoreOptions {
-  /** Says how messages travel. */
+  /** How messages travel. */
   public static final Setting<Transport> TRANSPORT =
       Setting.of(
           SessionOpener.TRANSPORT_SETTING,
@@ -27,23 +27,23 @@ public final class AeronStoreOptions {
           "shared memory where both processes see it (auto), or only ipc, or only udp",
           Transport::parse);
 
-  /** Says where shared memory is. */
+  /** The folder for shared memory. */
   public static final Setting<String> DIRECTORY =
       Setting.text(DriverDirectory.SETTING, "", "folder for shared memory instead of /dev/shm");
 
-  /** Says whose media driver is used. */
+  /** The media driver to use. */
   public static final Setting<String> DRIVER =
       Setting.text(
           EmbeddedDriver.SETTING,
           "",
           "folder (aeron.dir) of a running media driver to use instead of one in this process");
 
-  /** Says how soon a lost host is noticed. */
+  /** How soon a lost host is noticed. */
   public static final Setting<Duration> LEASE =
       Setting.duration(
           "TUTTI_AERON_LEASE", Timing.DEFAULT_LEASE, "within this a lost host is noticed");
 
-  /** Says whether threads spin. */
+  /** Whether threads spin. */
   public static final Setting<Boolean> SPIN =
       Setting.flag("TUTTI_AERON_SPIN", false, "spin for messages, never sleep; takes whole cores");
 
@@ -61,7 +61,7 @@ public final class AeronStoreOptions {
   /**
    * Creates options.
    *
-   * @throws IllegalArgumentException if the host is empty, the port or the lease out of range
+   * @throws IllegalArgumentException if the host is empty, or the port or the lease is out of range
    */
   private AeronStoreOptions(
       String host,
@@ -100,7 +100,7 @@ public final class AeronStoreOptions {
 
   /** How messages travel. */
   public enum Transport {
-    /** Shared memory where client and server see the same, else UDP. */
+    /** Shared memory if client and server see the same, otherwise UDP. */
     AUTO,
     /** Shared memory only. */
     IPC,
@@ -118,10 +118,10 @@ public final class AeronStoreOptions {
   }
 
   /**
-   * Creates options of a client with a time-out of five minutes and the settings of the
+   * Creates options for a client, with a timeout of five minutes and the settings from the
    * environment.
    *
-   * @param host name or address of the host that serves
+   * @param host the name or address of the host that serves
    * @param port the port
    */
   public static AeronStoreOptions of(String host, int port) {
@@ -129,11 +129,11 @@ public final class AeronStoreOptions {
   }
 
   /**
-   * Creates options of a client with a time-out of five minutes.
+   * Creates options for a client, with a timeout of five minutes.
    *
-   * @param host name or address of the host that serves
+   * @param host the name or address of the host that serves
    * @param port the port
-   * @param settings give the rest
+   * @param settings the settings, which give the remaining options
    */
   public static AeronStoreOptions of(String host, int port, Settings settings) {
     String directory = settings.get(DIRECTORY);
@@ -162,16 +162,16 @@ public final class AeronStoreOptions {
         spin);
   }
 
-  /** Returns these options for a client of a server in this process. */
+  /** Returns these options for a client of a server in the same process. */
   AeronStoreOptions ofClient(int serverPort) {
     return new AeronStoreOptions(
         "127.0.0.1", serverPort, false, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
-   * Returns these options for a process that serves the store, or does not.
+   * Returns these options for a process that does or does not serve the store.
    *
-   * @param server whether it serves
+   * @param server whether the process serves
    */
   public AeronStoreOptions withServer(boolean server) {
     return new AeronStoreOptions(
@@ -191,7 +191,7 @@ public final class AeronStoreOptions {
   /**
    * Returns these options with another deadline.
    *
-   * @param timeout the deadline of opening, and of later calls that are given none
+   * @param timeout the deadline for opening, and for later calls that specify none
    */
   public AeronStoreOptions withTimeout(Duration timeout) {
     return new AeronStoreOptions(
@@ -201,7 +201,8 @@ public final class AeronStoreOptions {
   /**
    * Returns these options with another token.
    *
-   * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+   * @param token the token that client and server prove to each other, or {@link JobToken#NONE} for
+   *     none
    */
   public AeronStoreOptions withToken(JobToken token) {
     return new AeronStoreOptions(
@@ -209,7 +210,7 @@ public final class AeronStoreOptions {
   }
 
   /**
-   * Returns these options with another way of messages.
+   * Returns these options with another transport.
    *
    * @param transport how the messages travel
    */
@@ -221,7 +222,7 @@ public final class AeronStoreOptions {
   /**
    * Returns these options with another folder for shared memory.
    *
-   * @param directory where the folder of an embedded driver is made
+   * @param directory where the folder of an embedded driver is created
    */
   public AeronStoreOptions withDirectory(Path directory) {
     return new AeronStoreOptions(
@@ -231,7 +232,7 @@ public final class AeronStoreOptions {
   /**
    * Returns these options with another media driver.
    *
-   * @param driver folder of a driver that runs already; empty for an embedded one
+   * @param driver the folder of a driver that is already running, or empty for an embedded one
    */
   public AeronStoreOptions withDriver(String driver) {
     return new AeronStoreOptions(
@@ -241,7 +242,7 @@ public final class AeronStoreOptions {
   /**
    * Returns these options with another lease.
    *
-   * @param lease within which a lost host is noticed
+   * @param lease the time within which a lost host is noticed
    */
   public AeronStoreOptions withLease(Duration lease) {
     return new AeronStoreOptions(
@@ -263,7 +264,7 @@ public final class AeronStoreOptions {
     return host;
   }
 
-  /** Returns the port, for TCP and UDP; 0 for a free one where this process serves. */
+  /** Returns the port, for TCP and UDP; 0 for a free one if this process serves. */
   public int port() {
     return port;
   }
@@ -273,12 +274,15 @@ public final class AeronStoreOptions {
     return server;
   }
 
-  /** Returns the deadline of opening, and of later calls that are given none. */
+  /** Returns the deadline for opening, and for later calls that specify none. */
   public Duration timeout() {
     return timeout;
   }
 
-  /** Returns what client and server prove to each other; {@link JobToken#NONE} to prove nothing. */
+  /**
+   * Returns the token that client and server prove to each other, or {@link JobToken#NONE} for
+   * none.
+   */
   public JobToken token() {
     return token;
   }
@@ -288,28 +292,25 @@ public final class AeronStoreOptions {
     return transport;
   }
 
-  /** Returns where the folder of an embedded driver is made. */
+  /** Returns where the folder of an embedded driver is created. */
   public Path directory() {
     return directory;
   }
 
-  /**
-   * Returns the folder of a media driver that runs already, to be used instead of an embedded one;
-   * empty for an embedded one.
-   */
+  /** Returns the folder of a running media driver to use, or empty for an embedded one. */
   public String driver() {
     return driver;
   }
 
   /**
-   * Returns the within which a lost host is noticed, 3 s to 1 h; an ended process is noticed at
-   * once.
+   * Returns the time within which a lost host is noticed, 3 s to 1 h; an ended process is noticed
+   * at once.
    */
   public Duration lease() {
     return lease;
   }
 
-  /** Tells whether threads that wait for messages never sleep; for free cores only. */
+  /** Tells whether threads that wait for messages never sleep; only for hosts with free cores. */
   public boolean spin() {
     return spin;
   }

@@ -11,9 +11,12 @@ import dev.tutti.tls.TlsSettings;
 import java.util.List;
 import java.util.Optional;
 
-/** Opens an {@link AeronStore} for {@code aeron://host:port}; the host rank serves it too. */
+/**
+ * The provider of an {@link AeronStore} for {@code aeron://host:port}; the host rank also serves
+ * it.
+ */
 public final class AeronStoreProvider implements StoreProvider {
-  /** Creates the provider; the service loader does. */
+  /** Creates the provider; called by the service loader. */
   public AeronStoreProvider() {}
 
   @Override

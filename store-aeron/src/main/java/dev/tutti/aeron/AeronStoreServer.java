@@ -40,24 +40,26 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Serves a store over Aeron, to {@link AeronStore}: over shared memory to clients of this host,
- * over UDP to those of other hosts.
+ * A server of a store over Aeron, for {@link AeronStore}: over shared memory to clients on this
+ * host, over UDP to those on other hosts.
  *
- * <p>It holds its keys in memory only and ends with its process; then every client fails at once,
- * or within the lease if the whole host is lost. One daemon thread, {@code tutti-as}, serves all
- * clients; one, {@code tutti-md}, is the media driver. The port is bound for TCP, over which
- * clients agree with the server on how to talk, and once a client of another host comes, for UDP
- * too. Where the job has a {@linkplain JobToken token}, who does not prove it is told nothing.
+ * <p>The server holds its keys in memory only and ends with its process; every client then fails at
+ * once, or within the lease if the whole host is lost. One daemon thread, {@code tutti-as}, serves
+ * all clients; another, {@code tutti-md}, is the media driver. The port is bound for TCP, over
+ * which clients agree with the server on how to talk, and also for UDP as soon as a client on
+ * another host connects. If the job has a {@linkplain JobToken token}, a client that does not prove
+ * it is told nothing.
  */
 public final class AeronStoreServer implements AutoCloseable {
   /*
-   * Closing ends the listener first, so nobody new comes, then the thread that owns the sessions, which
-   * closes their control connections: this is how clients notice. The driver ends last. So it also ends
-   * where Aeron's client has ended itself after a long pause, since nothing is heard any more then.
+   * Closing first ends the listener, so no new client connects, and then the thread that owns the
+   * sessions. That thread closes their control connections, which is how clients notice. The driver
+   * ends last. This order also works if Aeron's client has ended itself after a long pause, when
+   * nothing is received any longer.
    */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
 
-  /** The client processes that must find room where nobody says how many: 16 MiB. */
+  /** The number of client processes for which there must be room if no number is given. */
   static final int DEFAULT_CLIENTS = 10;
 
   private static final int BACKLOG = 4096;
@@ -80,7 +82,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private final Thread agentThread;
   private final Thread hook;
   private final AtomicInteger count = new AtomicInteger();
-  // Other servers on the same driver must not meet these numbers: who reads a stream can stop it.
+  // Must differ from other servers on the same driver: the reader of a stream can stop it.
   private final AtomicInteger nextStream = new AtomicInteger(RANDOM.nextInt() & ~1);
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
   private final Queue<Control> unknown = new ConcurrentLinkedQueue<>();
@@ -89,11 +91,11 @@ public final class AeronStoreServer implements AutoCloseable {
   private volatile boolean closed;
 
   /**
-   * Starts to serve on all addresses.
+   * Starts serving on all addresses.
    *
-   * @param options the port, the token, the folder for shared memory, the lease; the rest is not
+   * @param options the port, the token, the folder for shared memory and the lease; the rest is not
    *     used
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @throws StoreConnectionException if the port is in use or cannot be bound
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */
   public AeronStoreServer(AeronStoreOptions options) {
@@ -101,19 +103,19 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   /**
-   * Starts to serve.
+   * Starts serving.
    *
-   * @param options the port, the token, the folder for shared memory, the lease; the rest is not
+   * @param options the port, the token, the folder for shared memory and the lease; the rest is not
    *     used
-   * @param address the local address to listen on; null for all, IPv6 and IPv4
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @param address the local address to listen on, or null for all, IPv6 and IPv4
+   * @throws StoreConnectionException if the port is in use or cannot be bound
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */
   public AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address) {
     this(options, address, DEFAULT_CLIENTS);
   }
 
-  /** Starts to serve, if there is room in shared memory for so many client processes. */
+  /** Starts serving, if shared memory has room for the given number of client processes. */
   AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address, int clients) {
     JvmFlags.require();
     this.token = options.token();
@@ -166,7 +168,7 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
-  /** Tells whether it serves: it was not closed, and did not end by itself. */
+  /** Tells whether the server is running: it was not closed, and has not ended by itself. */
   public boolean isRunning() {
     return !closed && agentThread.isAlive();
   }
@@ -207,7 +209,7 @@ public final class AeronStoreServer implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  /** Tells whether the server's thread sleeps until somebody rings. */
+  /** Tells whether the server's thread sleeps until its bell is rung. */
   boolean sleeps() {
     return bell.isArmed();
   }
@@ -243,7 +245,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private void begin(Socket socket) throws IOException {
     int there = count.get();
     if (there >= MOST_STRANGERS) {
-      // A connection that stays silent must keep no client out.
+      // A connection that stays silent must not keep clients out.
       Control eldest = unknown.poll();
       if (eldest != null) {
         eldest.close();
@@ -277,7 +279,7 @@ public final class AeronStoreServer implements AutoCloseable {
     LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
   }
 
-  /** Agrees with a client, then leaves it to the agent. */
+  /** Agrees with a client on a session, then leaves the client to the agent. */
   private void serve(Socket socket) {
     boolean served = false;
     try {
@@ -285,7 +287,7 @@ public final class AeronStoreServer implements AutoCloseable {
       strangers.add(control);
       unknown.add(control);
       try {
-        // close() sets it before it ends all strangers, so one that comes later has to look.
+        // close() sets the flag before it ends all strangers, so a later one must check it.
         served = !closed && agree(control);
       } finally {
         strangers.remove(control);
@@ -385,7 +387,7 @@ public final class AeronStoreServer implements AutoCloseable {
     @Nullable Doorbell clientBell =
         transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;
     driver.requireRoom();
-    // Requests that came before this process had the stream rang nothing.
+    // Requests that arrived before this process had the stream did not ring the bell.
     var requests =
         aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
     try {
@@ -399,9 +401,10 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   /**
-   * Forgets all keys and queues but those whose names begin with a prefix; clients stay connected.
+   * Removes all keys and queues except those whose names begin with a prefix; clients stay
+   * connected.
    *
-   * @param keptPrefix what the names of those begin with that stay
+   * @param keptPrefix the prefix of the names to keep
    * @throws StoreException if the server has ended
    */
   public void forgetAllBut(String keptPrefix) {
@@ -422,7 +425,7 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
-  /** Ends the server; clients fail at once. The second and later calls do nothing. */
+  /** Ends the server, whose clients fail at once. Further calls do nothing. */
   @Override
   public synchronized void close() {
     if (!closed) {

@@ -22,7 +22,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Turns the calls of a store into requests of a session. */
+/** A store that turns its calls into requests of a session. */
 abstract class RemoteStore implements Store {
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(2);
@@ -36,7 +36,7 @@ abstract class RemoteStore implements Store {
   private final Set<PendingCall> asking = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
-  /** Creates a store that takes part in a session, and leaves it when it is closed. */
+  /** Creates a store that joins a session, and leaves it when closed. */
   RemoteStore(StoreSession link, Duration timeout) {
     this.link = link;
     this.timeout = timeout;
@@ -188,7 +188,7 @@ abstract class RemoteStore implements Store {
     Arguments.value(log, value);
     requireOpen();
     PendingCall call = link.newCall();
-    wills.add(call.number); // a will has the number of its call, also where the answer comes late
+    wills.add(call.number); // a will has the number of its call, even if the answer is late
     ask(
         call,
         Protocol.WILL,
@@ -200,7 +200,7 @@ abstract class RemoteStore implements Store {
     return true;
   }
 
-  /** Returns how many calls of this handle wait. */
+  /** Returns the number of waiting calls of this handle. */
   final int waiting() {
     return blocked.size();
   }
@@ -228,7 +228,7 @@ abstract class RemoteStore implements Store {
     PendingCall call = link.newCall();
     try {
       link.send(Protocol.WITHDRAW, call, deadline, body -> body.putLong(will));
-      // Each wait has a grace, so those after the deadline are not waited for.
+      // Each wait has a grace period, so calls after the deadline are not waited for.
       if (System.nanoTime() - deadline < 0 && !link.await(call, deadline, false)) {
         throw link.unanswered();
       }
@@ -237,7 +237,7 @@ abstract class RemoteStore implements Store {
     }
   }
 
-  /** Takes part in the session once more, for a duplicate. */
+  /** Joins the session once more, for a duplicate. */
   final void retainLink() {
     requireOpen();
     if (!link.retain()) {
@@ -260,7 +260,7 @@ abstract class RemoteStore implements Store {
       call.close();
       link.wake(call);
     }
-    // Those calls still ask the server what became of them, and others are about to be answered.
+    // These calls still ask the server for their outcome, and others are about to be answered.
     long deadline = System.nanoTime() + CLOSE_NANOS;
     boolean _ =
         WaitStrategy.until(
@@ -293,7 +293,7 @@ abstract class RemoteStore implements Store {
     return reply;
   }
 
-  /** Runs a call that the server answers at once. */
+  /** Runs a call that the server answers immediately. */
   private BodyReader ask(int code, StoreSession.Request request) {
     requireOpen();
     return ask(link.newCall(), code, Arguments.nanos(timeout), request);
@@ -302,7 +302,7 @@ abstract class RemoteStore implements Store {
   private BodyReader ask(PendingCall call, int code, long nanos, StoreSession.Request request) {
     asking.add(call);
     try {
-      requireOpen(); // who closes looks for calls after it said so
+      requireOpen(); // close() looks for calls after it has set the flag
       long deadline = graceful(nanos);
       link.send(code, call, deadline, request);
       if (!link.await(call, deadline, false)) {
@@ -343,7 +343,10 @@ abstract class RemoteStore implements Store {
     }
   }
 
-  /** Asks the server what became of a call that does not go on; what has come is the outcome. */
+  /**
+   * Asks the server for the state of a call that makes no progress; whatever has arrived is the
+   * outcome.
+   */
   private void giveUp(PendingCall call, boolean now) {
     boolean interrupted = Thread.currentThread().isInterrupted();
     if (!now) {

@@ -4,11 +4,11 @@ import dev.tutti.Settings;
 import dev.tutti.tls.TlsSettings;
 import java.util.Optional;
 
-/** Refuses stores over Aeron where all has to be encrypted, which its UDP is not. */
+/** The refusal of stores over Aeron if all traffic must be encrypted, since Aeron's UDP is not. */
 final class Unencrypted {
   private Unencrypted() {}
 
-  /** Returns why a store over Aeron must not be used, if so. */
+  /** Returns the reason why a store over Aeron must not be used, if there is one. */
   static Optional<String> reason(Settings settings) {
     return settings.get(TlsSettings.ENABLED)
         ? Optional.of(

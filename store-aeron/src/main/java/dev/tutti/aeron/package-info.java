@@ -1,10 +1,10 @@
 /**
- * Holds the store over Aeron, in shared memory and UDP: its client and its server, and a cluster of
- * three that outlives a lost member.
+ * The store over Aeron, in shared memory and over UDP: its client, its server, and a cluster of
+ * three that survives the loss of a member.
  *
  * <p>Begin with {@link dev.tutti.aeron.AeronStore}, which ranks open by {@code aeron://}, and
  * {@link dev.tutti.aeron.AeronStoreServer}; {@link dev.tutti.aeron.AeronClusterServer} is a member
- * of a cluster. They need {@code --add-exports java.base/jdk.internal.misc=ALL-UNNAMED}.
+ * of a cluster. They require {@code --add-exports java.base/jdk.internal.misc=ALL-UNNAMED}.
  *
  * {@snippet file="StoreSnippetsTest.java" region="aeron"}
  */

@@ -23,18 +23,18 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keeps keys in the memory of this JVM (c10d: {@code HashStore}).
+ * A store that keeps its keys in the memory of this JVM (c10d: {@code HashStore}).
  *
  * <p>Every operation takes effect at one instant between its call and its return. A write wakes
- * only those who wait for its key. Handles made by {@link #duplicate()} share the data; each is
- * closed on its own, and the data lives as long as one of them is reachable.
+ * only the threads that wait for its key. Handles made by {@link #duplicate()} share the data; each
+ * is closed separately, and the data lives as long as any of them is reachable.
  */
 public final class HashStore implements Store {
   /*
    * One lock guards the table and the closed state of all handles. Each blocked call parks on a
-   * condition of its own, so a wake-up reaches exactly the thread it is for. Whatever ended the wait
-   * (value, deadline, close, interrupt) is decided under the lock: what has come wins over a deadline
-   * that passed meanwhile.
+   * condition of its own, so a wake-up reaches exactly the thread for which it is meant. What ended
+   * the wait (value, deadline, close, interrupt) is decided under the lock: a value that has come
+   * wins over a deadline that has passed in the meantime.
    */
   private final Shared shared;
   private final Duration timeout;
@@ -49,7 +49,7 @@ public final class HashStore implements Store {
   /**
    * Creates an empty store.
    *
-   * @param timeout the deadline of calls that are given none
+   * @param timeout the deadline of calls that have none of their own
    */
   public HashStore(Duration timeout) {
     this(new Shared(), timeout);

@@ -10,9 +10,9 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * The secret that all processes of a job share. Whoever has it can prove so without showing it:
- * both sides of a connection choose a number that is used once, and each answers with a code over
- * both numbers (HMAC-SHA256). Immutable; shows itself to nobody.
+ * The secret that all processes of a job share. A holder can prove that it has the secret without
+ * revealing it: each side of a connection chooses a nonce, and each answers with a code over both
+ * nonces (HMAC-SHA256). Immutable; never reveals the secret.
  */
 public final class JobToken {
   /** The token of this job. */
@@ -23,16 +23,19 @@ public final class JobToken {
               + " store nor join its ranks",
           JobToken::of);
 
-  /** Stands for no token. */
+  /** The absence of a token. */
   public static final JobToken NONE = new JobToken(new byte[0]);
 
-  /** Bytes of a number that is used once. */
+  /** The size of a nonce in bytes. */
   public static final int NONCE_BYTES = 32;
 
-  /** Bytes of a proof. */
+  /** The size of a proof in bytes. */
   public static final int PROOF_BYTES = 32;
 
-  /** Least number of characters of a token: a shorter one could be guessed from a recording. */
+  /**
+   * The minimum number of characters of a token: a shorter one could be guessed from a recorded
+   * handshake.
+   */
   public static final int MIN_CHARACTERS = 16;
 
   private static final String ALGORITHM = "HmacSHA256";
@@ -45,9 +48,9 @@ public final class JobToken {
   }
 
   /**
-   * Makes a token. Line ends behind the secret, which files and shells add, do not count.
+   * Creates a token. Line ends after the secret, which files and shells add, are ignored.
    *
-   * @param text the secret, at least {@link #MIN_CHARACTERS} random characters; empty for none
+   * @param text the secret, at least {@link #MIN_CHARACTERS} random characters; empty for no token
    * @throws IllegalArgumentException if the secret is shorter
    */
   public static JobToken of(String text) {
@@ -68,7 +71,7 @@ public final class JobToken {
     return new JobToken(secret.getBytes(StandardCharsets.UTF_8));
   }
 
-  /** Takes the token of the environment of this process. */
+  /** Reads the token from the environment of this process. */
   public static JobToken fromEnvironment() {
     return Settings.fromEnvironment().get(SETTING);
   }
@@ -78,7 +81,7 @@ public final class JobToken {
     return secret.length > 0;
   }
 
-  /** Returns a number that is used once, of {@link #NONCE_BYTES}. */
+  /** Returns a new nonce of {@link #NONCE_BYTES} bytes. */
   public static byte[] nonce() {
     byte[] nonce = new byte[NONCE_BYTES];
     RANDOM.nextBytes(nonce);
@@ -86,10 +89,11 @@ public final class JobToken {
   }
 
   /**
-   * Returns what only who has this token can compute.
+   * Returns a proof that only a holder of this token can compute.
    *
-   * @param label says who proves what to whom, so that no proof serves for another; without NUL
-   * @param parts what is proved for, such as the numbers of both sides
+   * @param label identifies the prover and the verifier, so that a proof cannot be used for another
+   *     purpose; must not contain NUL
+   * @param parts the data that the proof covers, such as the nonces of both sides
    * @return {@link #PROOF_BYTES} bytes
    * @throws IllegalStateException if there is no token
    */
@@ -112,9 +116,9 @@ public final class JobToken {
   }
 
   /**
-   * Tells whether a proof is right, in a time that does not depend on where it is wrong.
+   * Tells whether a proof is correct, in a time that does not depend on where it is wrong.
    *
-   * @param proof what came
+   * @param proof the proof that was received
    * @param label as in {@link #proof}
    * @param parts as in {@link #proof}
    */
@@ -129,7 +133,7 @@ public final class JobToken {
 
   @Override
   public int hashCode() {
-    // The same for all, as a hash would tell something of the secret.
+    // The same for all tokens, because a hash would reveal something about the secret.
     return JobToken.class.hashCode();
   }
 

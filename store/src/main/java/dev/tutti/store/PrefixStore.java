@@ -14,19 +14,21 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shows the part of a store whose keys start with a prefix and a slash (c10d: {@code PrefixStore}).
+ * A view of the part of a store whose keys start with a prefix and a slash (c10d: {@code
+ * PrefixStore}).
  *
- * <p>Key {@code k} here is key {@code prefix/k} of the store below, so a prefix that ends with a
- * slash makes a double one, as in c10d. Closing this store ends the calls that wait through it and
- * leaves the store below open; only a store below that {@link #duplicate()} made is closed with its
- * owner.
+ * <p>Key {@code k} here is key {@code prefix/k} in the store below, so a prefix that ends with a
+ * slash results in a double slash, as in c10d. Closing this store ends the calls that wait through
+ * it and leaves the store below open; only a store below that was made by {@link #duplicate()} is
+ * closed with its owner.
  */
 public final class PrefixStore implements Store {
   /*
-   * The store below does not know who calls through which prefix. So close() interrupts the threads
-   * blocked through this one: each registers itself under the lock before it blocks and leaves under
-   * the lock after, hence no interrupt of close() reaches a thread that is past its call. A call that
-   * finds the store closed when it leaves takes close's interrupt off its thread.
+   * The store below does not know which caller uses which prefix. close() therefore interrupts the
+   * threads that are blocked through this store. Each thread registers itself under the lock before
+   * it blocks and deregisters under the lock afterwards, so an interrupt of close() never reaches a
+   * thread that is past its call. A call that finds the store closed when it deregisters clears
+   * close's interrupt from its thread.
    */
   private final String prefix;
   private final Store store;
@@ -38,7 +40,7 @@ public final class PrefixStore implements Store {
   /**
    * Creates a view of a store.
    *
-   * @param prefix what the keys below start with, without the slash; not empty
+   * @param prefix the prefix of the keys below, without the slash; must not be empty
    * @param store the store below; stays open when this one is closed
    */
   public PrefixStore(String prefix, Store store) {

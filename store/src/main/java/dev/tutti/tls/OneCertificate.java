@@ -11,8 +11,8 @@ import javax.net.ssl.X509ExtendedKeyManager;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shows the certificate of a rank to every peer, also to one that wants those of other authorities,
- * so that the peer can say what it does not like.
+ * Shows a rank's certificate to every peer, even to one that asks for certificates of other
+ * authorities, so that the peer can say what it objects to.
  */
 final class OneCertificate extends X509ExtendedKeyManager {
   private static final String ALIAS = "own";

@@ -28,9 +28,9 @@ public final class PemFile {
   /**
    * Reads all certificates of a file.
    *
-   * @param file with at least one
+   * @param file a file with at least one certificate
    * @throws IOException if the file cannot be read
-   * @throws GeneralSecurityException if it has no certificates
+   * @throws GeneralSecurityException if the file has no certificates
    */
   public static List<X509Certificate> certificates(Path file)
       throws IOException, GeneralSecurityException {
@@ -49,10 +49,10 @@ public final class PemFile {
   /**
    * Reads a private key.
    *
-   * @param file with a key in PKCS#8 that is not encrypted
-   * @param algorithm of the key
+   * @param file a file with an unencrypted PKCS#8 key
+   * @param algorithm the algorithm of the key
    * @throws IOException if the file cannot be read
-   * @throws GeneralSecurityException if it has no such key
+   * @throws GeneralSecurityException if the file has no such key
    */
   public static PrivateKey key(Path file, String algorithm)
       throws IOException, GeneralSecurityException {

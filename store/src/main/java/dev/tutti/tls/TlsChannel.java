@@ -11,22 +11,26 @@ import javax.net.ssl.SSLEngineResult.HandshakeStatus;
 import javax.net.ssl.SSLEngineResult.Status;
 import javax.net.ssl.SSLException;
 
-/** Encrypts what goes through a socket, by TLS, and never blocks. One thread at a time uses it. */
+/**
+ * A channel that encrypts a socket's traffic with TLS, and never blocks. Used by one thread at a
+ * time.
+ */
 public final class TlsChannel implements ByteChannel {
   /*
-   * Encrypted bytes that came wait in netIn, those that are to leave in netOut, decrypted ones that did
-   * not fit where they were wanted in plain. So there may be something to read though the socket has
-   * nothing (hasBuffered), and something to be sent though all was taken (hasUnsent); a selector tells
-   * of neither, who uses this has to ask.
+   * Encrypted bytes that have come wait in netIn, those to be sent wait in netOut, and decrypted
+   * bytes that did not fit in the reader's buffer wait in plain. There may therefore be something
+   * to read although the socket has nothing (hasBuffered), and something to be sent although
+   * everything was accepted (hasUnsent). A selector reports neither, so the user of the channel has
+   * to ask.
    *
-   * A read fills its buffer or leaves nothing behind. But it reads from the socket no more than READS
-   * times, as a fast sender must not keep other connections waiting.
+   * A read fills its buffer or leaves nothing behind. However, it reads from the socket at most
+   * READS times, because a fast sender must not keep other connections waiting.
    *
-   * The tasks of a handshake (signatures, the check of certificates) run inline. They take a few
-   * milliseconds, while nothing is under way but the set-up of connections.
+   * The tasks of a handshake (signatures, certificate checks) run inline. They take a few
+   * milliseconds, at a time when only connections are being set up.
    *
-   * The end of the socket without TLS's own good-bye reads as an end too. Whoever uses this knows
-   * whether an end may come now: ranks say farewell, under the same encryption.
+   * The end of the socket without a TLS close_notify also reads as an end. The user of the channel
+   * knows whether an end may come now: ranks say farewell, under the same encryption.
    */
   private static final int RECORDS = 4;
   private static final int READS = 16;
@@ -38,13 +42,13 @@ public final class TlsChannel implements ByteChannel {
   private final int packetBytes;
   private final int recordBytes;
 
-  /** From position to limit it has what came. */
+  /** The bytes that have come, from position to limit. */
   private final ByteBuffer netIn;
 
-  /** Up to its position it has what is to leave. */
+  /** The bytes to be sent, up to the position. */
   private final ByteBuffer netOut;
 
-  /** From position to limit it has what was decrypted. */
+  /** The decrypted bytes, from position to limit. */
   private final ByteBuffer plain;
 
   private boolean begun;
@@ -53,10 +57,10 @@ public final class TlsChannel implements ByteChannel {
   private boolean ended;
 
   /**
-   * Prepares to encrypt.
+   * Creates a channel that is ready for the handshake.
    *
-   * @param socket connected, does not block
-   * @param engine a new one, which knows its side
+   * @param socket the socket, connected and non-blocking
+   * @param engine a new engine, configured for its side
    */
   public TlsChannel(SocketChannel socket, SSLEngine engine) {
     this.socket = socket;
@@ -69,11 +73,12 @@ public final class TlsChannel implements ByteChannel {
   }
 
   /**
-   * Continues with the handshake as far as is possible without waiting.
+   * Continues the handshake as far as possible without waiting.
    *
-   * @return whether it is over. With TLS 1.3 it is so for the side that connects before the other
-   *     one has looked at its certificate
-   * @throws IOException if the two cannot agree, one does not trust the other, or the socket ends
+   * @return whether the handshake is over. With TLS 1.3 this is so for the connecting side before
+   *     the other side has looked at its certificate
+   * @throws IOException if the two sides cannot agree, one does not trust the other, or the socket
+   *     ends
    */
   public boolean handshake() throws IOException {
     if (!begun) {
@@ -90,7 +95,7 @@ public final class TlsChannel implements ByteChannel {
           wrap(NOTHING);
         }
         case NEED_UNWRAP, NEED_UNWRAP_AGAIN -> {
-          // The peer waits for what this side said so far.
+          // The peer waits for what this side has sent so far.
           if (!flush() || !unwrapHandshake()) {
             return false;
           }
@@ -111,7 +116,7 @@ public final class TlsChannel implements ByteChannel {
     return count > 0;
   }
 
-  /** Tells whether there is something to read that the socket does not know of. */
+  /** Tells whether there is something to read that the socket does not know about. */
   public boolean hasBuffered() {
     return plain.hasRemaining() || (!starved && netIn.hasRemaining());
   }
@@ -158,7 +163,7 @@ public final class TlsChannel implements ByteChannel {
   }
 
   /**
-   * Sends what waits to be sent, as far as the socket takes it.
+   * Sends waiting bytes, as far as the socket accepts them.
    *
    * @return whether nothing is left
    */
@@ -179,7 +184,10 @@ public final class TlsChannel implements ByteChannel {
     return socket.isOpen();
   }
 
-  /** Says good-bye, or why this side gave up, as far as the socket takes it, which stays open. */
+  /**
+   * Sends a close_notify, or the reason why this side gave up, as far as the socket accepts it; the
+   * socket stays open.
+   */
   @Override
   public void close() throws IOException {
     engine.closeOutbound();
@@ -198,7 +206,7 @@ public final class TlsChannel implements ByteChannel {
     return netOut.remaining() >= packetBytes;
   }
 
-  /** Answers what TLS itself asked, such as for new keys. */
+  /** Answers requests of TLS itself, such as for new keys. */
   private void answer() throws IOException {
     HandshakeStatus status = engine.getHandshakeStatus();
     if (status == HandshakeStatus.NEED_TASK) {
@@ -225,7 +233,7 @@ public final class TlsChannel implements ByteChannel {
     return result;
   }
 
-  /** Decrypts at most one record, which fits; returns how many bytes it had. */
+  /** Decrypts at most one record, which must fit; returns the number of bytes in it. */
   private int unwrap(ByteBuffer to) throws IOException {
     SSLEngineResult result = engine.unwrap(netIn, to);
     starved = result.getStatus() == Status.BUFFER_UNDERFLOW;

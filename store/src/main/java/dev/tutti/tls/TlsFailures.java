@@ -1,8 +1,8 @@
 package dev.tutti.tls;
 
-/** Reads from what TLS throws which side refused the other, and why. */
+/** Determines from a TLS exception which side refused the other, and why. */
 public final class TlsFailures {
-  /** Part of the JDK's text of what the other side sent. */
+  /** A part of the JDK's message about an alert from the other side. */
   private static final String ALERT = "Received fatal alert";
 
   private TlsFailures() {}
@@ -10,16 +10,16 @@ public final class TlsFailures {
   /**
    * Tells whether the other side refused this one.
    *
-   * @param failure what a handshake or a read threw
+   * @param failure the exception of a handshake or of a read
    */
   public static boolean isOfPeer(Throwable failure) {
     return String.valueOf(failure.getMessage()).contains(ALERT);
   }
 
   /**
-   * Returns what went wrong, with what caused it in the first place.
+   * Returns a description of a failure, with its root cause.
    *
-   * @param failure what was thrown
+   * @param failure the exception that was thrown
    */
   public static String text(Throwable failure) {
     Throwable root = failure;

@@ -20,9 +20,9 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the certificates and the key of a process; the files are PEM. */
+/** Reads the certificates and the key of a process from PEM files. */
 public final class TlsSettings {
-  /** Says whether all sockets of a job are encrypted. */
+  /** Whether all sockets of a job are encrypted. */
   public static final Setting<Boolean> ENABLED =
       Setting.flag(
           "TUTTI_TLS",
@@ -30,28 +30,28 @@ public final class TlsSettings {
           "processes of Tutti show certificates to each other and encrypt what goes through their"
               + " sockets: the store over TCP, gloo, and the links of nccl; same for all");
 
-  /** Says whether ranks on gloo encrypt what goes between them, also without {@link #ENABLED}. */
+  /** Whether ranks on gloo encrypt the traffic between them, even without {@link #ENABLED}. */
   public static final Setting<Boolean> GLOO =
       Setting.flag(
           "TUTTI_GLOO_TLS",
           false,
           "as TUTTI_TLS, for what goes between ranks on gloo alone; same on all ranks");
 
-  /** Names the file of this rank's certificate; the name is Gloo's. */
+  /** The file of this rank's certificate; the setting's name is Gloo's. */
   public static final Setting<String> CERTIFICATE =
       Setting.text(
           "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT",
           "",
           "PEM file: this rank's certificate, and after it those up to the authority");
 
-  /** Names the file of its key; the name is Gloo's. */
+  /** The file of its key; the setting's name is Gloo's. */
   public static final Setting<String> KEY =
       Setting.text(
           "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY",
           "",
           "PEM file: the private key of this rank's certificate, PKCS#8, not encrypted");
 
-  /** Names the file of those whom it trusts; the name is Gloo's. */
+  /** The file of the authorities that it trusts; the setting's name is Gloo's. */
   public static final Setting<String> AUTHORITIES =
       Setting.text(
           "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE",
@@ -66,13 +66,13 @@ public final class TlsSettings {
 
   private TlsSettings() {}
 
-  /** Returns all of them, for the listing of {@code tutti doctor}. */
+  /** Returns all settings, for the listing of {@code tutti doctor}. */
   public static List<Setting<?>> all() {
     return List.of(ENABLED, GLOO, CERTIFICATE, KEY, AUTHORITIES);
   }
 
   /**
-   * Says how connections of ranks on gloo are encrypted, or why they cannot be.
+   * Describes how connections of ranks on gloo are encrypted, or why they cannot be.
    *
    * @param settings all settings
    */
@@ -93,10 +93,10 @@ public final class TlsSettings {
   }
 
   /**
-   * Reads the files, if all sockets are to be encrypted.
+   * Reads the files if all sockets are to be encrypted.
    *
    * @param settings all settings
-   * @return makes engines; null if sockets are not encrypted
+   * @return the context that creates engines; null if sockets are not encrypted
    * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
    */
   public static @Nullable SSLContext load(Settings settings) {
@@ -104,10 +104,10 @@ public final class TlsSettings {
   }
 
   /**
-   * Reads the files, if ranks on gloo are to encrypt.
+   * Reads the files if ranks on gloo are to encrypt.
    *
    * @param settings all settings
-   * @return makes engines; null if ranks do not encrypt
+   * @return the context that creates engines; null if ranks do not encrypt
    * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
    */
   public static @Nullable SSLContext loadForGloo(Settings settings) {
@@ -115,10 +115,10 @@ public final class TlsSettings {
   }
 
   /**
-   * Makes what encrypts one connection.
+   * Creates the engine for one connection.
    *
-   * @param context of this process
-   * @param client whether this side speaks first; both show certificates
+   * @param context the context of this process
+   * @param client whether this side speaks first; both sides show certificates
    */
   public static SSLEngine engine(SSLContext context, boolean client) {
     SSLEngine engine = context.createSSLEngine();
@@ -157,7 +157,7 @@ public final class TlsSettings {
         });
   }
 
-  /** Finds out at once what a peer would have to tell otherwise. */
+  /** Detects at once a mismatch that otherwise only a peer would report. */
   private static void requirePair(PrivateKey key, PublicKey ours) throws GeneralSecurityException {
     String algorithm = SIGNATURES.get(ours.getAlgorithm());
     if (algorithm != null) {
@@ -172,12 +172,12 @@ public final class TlsSettings {
   }
 
   /**
-   * Makes what engines come from.
+   * Creates a context, from which engines are created.
    *
-   * @param chain certificate of this rank, then those up to the authority
-   * @param key of the first
-   * @param authorities whom this rank trusts
-   * @throws GeneralSecurityException if the parts do not fit
+   * @param chain the certificate of this rank, followed by those up to the authority
+   * @param key the key of the first certificate
+   * @param authorities the authorities that this rank trusts
+   * @throws GeneralSecurityException if the parts do not match
    */
   public static SSLContext context(
       List<X509Certificate> chain, PrivateKey key, List<X509Certificate> authorities)
@@ -187,7 +187,7 @@ public final class TlsSettings {
     return context;
   }
 
-  /** Returns what trusts certificates that come from some authorities. */
+  /** Returns the managers that trust certificates of the given authorities. */
   public static TrustManager[] trust(List<X509Certificate> authorities)
       throws GeneralSecurityException, IOException {
     KeyStore trusted = KeyStore.getInstance("PKCS12");
@@ -200,7 +200,7 @@ public final class TlsSettings {
     return trust.getTrustManagers();
   }
 
-  /** Makes something of a file. */
+  /** Reads an object from a file. */
   private interface Reader<T> {
     T read(Path file) throws IOException, GeneralSecurityException;
   }

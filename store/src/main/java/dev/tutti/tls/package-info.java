@@ -1,2 +1,2 @@
-/** Holds TLS for the sockets of Tutti's own modules. */
+/** TLS for the sockets of Tutti's own modules. */
 package dev.tutti.tls;

@@ -19,9 +19,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** Tests abort: it frees every waiter on every rank, and says who gave up and why. */
+/**
+ * Tests of abort: it releases every waiter on every rank, and reports which rank gave up and why.
+ */
 public interface AbortContract extends GroupContract {
-  /** Frees the ranks that wait for the one that aborts. */
+  /** Releases the ranks that wait for the one that aborts. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void abortFreesTheOtherRanks(ContractWorld world) throws Exception {
     int quitter = world.size() - 1;
@@ -51,7 +53,7 @@ public interface AbortContract extends GroupContract {
         });
   }
 
-  /** Frees all ranks long before their deadline: measured from the abort to the last failure. */
+  /** Releases all ranks long before their deadline, measured from the abort to the last failure. */
   @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
   default void abortFreesTheOthersLongBeforeTheirDeadline(ContractWorld world) throws Exception {
     CountDownLatch started = new CountDownLatch(world.size() - 1);
@@ -74,7 +76,7 @@ public interface AbortContract extends GroupContract {
         });
   }
 
-  /** Frees the own waiters of the rank whose other thread aborts. */
+  /** Releases the aborting rank's own waiters, which wait on other threads. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void abortFreesTheOwnWaiters(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
@@ -113,14 +115,14 @@ public interface AbortContract extends GroupContract {
         });
   }
 
-  /** Returns what a work's future hands to its dependent actions. */
+  /** Returns the error that a work's future passes to its dependent actions. */
   private static Throwable endOf(Work work) throws Exception {
     return work.toCompletableFuture()
         .handle((tensors, error) -> error)
         .get(CaughtFailures.SLACK.toMillis(), TimeUnit.MILLISECONDS);
   }
 
-  /** Frees a synchronous call by an abort from another thread of the same rank. */
+  /** Releases a synchronous call by an abort from another thread of the same rank. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void abortFreesASynchronousCall(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
@@ -162,7 +164,7 @@ public interface AbortContract extends GroupContract {
         });
   }
 
-  /** Frees each operation that the backend declares, where only rank 0 called it. */
+  /** Releases a call, made by rank 0 only, of each operation that the backend declares. */
   @ContractTest(
       features = Feature.REAL_RESULTS,
       blocking = true,
@@ -202,7 +204,7 @@ public interface AbortContract extends GroupContract {
     assertThat(failure.opType()).isEqualTo(lone.op());
   }
 
-  /** Ends a group by the abort of one of its works. */
+  /** Fails the group when one of its works is aborted. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void abortingAWorkEndsTheGroup(ContractWorld world) throws Exception {
     world.run(
@@ -218,7 +220,7 @@ public interface AbortContract extends GroupContract {
         });
   }
 
-  /** Refuses later operations of a group that was aborted while it was idle, but not its close. */
+  /** Refuses later operations of a group that was aborted while idle, but still closes it. */
   @ContractTest
   default void abortOfAnIdleGroupRefusesWhatFollows(ContractWorld world) throws Exception {
     world.run(

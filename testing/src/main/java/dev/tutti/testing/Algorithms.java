@@ -10,11 +10,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Asks for algorithms. */
+/** Static methods that request algorithms. */
 final class Algorithms {
   private Algorithms() {}
 
-  /** Returns the algorithms that a tensor can be reduced by; reduces it by each. */
+  /** Returns the algorithms by which a tensor can be reduced, and reduces it by each of them. */
   static List<AllReduceAlgorithm> usable(Member member, Tensor tensor) {
     List<AllReduceAlgorithm> found = new ArrayList<>();
     for (AllReduceAlgorithm algorithm : AllReduceAlgorithm.values()) {
@@ -33,9 +33,9 @@ final class Algorithms {
   }
 
   /**
-   * Reduces by an algorithm, checks the result, and that it is the one that was taken.
+   * Reduces by an algorithm, and checks the result and that this algorithm was the one used.
    *
-   * @return false if it was refused, and nothing was changed by that
+   * @return false if the algorithm was refused, and the refusal changed nothing
    */
   static boolean isTaken(Member member, AllReduceAlgorithm algorithm, ReductionCase reduction) {
     TestTensor tensor = reduction.input(member);

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Tests all-gather into a list, into one tensor, and of several tensors at once. */
+/** Tests of all-gather into a list, into one tensor, and of several tensors at once. */
 public interface AllGatherContract extends GroupContract {
   /** Gathers every type into a list. */
   @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
@@ -65,7 +65,7 @@ public interface AllGatherContract extends GroupContract {
         });
   }
 
-  /** Gathers where the input already lies at its place among the outputs. */
+  /** Gathers with the input already at its place among the outputs. */
   @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
   default void allGatherWorksInPlace(ContractWorld world) throws Exception {
     world.run(
@@ -111,7 +111,7 @@ public interface AllGatherContract extends GroupContract {
         });
   }
 
-  /** Gathers where the input already lies at its place in the output. */
+  /** Gathers with the input already at its place in the output. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
   default void allGatherIntoWorksInPlace(ContractWorld world) throws Exception {
     world.run(
@@ -158,7 +158,7 @@ public interface AllGatherContract extends GroupContract {
         });
   }
 
-  /** Gathers several tensors where the inputs already lie at their places in the outputs. */
+  /** Gathers several tensors with the inputs already at their places in the outputs. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void allGatherIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     world.run(

@@ -14,14 +14,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Tests all-reduce: every type by every operator against a reference, every layout, odd sizes,
- * equal bits on all ranks.
+ * Tests of all-reduce: every type with every operator against a reference, every layout, odd sizes,
+ * and equal bits on all ranks.
  *
- * <p>Tolerances: none for integers, bool, MIN, MAX and for sums and products of small whole
- * numbers; one rounding for AVG; for other reals (ranks + 1) * epsilon * sum of magnitudes.
+ * <p>The tolerance is zero for integers, bool, MIN, MAX, and sums and products of small whole
+ * numbers; one rounding for AVG; and (ranks + 1) * epsilon * sum of magnitudes for other real
+ * numbers.
  */
 public interface AllReduceContract extends GroupContract {
-  /** Reduces small whole numbers, whose result is exact. */
+  /** Reduces small whole numbers, for which the result is exact. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
@@ -35,7 +36,7 @@ public interface AllReduceContract extends GroupContract {
         });
   }
 
-  /** Reduces real numbers, where ranks may round but must agree on every bit. */
+  /** Reduces real numbers, for which ranks may round but must agree on every bit. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceGivesAllRanksTheSameBits(ContractWorld world) throws Exception {
     for (int numel : new int[] {1, 1023}) {
@@ -62,7 +63,7 @@ public interface AllReduceContract extends GroupContract {
     }
   }
 
-  /** Reduces NaN, infinities and zeros of both signs: the bits agree, and sums are IEEE 754's. */
+  /** Reduces NaN, infinities and zeros of both signs: the bits agree, and sums follow IEEE 754. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceAgreesOnSpecialNumbers(ContractWorld world) throws Exception {
     List<DType> types =
@@ -105,7 +106,7 @@ public interface AllReduceContract extends GroupContract {
     }
   }
 
-  /** Lets integers wrap at the width of their type. */
+  /** Wraps integers at the width of their type. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceWrapsIntegers(ContractWorld world) throws Exception {
     int numel = 129;
@@ -159,7 +160,7 @@ public interface AllReduceContract extends GroupContract {
         });
   }
 
-  /** Reduces tensors that lie in memory in every way, and writes only their elements. */
+  /** Reduces tensors of every memory layout, and writes only their elements. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesAnyLayout(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);
@@ -190,8 +191,8 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /**
-   * Reduces by each algorithm, or refuses it on all ranks alike; what took it is counted by a path
-   * that ends with its name.
+   * Reduces by each algorithm, or refuses it on all ranks alike; a reduction is counted under a
+   * path that ends with the algorithm's name.
    */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesTheAlgorithmThatItIsAskedFor(ContractWorld world) throws Exception {

@@ -8,7 +8,7 @@ import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Tests all-to-all of lists and of one tensor with equal and unequal splits. */
+/** Tests of all-to-all of lists, and of one tensor with equal and unequal splits. */
 public interface AllToAllContract extends GroupContract {
   /** Exchanges lists of every type. */
   @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
@@ -36,7 +36,9 @@ public interface AllToAllContract extends GroupContract {
         });
   }
 
-  /** Exchanges lists whose tensors have another size for each pair of ranks, some of them zero. */
+  /**
+   * Exchanges lists of tensors whose sizes differ between the pairs of ranks, some of them empty.
+   */
   @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
   default void allToAllTakesUnevenTensors(ContractWorld world) throws Exception {
     world.run(
@@ -146,7 +148,7 @@ public interface AllToAllContract extends GroupContract {
     input.assertValues(what + ", input", sent);
   }
 
-  /** Returns how many rows a rank sends to another. */
+  /** Returns the number of rows that a rank sends to another. */
   private static long rows(int from, int to, int size) {
     return (from + 2L * to) % (size + 1);
   }

@@ -19,11 +19,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Tests that bad arguments are refused before anything is sent, with the argument and the rank
- * named, and that the group stays usable.
+ * Tests that bad arguments are refused before anything is sent, naming the argument and the rank,
+ * and that the group stays usable.
  */
 public interface ArgumentsContract extends GroupContract {
-  /** Refuses roots that are no ranks. */
+  /** Refuses roots that are not ranks. */
   @ContractTest(needs = {OpType.BROADCAST, OpType.REDUCE})
   default void badRootsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -44,7 +44,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses peers that are no other ranks, and negative tags. */
+  /** Refuses peers that are not other ranks, and negative tags. */
   @ContractTest(needs = {OpType.SEND, OpType.RECV})
   default void badPeersAndTagsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -69,7 +69,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses tensors of a device that the group has no backend for, and sparse ones. */
+  /** Refuses sparse tensors, and tensors on a device for which the group has no backend. */
   @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
   default void wrongDevicesAndSparseTensorsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -100,7 +100,9 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses host memory that cannot be used: freed, of one thread, read-only, overlapping. */
+  /**
+   * Refuses host memory that cannot be used: freed, confined to a thread, read-only or overlapping.
+   */
   @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
   default void unusableMemoryIsRefused(ContractWorld world) throws Exception {
     world.run(
@@ -135,7 +137,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses outputs of an all-gather that do not fit the input. */
+  /** Refuses outputs of an all-gather that do not match the input. */
   @ContractTest(needs = OpType.ALL_GATHER)
   default void badAllGathersAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -158,7 +160,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses outputs of single-tensor gathers that do not fit the input. */
+  /** Refuses outputs of single-tensor gathers that do not match the input. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO)
   default void badAllGatherIntosAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -191,7 +193,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses lists of gather and scatter that do not fit root and size. */
+  /** Refuses lists passed to gather and scatter that do not match the root and the size. */
   @ContractTest(needs = {OpType.GATHER, OpType.SCATTER})
   default void badGathersAndScattersAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -217,7 +219,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses inputs of a reduce-scatter that do not fit the output. */
+  /** Refuses inputs of a reduce-scatter that do not match the output. */
   @ContractTest(needs = {OpType.REDUCE_SCATTER, OpType.REDUCE_SCATTER_INTO})
   default void badReduceScattersAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -257,7 +259,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses lists of an all-to-all that do not fit the group. */
+  /** Refuses lists passed to an all-to-all that do not match the group. */
   @ContractTest(needs = OpType.ALL_TO_ALL)
   default void badAllToAllsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -277,7 +279,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses splits that are not one for each rank, negative, or do not add up. */
+  /** Refuses splits that are negative, do not add up, or are not one for each rank. */
   @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE)
   default void badSplitsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -314,7 +316,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses lists of a coalesced all-reduce that are empty or mixed. */
+  /** Refuses lists passed to a coalesced all-reduce that are empty or mixed. */
   @ContractTest(needs = OpType.ALL_REDUCE_COALESCED)
   default void badCoalescedListsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -336,7 +338,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses deadlines that are none. */
+  /** Refuses invalid deadlines. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void badTimeoutsAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -355,7 +357,7 @@ public interface ArgumentsContract extends GroupContract {
         });
   }
 
-  /** Refuses null by the name of the argument, without harm to the group. */
+  /** Refuses null, naming the argument, without harm to the group. */
   @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
   @SuppressWarnings("NullAway") // passes null on purpose
   default void nullIsRefused(ContractWorld world) throws Exception {

@@ -15,9 +15,12 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 
-/** Tests barriers: nobody leaves before all came; the monitored one names who did not come. */
+/**
+ * Tests of barriers: no rank leaves before all have come, and the monitored barrier names those
+ * that did not come.
+ */
 public interface BarrierContract extends GroupContract {
-  /** Counts arrivals: whoever leaves sees all of them. */
+  /** Counts arrivals: a rank that leaves sees all of them. */
   @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS)
   default void barrierHoldsUntilAllCame(ContractWorld world) throws Exception {
     int rounds = 50;
@@ -34,7 +37,7 @@ public interface BarrierContract extends GroupContract {
         });
   }
 
-  /** Starts barriers asynchronously: none completes before the last rank came. */
+  /** Starts barriers asynchronously: none completes before the last rank has come. */
   @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
   default void asynchronousBarrierCompletesWhenAllCame(ContractWorld world) throws Exception {
     CountDownLatch seen = new CountDownLatch(world.size() - 1);
@@ -55,7 +58,7 @@ public interface BarrierContract extends GroupContract {
         });
   }
 
-  /** Lets all pass when all come, on every backend. */
+  /** Lets all ranks pass when all come, on every backend. */
   @ContractTest
   default void monitoredBarrierPassesWhenAllCome(ContractWorld world) throws Exception {
     world.run(
@@ -67,7 +70,7 @@ public interface BarrierContract extends GroupContract {
         });
   }
 
-  /** Names all ranks that do not come when asked to wait for all, else the first. */
+  /** Names all missing ranks when asked to wait for all, and otherwise the first. */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (MissingRanks named : MissingRanks.values()) {

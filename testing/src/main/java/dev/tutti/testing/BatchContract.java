@@ -12,9 +12,15 @@ import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Tests batches: nothing starts before the run, all end with it, orders of ranks may differ. */
+/**
+ * Tests of batches: nothing starts before the batch runs, all operations end with it, and ranks may
+ * add them in different orders.
+ */
 public interface BatchContract extends GroupContract {
-  /** Exchanges messages of all pairs in one batch, in an order that would deadlock one by one. */
+  /**
+   * Exchanges messages between all pairs in one batch, in an order that would deadlock if they were
+   * sent one by one.
+   */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -81,7 +87,7 @@ public interface BatchContract extends GroupContract {
         });
   }
 
-  /** Starts nothing before the run: a batch that is dropped leaves no trace. */
+  /** Starts nothing before the batch runs: a discarded batch leaves no trace. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void aDroppedBatchSendsNothing(ContractWorld world) throws Exception {
     world.run(
@@ -96,7 +102,7 @@ public interface BatchContract extends GroupContract {
         });
   }
 
-  /** Runs an empty batch at once, and none twice. */
+  /** Runs an empty batch at once, and no batch twice. */
   @ContractTest
   default void aBatchRunsOnce(ContractWorld world) throws Exception {
     world.run(
@@ -109,7 +115,7 @@ public interface BatchContract extends GroupContract {
         });
   }
 
-  /** Refuses a batch with a bad part as a whole: nothing of it is sent. */
+  /** Refuses a batch with a bad part as a whole, so that nothing of it is sent. */
   @ContractTest(
       needs = {OpType.SEND, OpType.ALL_REDUCE},
       minSize = 2)

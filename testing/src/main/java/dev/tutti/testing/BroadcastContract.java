@@ -6,7 +6,7 @@ import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 
-/** Tests broadcast: every type, root, size and layout. */
+/** Tests of broadcast: every type, root, size and layout. */
 public interface BroadcastContract extends GroupContract {
   /** Copies every type from every root. */
   @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
@@ -35,7 +35,7 @@ public interface BroadcastContract extends GroupContract {
         });
   }
 
-  /** Copies between tensors that lie in memory in every way. */
+  /** Copies between tensors of every memory layout. */
   @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
   default void broadcastTakesAnyLayout(ContractWorld world) throws Exception {
     world.run(
@@ -61,7 +61,7 @@ public interface BroadcastContract extends GroupContract {
         });
   }
 
-  /** Only reads the root's tensor, which may be read-only, or one element in many places. */
+  /** Only reads the root's tensor, which may be read-only or have one element in many places. */
   @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
   default void broadcastOnlyReadsTheRoot(ContractWorld world) throws Exception {
     world.run(

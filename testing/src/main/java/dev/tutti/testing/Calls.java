@@ -19,7 +19,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.IntFunction;
 import org.assertj.core.api.ThrowableAssertAlternative;
 
-/** Runs calls of a test on threads of their own, and ends them with the test. */
+/** A runner of a test's calls on threads of their own, which it ends with the test. */
 final class Calls implements AutoCloseable {
   private static final long LIMIT_SECONDS = 100;
   private static final long BLOCKED_MILLIS = 25;
@@ -32,7 +32,7 @@ final class Calls implements AutoCloseable {
     void run() throws Exception;
   }
 
-  /** Opens another handle, closed at the end of the test. */
+  /** Opens another handle, which is closed at the end of the test. */
   Store duplicate(Store store) {
     Store handle = store.duplicate();
     handles.add(handle);
@@ -51,7 +51,7 @@ final class Calls implements AutoCloseable {
         });
   }
 
-  /** Runs a call on several threads at once, waits for all, and returns their results. */
+  /** Runs a call on several threads at once, waits for all of them, and returns their results. */
   <T> List<T> all(int count, IntFunction<Callable<T>> call) throws Exception {
     List<Future<T>> started = new ArrayList<>();
     for (int i = 0; i < count; i++) {
@@ -64,7 +64,7 @@ final class Calls implements AutoCloseable {
     return results;
   }
 
-  /** Waits for a call that must succeed. */
+  /** Waits for a call that must succeed, and returns its result. */
   static <T> T ended(Future<T> call) throws Exception {
     try {
       return call.get(LIMIT_SECONDS, SECONDS);

@@ -18,11 +18,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Tests that a group tells what its backend declares, and that whatever is not declared is refused
+ * Tests that a group reports what its backend declares, and that anything not declared is refused
  * before anything is sent.
  */
 public interface CapabilitiesContract extends GroupContract {
-  /** Tells the backend's name and capabilities. */
+  /** Reports the backend's name and capabilities. */
   @ContractTest
   default void theGroupTellsWhatTheBackendDeclares(ContractWorld world) throws Exception {
     world.run(
@@ -111,7 +111,7 @@ public interface CapabilitiesContract extends GroupContract {
         });
   }
 
-  /** Refuses parts of unequal size where they are not declared. */
+  /** Refuses parts of unequal size if they are not declared. */
   @ContractTest(needs = OpType.ALL_GATHER, minSize = 2)
   default void undeclaredUnevenPartsAreRefused(ContractWorld world) throws Exception {
     assumeFalse(
@@ -131,7 +131,7 @@ public interface CapabilitiesContract extends GroupContract {
         });
   }
 
-  /** Refuses tags where they are not declared. */
+  /** Refuses tags if they are not declared. */
   @ContractTest(needs = OpType.SEND, minSize = 2)
   default void undeclaredTagsAreRefused(ContractWorld world) throws Exception {
     assumeFalse(world.capabilities().has(Feature.TAGS), "the backend has tags");
@@ -150,7 +150,7 @@ public interface CapabilitiesContract extends GroupContract {
         });
   }
 
-  /** Refuses symmetric memory where it is not declared. */
+  /** Refuses symmetric memory if it is not declared. */
   @ContractTest
   default void undeclaredSymmetricMemoryIsRefused(ContractWorld world) throws Exception {
     assumeFalse(

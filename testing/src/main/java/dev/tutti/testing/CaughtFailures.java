@@ -8,16 +8,17 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Catches what operations throw, and asserts what every such exception must say. */
+/**
+ * Static methods that catch what operations throw, and assert what every such exception must say.
+ */
 final class CaughtFailures {
   /**
-   * How long after its deadline, or after the failure of a peer, an operation may take to fail:
-   * less than half of what a group's own deadline would take, also on a machine with too much to
-   * do.
+   * The time that an operation may take to fail after its deadline, or after the failure of a peer:
+   * less than half of a group's own deadline, even on a busy machine.
    */
   static final Duration SLACK = Duration.ofSeconds(20);
 
-  /** The same for what may begin with a wait of the backend's own. */
+  /** The same for operations that may begin with a wait of the backend's own. */
   static final Duration SOON = Duration.ofSeconds(25);
 
   private CaughtFailures() {}
@@ -28,8 +29,8 @@ final class CaughtFailures {
   }
 
   /**
-   * Asserts that a call fails within a time with an exception that says who reports what, and
-   * returns it.
+   * Asserts that a call fails within a time, with an exception that tells which rank reports which
+   * operation, and returns the exception.
    */
   static CollectiveException expect(Member member, Duration within, Refusals.Call call) {
     long start = System.nanoTime();

@@ -18,9 +18,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Tests close: once or twice, idle or with pending operations, alone or while others wait. */
+/** Tests of close: once or twice, idle or with pending operations, alone or while others wait. */
 public interface CloseContract extends GroupContract {
-  /** Refuses everything after close but what only asks; closes twice without complaint. */
+  /** Refuses everything after close except queries, and closes twice without complaint. */
   @ContractTest
   default void aClosedGroupRefusesOperations(ContractWorld world) throws Exception {
     world.run(
@@ -59,7 +59,7 @@ public interface CloseContract extends GroupContract {
         });
   }
 
-  /** Waits for what this rank still has in flight. */
+  /** Waits for the operations that this rank still has in flight. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void closeWaitsForPendingOperations(ContractWorld world) throws Exception {
     world.run(
@@ -76,7 +76,7 @@ public interface CloseContract extends GroupContract {
         });
   }
 
-  /** Fails, after the close timeout, what peers never came to. */
+  /** Fails, after the close timeout, an operation that the peers never joined. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
@@ -109,7 +109,7 @@ public interface CloseContract extends GroupContract {
         });
   }
 
-  /** Lets a rank close at once while others still join; these hear of it later. */
+  /** Lets a rank close at once while others are still joining; they notice it later. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 2 : 8;
@@ -131,7 +131,7 @@ public interface CloseContract extends GroupContract {
     }
   }
 
-  /** Fails the ranks that wait for one that closed, long before their deadline. */
+  /** Fails the ranks that wait for a rank that closed, long before their deadline. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
     int leaver = world.size() - 1;

@@ -19,7 +19,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/** Tests calls from several threads of a rank at once. */
+/** Tests of concurrent calls from several threads of a rank. */
 public interface ConcurrencyContract extends GroupContract {
   /** Runs collectives of several groups of the same ranks at once, one thread for each group. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
@@ -143,7 +143,7 @@ public interface ConcurrencyContract extends GroupContract {
   }
 
   /**
-   * Keeps messages of one pair and tag in two groups apart, in whichever order they are received.
+   * Keeps messages of one pair and tag in two groups apart, in whatever order they are received.
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},

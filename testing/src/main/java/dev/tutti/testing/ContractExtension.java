@@ -19,12 +19,15 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.junit.platform.commons.support.AnnotationSupport;
 
-/** Runs a {@link ContractTest} once for each world size, or says why it does not. */
+/**
+ * The extension that runs a {@link ContractTest} once for each world size, or gives the reason why
+ * it does not.
+ */
 final class ContractExtension implements TestTemplateInvocationContextProvider, ExecutionCondition {
   /*
-   * What the fast tier tests with: one of these for each test of a suite, by their names. So each
-   * suite has both, as one number may hide what a rank in the middle does, and so has each test
-   * where there are several suites.
+   * The numbers of ranks that the fast tier tests with: one of them for each test of a suite,
+   * chosen by their names. Each suite thus gets both, since a single number could hide what a rank
+   * in the middle does; so does each test that is in several suites.
    */
   private static final List<Integer> FEW_RANKS = List.of(2, 3);
 
@@ -103,7 +106,10 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         .toList();
   }
 
-  /** Returns the one number of ranks that the fast tier takes of those for a test, if any. */
+  /**
+   * Returns the single number of ranks that the fast tier picks from those of a test, or an empty
+   * list if there are none.
+   */
   static List<Integer> few(List<Integer> all, Class<?> suite, Method test) {
     List<Integer> few = all.stream().filter(FEW_RANKS::contains).toList();
     List<Integer> lots = few.isEmpty() ? all : few;
@@ -125,7 +131,7 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         "@ContractTest needs a class that implements GroupContract, not " + test.getClass());
   }
 
-  /** One invocation, with one number of ranks. */
+  /** An invocation with one number of ranks. */
   private record Sized(ContractWorld world)
       implements TestTemplateInvocationContext, ParameterResolver {
     @Override

@@ -13,12 +13,12 @@ import java.util.List;
 import java.util.OptionalInt;
 
 /**
- * Says which backend a contract suite tests, and how. Only {@link #provider()} has to be given; the
- * memory methods are for backends whose tensors are not in host memory. All methods are called from
- * several threads at once.
+ * The backend that a contract suite tests, and how to test it. Only {@link #provider()} must be
+ * implemented; the memory methods are for backends whose tensors are not in host memory. All
+ * methods may be called from several threads at once.
  */
 public interface ContractSubject {
-  /** Returns the backend under test; asked more than once. */
+  /** Returns the backend under test; called more than once. */
   BackendProvider provider();
 
   /** Returns the numbers of ranks to test with. */
@@ -27,16 +27,20 @@ public interface ContractSubject {
   }
 
   /**
-   * Returns the only rank of each world that this JVM has, or empty if it has all. With ranks in
-   * several JVMs all run the same tests in the same order, {@link #options} says where the ranks of
-   * each new world meet, and the parts of the suite are taken whose ranks need not see each other:
-   * not those on aborts, barriers, closing, mismatches, symmetric memory, time-outs and works.
+   * Returns the only rank of each world that is in this JVM, or empty if all of them are. If the
+   * ranks are in several JVMs, all JVMs run the same tests in the same order, and {@link #options}
+   * tells where the ranks of each new world meet. Only the parts of the suite apply in which ranks
+   * need not see each other: not those on aborts, barriers, closing, mismatches, symmetric memory,
+   * timeouts and works.
    */
   default OptionalInt onlyRank() {
     return OptionalInt.empty();
   }
 
-  /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
+  /**
+   * Returns the deadline of one test body on all ranks; its groups have half of that as their
+   * deadline.
+   */
   default Duration timeout() {
     return Duration.ofMinutes(2);
   }
@@ -47,31 +51,30 @@ public interface ContractSubject {
   }
 
   /**
-   * Returns what the groups can do: what the provider declares, unless the settings take something
-   * away.
+   * Returns the capabilities of the groups: what the provider declares, unless the settings take
+   * something away.
    */
   default Capabilities capabilities() {
     return provider().capabilities();
   }
 
   /**
-   * Tells whether AVG of real numbers divides the sum, so that of whole numbers only the division
-   * rounds. One that divides what each rank brings, as NCCL does, rounds more often.
+   * Tells whether AVG of real numbers divides the sum, so that for whole numbers only the division
+   * rounds. A backend that divides each rank's contribution, as NCCL does, rounds more often.
    */
   default boolean dividesTheSum() {
     return true;
   }
 
   /**
-   * Tells whether ranks whose calls do not fit each other fail at once with a {@link
-   * PeerMismatchException}. Where the ranks do not compare their calls, as on NCCL, they run into
-   * their deadlines.
+   * Tells whether ranks whose calls do not match fail at once with a {@link PeerMismatchException}.
+   * If the ranks do not compare their calls, as with NCCL, they run into their deadlines.
    */
   default boolean detectsMismatches() {
     return true;
   }
 
-  /** Returns how the names of threads begin that serve the whole process and stay. */
+  /** Returns the prefixes of the names of threads that serve the whole process and may stay. */
   default List<String> sharedThreads() {
     return List.of();
   }
@@ -82,41 +85,41 @@ public interface ContractSubject {
   }
 
   /**
-   * Changes the options with which a rank joins, for example to give it a device of its own. Called
-   * by the thread of the rank, whose number the options have.
+   * Changes the options with which a rank joins, for example to give it its own device. Called by
+   * the rank's thread; the options contain the rank's number.
    *
-   * @param options with timeout, backend and settings
+   * @param options the options, with timeout, backend and settings
    */
   default GroupOptions options(GroupOptions options) {
     return options;
   }
 
   /**
-   * Prepares the thread of a rank for a test body, for example makes a device the current one.
+   * Prepares a rank's thread for a test body, for example by making a device the current one.
    *
-   * @param rank whose thread calls
-   * @return closed by the same thread after the body
+   * @param rank the rank whose thread makes the call
+   * @return a registration that the same thread closes after the body
    */
   default Registration enter(int rank) {
     return () -> {};
   }
 
   /**
-   * Allocates zeroed memory where the backend wants its tensors. Called by the thread of a rank or
-   * one that it started.
+   * Allocates zeroed memory where the backend expects its tensors. Called by a rank's thread, or by
+   * a thread that it started.
    *
-   * @param dtype element type
-   * @param shape sizes in elements
+   * @param dtype the element type
+   * @param shape the sizes in elements
    */
   default Tensor allocate(DType dtype, long... shape) {
     return Tensor.allocate(dtype, shape);
   }
 
   /**
-   * Copies host memory to where the backend wants it.
+   * Copies host memory to where the backend expects it.
    *
-   * @param host contiguous, on the host
-   * @param target contiguous, made by {@link #allocate}
+   * @param host a contiguous tensor on the host
+   * @param target a contiguous tensor that {@link #allocate} returned
    */
   default void copyIn(Tensor host, Tensor target) {
     target.copyFrom(host);
@@ -125,7 +128,7 @@ public interface ContractSubject {
   /**
    * Copies to host memory.
    *
-   * @param source contiguous, made by {@link #allocate}
+   * @param source a contiguous tensor that {@link #allocate} returned
    * @return a contiguous tensor on the host
    */
   default Tensor copyOut(Tensor source) {

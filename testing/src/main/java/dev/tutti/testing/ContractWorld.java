@@ -14,8 +14,8 @@ import java.util.stream.IntStream;
 import org.opentest4j.TestAbortedException;
 
 /**
- * The world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM, or
- * the one of them that this JVM has. Each run of a body makes a new group.
+ * The world of one {@link ContractTest}: a number of ranks of one backend, as threads of this JVM,
+ * or the only one of them that is in this JVM. Each run of a body creates a new group.
  */
 public final class ContractWorld {
   private final ContractSubject subject;
@@ -26,12 +26,12 @@ public final class ContractWorld {
     this.size = size;
   }
 
-  /** What each rank does. */
+  /** The body that each rank runs. */
   interface Body {
     void run(Member member) throws Exception;
   }
 
-  /** What each rank finds out. */
+  /** The body that each rank runs to find something out. */
   interface Probe<T> {
     T run(Member member) throws Exception;
   }
@@ -53,24 +53,27 @@ public final class ContractWorld {
     return capabilities().has(Feature.REAL_RESULTS);
   }
 
-  /** Returns numbers of elements: around the ranks, around powers of two, and a large odd one. */
+  /**
+   * Returns numbers of elements: around the number of ranks, around powers of two, and a large odd
+   * one.
+   */
   long[] sizes() {
     return new long[] {
       0, 1, 3, size - 1, size, size + 1, 255, 256, 1023, 4097, isLarge() ? 9_001 : 70_001
     };
   }
 
-  /** Returns numbers of elements of operations that move as many for each pair of ranks. */
+  /** Returns numbers of elements for operations that move that many for each pair of ranks. */
   long[] partSizes() {
     return isLarge() ? new long[] {0, 1, 3, 255} : new long[] {0, 1, 3, size + 1, 1023, 35_001};
   }
 
-  /** Returns the roots to test with: all, or in a large world four of them. */
+  /** Returns the roots to test with: all ranks, or four of them in a large world. */
   int[] roots() {
     return isLarge() ? new int[] {0, 1, size / 2, size - 1} : IntStream.range(0, size).toArray();
   }
 
-  /** Tells whether there are so many ranks that a test has to do less with each. */
+  /** Tells whether there are so many ranks that a test must do less with each. */
   boolean isLarge() {
     return size > 8;
   }
@@ -84,7 +87,7 @@ public final class ContractWorld {
     run(options -> options, body);
   }
 
-  /** Runs a body on all ranks of a new group that is made with changed options. */
+  /** Runs a body on all ranks of a new group that is created with changed options. */
   void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
     ThreadGroup threads = new ThreadGroup("contract");
     OptionalInt only = subject.onlyRank();

@@ -11,9 +11,9 @@ import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Tests gather and scatter: every type, root, size and layout. */
+/** Tests of gather and scatter: every type, root, size and layout. */
 public interface GatherContract extends GroupContract {
-  /** Gathers every type on every root; other ranks give no outputs. */
+  /** Gathers every type on every root; other ranks pass no outputs. */
   @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
   default void gatherCollectsEveryTypeOnEveryRoot(ContractWorld world) throws Exception {
     world.run(
@@ -72,7 +72,7 @@ public interface GatherContract extends GroupContract {
         });
   }
 
-  /** Scatters every type from every root; other ranks give no inputs. */
+  /** Scatters every type from every root; other ranks pass no inputs. */
   @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
   default void scatterHandsOutEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
     world.run(
@@ -101,7 +101,7 @@ public interface GatherContract extends GroupContract {
         });
   }
 
-  /** Gathers where the root's input is its output already. */
+  /** Gathers with the root's input already in its output. */
   @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
   default void gatherWorksInPlace(ContractWorld world) throws Exception {
     world.run(
@@ -127,7 +127,7 @@ public interface GatherContract extends GroupContract {
         });
   }
 
-  /** Scatters where the root's output is its input already. */
+  /** Scatters with the root's output being its input. */
   @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
   default void scatterWorksInPlace(ContractWorld world) throws Exception {
     world.run(

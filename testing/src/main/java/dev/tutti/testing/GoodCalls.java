@@ -13,20 +13,20 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/** Holds a call of each operation whose arguments are right. */
+/** One call of each operation, with valid arguments. */
 final class GoodCalls {
   private final Map<OpType, Refusals.Call> calls = new EnumMap<>(OpType.class);
 
-  /** Makes calls in which each rank is the root. */
+  /** Creates calls in which each rank is the root. */
   GoodCalls(Member member) {
     this(member, member.rank(), member.rank());
   }
 
   /**
-   * Makes calls.
+   * Creates calls.
    *
-   * @param giver root of what comes from one rank, peer of a receive
-   * @param taker root of what goes to one rank
+   * @param giver the root of operations that start from one rank, and the peer of a receive
+   * @param taker the root of operations that end at one rank
    */
   GoodCalls(Member member, int giver, int taker) {
     ProcessGroup group = member.group();

@@ -3,11 +3,11 @@ package dev.tutti.testing;
 import org.junit.jupiter.api.TestInstance;
 
 /**
- * A part of {@link ProcessGroupContract} that can be run by itself: a test class implements the
- * part and {@link #subject()}.
+ * A part of {@link ProcessGroupContract} that can run by itself: a test class implements the part
+ * and {@link #subject()}.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 public interface GroupContract {
-  /** Returns what is tested. */
+  /** Returns the subject of the tests. */
   ContractSubject subject();
 }

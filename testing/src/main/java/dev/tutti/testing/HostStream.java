@@ -9,8 +9,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A stream of a device that this JVM plays: tasks run one after the other on a thread of their own.
- * For tests of stream blocks without a device. Any thread may call any method.
+ * A stream of a simulated device, for tests of stream blocks without a device: tasks run one after
+ * another on a thread of their own. Any thread may call any method.
  */
 public final class HostStream implements AutoCloseable {
   private static final ThreadLocal<@Nullable HostStream> CURRENT = new ThreadLocal<>();
@@ -19,7 +19,7 @@ public final class HostStream implements AutoCloseable {
       Executors.newSingleThreadExecutor(
           task -> Thread.ofPlatform().daemon().name("host-stream").unstarted(task));
 
-  /** Creates a stream that is idle. */
+  /** Creates an idle stream. */
   public HostStream() {}
 
   /**
@@ -44,9 +44,10 @@ public final class HostStream implements AutoCloseable {
   }
 
   /**
-   * Runs a task behind all earlier ones.
+   * Runs a task after all earlier ones.
    *
-   * @param task must not wait for a later one; is interrupted when the stream is closed
+   * @param task the task, which must not wait for a later one, and which is interrupted when the
+   *     stream is closed
    * @throws IllegalStateException if the stream is closed
    */
   public void enqueue(Runnable task) {
@@ -57,14 +58,17 @@ public final class HostStream implements AutoCloseable {
     }
   }
 
-  /** Marks the point behind all tasks so far. */
+  /** Marks the point after all tasks enqueued so far. */
   public DeviceEvent record() {
     Event event = new Event();
     enqueue(event.reached::countDown);
     return event;
   }
 
-  /** Drops the tasks that have not started and interrupts the running one; twice does nothing. */
+  /**
+   * Discards the tasks that have not started and interrupts the running one; further calls have no
+   * effect.
+   */
   @Override
   public void close() {
     thread.shutdownNow();

@@ -9,8 +9,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Offers stream blocks for {@link HostStream}. Not registered as a service: a test that wants it
- * found names it in its own {@code META-INF/services}.
+ * A provider of stream blocks for {@link HostStream}. It is not registered as a service: a test
+ * that wants it to be found names it in its own {@code META-INF/services}.
  */
 public final class HostStreamBlockProvider implements StreamBlockProvider {
   /** The kind of device. */
@@ -47,7 +47,9 @@ public final class HostStreamBlockProvider implements StreamBlockProvider {
     return block(timeout);
   }
 
-  /** A block and the task that blocks; the timeout runs from when the stream gets to it. */
+  /**
+   * A block, and the task that blocks; the timeout counts from when the stream reaches the block.
+   */
   private static final class Block implements StreamBlock, Runnable {
     private final CountDownLatch released = new CountDownLatch(1);
     private final Duration timeout;

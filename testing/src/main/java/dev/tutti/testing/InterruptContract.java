@@ -17,11 +17,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Tests what an interrupt does: it ends the wait for a work, and nothing else. Synchronous calls
+ * Tests of interrupts: an interrupt ends the wait for a work, and nothing else. Synchronous calls
  * end when their operations do.
  */
 public interface InterruptContract extends GroupContract {
-  /** Ends the wait for a collective, which has its result later. */
+  /** Ends the wait for a collective, which completes later. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void anInterruptEndsTheWaitForACollective(ContractWorld world) throws Exception {
     CountDownLatch interrupted = new CountDownLatch(world.size() - 1);
@@ -68,7 +68,7 @@ public interface InterruptContract extends GroupContract {
         });
   }
 
-  /** Ends a wait that has begun before the interrupt. */
+  /** Ends a wait that began before the interrupt. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void anInterruptReachesAThreadThatWaits(ContractWorld world) throws Exception {
     AtomicReference<Thread> waiting = new AtomicReference<>();
@@ -95,7 +95,7 @@ public interface InterruptContract extends GroupContract {
         });
   }
 
-  /** Asserts that waits end and the operation does not, and takes the interrupt off the thread. */
+  /** Asserts that waits end but the operation does not, and clears the thread's interrupt. */
   private static void assertWaitsEnd(Member member, Work work, OpType type) {
     Thread.currentThread().interrupt();
     for (Refusals.Call wait :
@@ -112,7 +112,7 @@ public interface InterruptContract extends GroupContract {
     assertThat(member.group().failure()).isEmpty();
   }
 
-  /** Runs synchronous calls of interrupted threads to their ends. */
+  /** Completes the synchronous calls of interrupted threads. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void synchronousCallsOutlastAnInterrupt(ContractWorld world) throws Exception {
     world.run(
@@ -150,7 +150,7 @@ public interface InterruptContract extends GroupContract {
     }
   }
 
-  /** Runs a synchronous call to its end whose thread is interrupted while it waits. */
+  /** Completes a synchronous call whose thread is interrupted while it waits. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void anInterruptDoesNotEndASynchronousCall(ContractWorld world) throws Exception {
     AtomicReference<Thread> caller = new AtomicReference<>();
@@ -170,7 +170,7 @@ public interface InterruptContract extends GroupContract {
         });
   }
 
-  /** Makes groups and memory by threads that are interrupted. */
+  /** Creates groups and memory on interrupted threads. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void interruptedThreadsMakeGroupsAndMemory(ContractWorld world) throws Exception {
     world.run(

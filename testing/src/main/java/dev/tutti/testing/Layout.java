@@ -5,11 +5,11 @@ import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/** Names ways in which the elements of a tensor can lie in memory. */
+/** The ways in which the elements of a tensor can lie in memory. */
 enum Layout {
-  /** One after the other, aligned. */
+  /** Adjacent and aligned. */
   CONTIGUOUS,
-  /** One after the other, beginning at the second element of a larger piece. */
+  /** Adjacent, beginning at the second element of a larger piece. */
   OFFSET,
   /** Columns first. */
   TRANSPOSED,
@@ -20,12 +20,12 @@ enum Layout {
   /** In an array of the Java heap. */
   HEAP;
 
-  /** Tells whether the elements lie one after the other, whatever the shape. */
+  /** Tells whether the elements are adjacent, whatever the shape. */
   boolean isContiguous() {
     return this == CONTIGUOUS || this == OFFSET || this == HEAP;
   }
 
-  /** Allocates what {@link #view} makes a tensor of the given shape of. */
+  /** Allocates the base from which {@link #view} makes a tensor of the given shape. */
   Tensor allocate(ContractSubject subject, DType dtype, long[] shape) {
     long[] base = baseShape(shape);
     if (this == HEAP) {
@@ -36,7 +36,7 @@ enum Layout {
     return subject.allocate(dtype, base);
   }
 
-  /** Views a base of {@link #allocate} as a tensor of the given shape. */
+  /** Views a base made by {@link #allocate} as a tensor of the given shape. */
   Tensor view(Tensor base, long[] shape) {
     int last = shape.length - 1;
     return switch (this) {

@@ -8,15 +8,16 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
 
 /**
- * Checks, after the last test of a class, that its worlds left no threads and no shared memory.
+ * A check, after the last test of a class, that its worlds left no threads and no shared memory.
  * JUnit closes it with the class.
  */
 @SuppressWarnings("deprecation") // JUnit before 5.13 closes nothing else
 final class LeakCheck implements AutoCloseable, ExtensionContext.Store.CloseableResource {
   /*
-   * Threads are found by the thread group that each world gets, so classes that run at the same time
-   * do not see each other's. Shared memory has no owner but the process: it is compared with what was
-   * there when the first of the classes that overlap in time began, after the last of them ended.
+   * Threads are found by the thread group that each world gets, so classes that run at the same
+   * time do not see each other's threads. Shared memory belongs only to the process: after the last
+   * of the classes that overlap in time has ended, it is compared with what was there when the
+   * first of them began.
    */
   private static final Object LOCK = new Object();
   private static final TreeSet<String> OVERLAPPING = new TreeSet<>();
@@ -41,7 +42,7 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
     return new LeakCheck();
   }
 
-  /** Returns the check of the test class, made with its first world. */
+  /** Returns the check of the test class, which is created with its first world. */
   static LeakCheck of(ExtensionContext context) {
     ExtensionContext ofClass = context;
     while (ofClass.getTestMethod().isPresent()) {
@@ -53,7 +54,7 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
         .getOrComputeIfAbsent(LeakCheck.class, key -> begin(testClass), LeakCheck.class);
   }
 
-  /** Returns a group for the threads of a world, to be empty at the end. */
+  /** Returns a group for the threads of a world, which must be empty at the end. */
   ThreadGroup newThreads(String name) {
     ThreadGroup group = new ThreadGroup(name);
     threads.add(group);

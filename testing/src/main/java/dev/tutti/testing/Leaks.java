@@ -6,31 +6,31 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Finds threads that outlive the groups that started them. Virtual threads are not seen, nor those
- * of an executor that was made elsewhere.
+ * Static methods that find threads that outlive the groups that started them. Virtual threads are
+ * not seen, nor are those of an executor that was created elsewhere.
  */
 final class Leaks {
   private static final Duration GRACE = Duration.ofSeconds(10);
 
-  /* Threads that serve the whole process and end by themselves, whoever started them. */
+  /* Threads that serve the whole process and end by themselves, no matter what started them. */
   private static final List<String> SHARED = List.of("tutti-wd", "ForkJoinPool", "Common-Cleaner");
 
   private Leaks() {}
 
   /**
-   * Asserts that the threads of a group end; waits for them.
+   * Asserts that the threads of a group end, waiting for them.
    *
-   * @param group holds all threads that the ranks started
+   * @param group the group of all threads that the ranks started
    */
   static void assertNoThreads(ThreadGroup group) throws InterruptedException {
     assertNoThreads(group, List.of());
   }
 
   /**
-   * Asserts that the threads of a group end, but for some; waits for them.
+   * Asserts that the threads of a group end, except for some, waiting for them.
    *
-   * @param group holds all threads that the ranks started
-   * @param shared how the names of those begin that may stay
+   * @param group the group of all threads that the ranks started
+   * @param shared the prefixes of the names of threads that may stay
    */
   static void assertNoThreads(ThreadGroup group, List<String> shared) throws InterruptedException {
     long deadline = System.nanoTime() + GRACE.toNanos();

@@ -11,9 +11,12 @@ import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 
-/** Tests listeners: pairs of before and after, their threads, and listeners that fail. */
+/**
+ * Tests of listeners: pairs of before and after, the threads they are called on, and listeners that
+ * fail.
+ */
 public interface ListenerContract extends GroupContract {
-  /** Hears of synchronous operations on the caller's thread, before and after. */
+  /** Reports synchronous operations on the caller's thread, before and after. */
   @ContractTest(needs = OpType.ALL_REDUCE, blocking = true)
   default void synchronousCallsAreHeardOnTheirThread(ContractWorld world) throws Exception {
     world.run(
@@ -48,7 +51,7 @@ public interface ListenerContract extends GroupContract {
         });
   }
 
-  /** Hears of the end of asynchronous operations on another thread, each with its own id. */
+  /** Reports the end of asynchronous operations on another thread, each with its own id. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void asynchronousCallsAreHeardInPairs(ContractWorld world) throws Exception {
     world.run(
@@ -70,7 +73,7 @@ public interface ListenerContract extends GroupContract {
         });
   }
 
-  /** Continues when a listener throws, and still calls the others. */
+  /** Continues when a listener throws, and still calls the other listeners. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void aFailingListenerHarmsNobody(ContractWorld world) throws Exception {
     world.run(
@@ -88,7 +91,7 @@ public interface ListenerContract extends GroupContract {
         });
   }
 
-  /** Hears of an abort once. */
+  /** Reports an abort once. */
   @ContractTest(minSize = 1)
   default void anAbortIsHeardOnce(ContractWorld world) throws Exception {
     world.run(

@@ -7,16 +7,16 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Keeps what a listener hears. */
+/** A listener that records what it is told. */
 final class ListenerRecorder implements GroupListener {
   final List<OpEvent> before = new CopyOnWriteArrayList<>();
   final Map<Long, End> ends = new ConcurrentHashMap<>();
   final List<TuttiException> failures = new CopyOnWriteArrayList<>();
 
-  /** What a listener heard of an end. */
+  /** The end of an operation, as reported to a listener. */
   record End(OpEvent event, Outcome outcome, Thread thread) {}
 
-  /** Returns what was heard of the end of an operation. */
+  /** Returns the recorded end of an operation. */
   End endOf(OpEvent event) {
     End end = ends.get(event.id());
     if (end == null) {

@@ -7,11 +7,11 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * A call of an operation that rank 0 makes alone, so that it waits for the others, in a group of
- * its own.
+ * A call of an operation that only rank 0 makes, so that it waits for the others, in a group of its
+ * own.
  */
 record LoneCall(OpType op, Member member, Refusals.Call call) {
-  /** Makes one of each operation that the backend declares; all ranks do. */
+  /** Creates one call of each operation that the backend declares; all ranks must do so. */
   static List<LoneCall> ofEach(Member member) {
     List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
     List<LoneCall> calls = new ArrayList<>();

@@ -5,14 +5,16 @@ import dev.tutti.ProcessGroup;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
-/** Runs a body on the only rank of a world that this JVM has; the others are in other JVMs. */
+/**
+ * A runner of a body on the only rank of a world that is in this JVM; the others are in other JVMs.
+ */
 final class LoneRank {
   private final GroupOptions options;
   private final Duration timeout;
   private volatile @Nullable ProcessGroup group;
   private volatile @Nullable Throwable failure;
 
-  /** What the rank does. */
+  /** The body that the rank runs. */
   interface Body {
     void run(ProcessGroup group) throws Exception;
   }
@@ -22,7 +24,7 @@ final class LoneRank {
     this.timeout = timeout;
   }
 
-  /** Runs the body on a thread of its own and waits for its end. */
+  /** Runs the body on a thread of its own and waits for it to end. */
   void run(ThreadGroup threads, Body body) throws InterruptedException {
     String name = "rank-" + options.rank().orElseThrow();
     Thread thread = new Thread(threads, () -> runHere(body), name);

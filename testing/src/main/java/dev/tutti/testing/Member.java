@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** One rank of a {@link ContractWorld}, as its test body sees it. */
+/** A rank of a {@link ContractWorld}, as its test body sees it. */
 final class Member {
   private final ContractWorld world;
   private final ProcessGroup group;
@@ -50,7 +50,7 @@ final class Member {
     return world.capabilities();
   }
 
-  /** Returns this rank seen as a member of another group. */
+  /** Returns this rank as a member of another group. */
   Member in(ProcessGroup other) {
     return new Member(world, other);
   }
@@ -68,7 +68,7 @@ final class Member {
     return tensor(DType.FLOAT32, values, values.length);
   }
 
-  /** Returns memory to receive into, filled. */
+  /** Returns memory to receive into, filled with values. */
   TestTensor blank(Layout layout, DType dtype, long... shape) {
     long numel = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
     double filling = dtype == DType.BOOL ? 1 : dtype.isOpaque() ? 0 : 99;
@@ -86,19 +86,22 @@ final class Member {
         .toList();
   }
 
-  /** Returns a layout, or one that the backend may have instead. */
+  /** Returns a layout, or a substitute if the backend does not support it. */
   Layout layout(Layout wanted) {
     return layouts().contains(wanted) ? wanted : Layout.OFFSET;
   }
 
-  /** Returns the layouts for one of many cases: all; in a large world one, by turns. */
+  /**
+   * Returns the layouts for one of many cases: all of them, or in a large world a single one that
+   * varies with the case.
+   */
   List<Layout> layouts(Object testCase) {
     List<Layout> layouts = layouts();
     int turn = Math.floorMod(testCase.toString().hashCode(), layouts.size());
     return world.isLarge() ? List.of(layouts.get(turn)) : layouts;
   }
 
-  /** Returns all pairs of layouts; in a large world each layout once on either side. */
+  /** Returns all pairs of layouts; in a large world, each layout appears once on either side. */
   List<LayoutPair> layoutPairs() {
     List<Layout> layouts = layouts();
     List<LayoutPair> pairs = new ArrayList<>();
@@ -112,7 +115,7 @@ final class Member {
     return pairs;
   }
 
-  /** How the input and the output of an operation lie in memory. */
+  /** The memory layouts of the input and the output of an operation. */
   record LayoutPair(Layout input, Layout output) {}
 
   /** Returns the types that the backend moves. */
@@ -120,17 +123,17 @@ final class Member {
     return capabilities().movable().stream().sorted().toList();
   }
 
-  /** Returns uninitialized memory, as tests that look at no values need it. */
+  /** Returns uninitialized memory, for tests that do not look at values. */
   Tensor scratch(DType dtype, long... shape) {
     return world.subject().allocate(dtype, shape);
   }
 
-  /** Waits, through the group's store, until all ranks came here. */
+  /** Waits, through the group's store, until all ranks have reached this call. */
   void meet() {
     group.store().barrier("meet", size(), Waiting.LONG);
   }
 
-  /** Runs a collective that the backend has, whatever it is. */
+  /** Runs any collective that the backend supports. */
   void collective() {
     if (capabilities().has(OpType.ALL_REDUCE)) {
       group.allReduce(floats(1).view());
@@ -141,12 +144,12 @@ final class Member {
     }
   }
 
-  /** Runs an all-reduce, and waits until it is over also on a device. */
+  /** Runs an all-reduce and waits until it is over, even on a device. */
   void awaitSum() {
     group.allReduce(floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT).await();
   }
 
-  /** Asserts that the group works: the next collective has the right result. */
+  /** Asserts that the group works: its next collective has the right result. */
   void assertUsable() {
     if (!capabilities().has(OpType.ALL_REDUCE)) {
       collective();

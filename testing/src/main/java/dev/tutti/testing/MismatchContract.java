@@ -24,17 +24,17 @@ import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
- * Tests calls that do not fit each other: they fail on all ranks, and soon, instead of mixing up
- * data. The rank that finds it tells what each called.
+ * Tests of calls that do not match: they soon fail on all ranks, instead of mixing up data. The
+ * rank that detects the mismatch reports what each rank called.
  */
 public interface MismatchContract extends GroupContract {
-  /** Says what to do about a backend that fails here. */
+  /** Advice for a backend that fails these tests. */
   String HINT =
       "calls that do not fit must fail at once, with a PeerMismatchException where it is found;"
           + " if the ranks of the backend do not compare their calls, let detectsMismatches return"
           + " false";
 
-  /** Fails where a rank calls another operation. */
+  /** Fails if a rank calls another operation. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
       features = Feature.REAL_RESULTS,
@@ -53,7 +53,7 @@ public interface MismatchContract extends GroupContract {
         });
   }
 
-  /** Fails where a rank asks for another algorithm. */
+  /** Fails if a rank asks for another algorithm. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
       features = Feature.REAL_RESULTS,
@@ -79,7 +79,7 @@ public interface MismatchContract extends GroupContract {
                 .await());
   }
 
-  /** Says what each rank called, at the latest when one ran out of time over it. */
+  /** Reports what each rank called, at the latest when an operation times out because of it. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
       features = Feature.REAL_RESULTS,
@@ -111,7 +111,7 @@ public interface MismatchContract extends GroupContract {
         });
   }
 
-  /** Fails where a rank brings another number of elements. */
+  /** Fails if a rank passes another number of elements. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
       features = Feature.REAL_RESULTS,
@@ -125,7 +125,7 @@ public interface MismatchContract extends GroupContract {
             member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)));
   }
 
-  /** Fails where a rank brings elements of another type of the same size. */
+  /** Fails if a rank passes elements of another type of the same size. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
       features = Feature.REAL_RESULTS,
@@ -139,7 +139,7 @@ public interface MismatchContract extends GroupContract {
             member.group().allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)));
   }
 
-  /** Fails where a rank has another operator. */
+  /** Fails if a rank uses another operator. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
       features = Feature.REAL_RESULTS,
@@ -156,7 +156,7 @@ public interface MismatchContract extends GroupContract {
                 .allReduce(member.scratch(DType.INT32, numel), isOdd ? other : ReduceOp.SUM));
   }
 
-  /** Fails where a rank names another root. */
+  /** Fails if a rank names another root. */
   @ContractTest(
       needs = OpType.BROADCAST,
       features = Feature.REAL_RESULTS,
@@ -172,7 +172,7 @@ public interface MismatchContract extends GroupContract {
                 .broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? member.rank() : 0));
   }
 
-  /** Names the odd rank on all ranks where the others are more than half, and nobody where not. */
+  /** Names the odd rank on all ranks if the others are a majority, and otherwise no rank. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
       features = Feature.REAL_RESULTS,
@@ -226,7 +226,9 @@ public interface MismatchContract extends GroupContract {
     }
   }
 
-  /** Fails a receive of another size or type than was sent, instead of half filling it. */
+  /**
+   * Fails a receive whose size or type differs from what was sent, instead of filling it in part.
+   */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -276,9 +278,9 @@ public interface MismatchContract extends GroupContract {
     assertThat(causes).as(HINT).hasAtLeastOneElementOfType(PeerMismatchException.class);
   }
 
-  /** What each rank calls; the odd one of them something else. */
+  /** The calls of the ranks, of which the odd one makes a different one. */
   interface OddCall {
-    /** Calls a collective with so many elements. */
+    /** Calls a collective with the given number of elements. */
     void run(Member member, long numel, boolean isOdd) throws Exception;
   }
 

@@ -10,9 +10,9 @@ import dev.tutti.OpType;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Tests the collectives of objects: every length, every root, and codecs that fail. */
+/** Tests of the object collectives: every length, every root, and codecs that fail. */
 public interface ObjectContract extends GroupContract {
-  /** Gathers texts of different lengths on all ranks. */
+  /** Gathers strings of different lengths on all ranks. */
   @ContractTest(
       onHost = true,
       needs = OpType.ALL_GATHER_INTO,
@@ -28,7 +28,7 @@ public interface ObjectContract extends GroupContract {
         });
   }
 
-  /** Broadcasts an object of each root. */
+  /** Broadcasts an object from each root. */
   @ContractTest(
       onHost = true,
       needs = OpType.BROADCAST,
@@ -67,7 +67,7 @@ public interface ObjectContract extends GroupContract {
         });
   }
 
-  /** Sends objects of every length round the ranks. */
+  /** Sends objects of every length around the ring of ranks. */
   @ContractTest(
       onHost = true,
       needs = {OpType.SEND, OpType.RECV},
@@ -127,7 +127,7 @@ public interface ObjectContract extends GroupContract {
                 .isEqualTo(all));
   }
 
-  /** Throws what a codec throws while it reads, and leaves the group usable. */
+  /** Throws the exception that a codec throws while decoding, and leaves the group usable. */
   @ContractTest(
       onHost = true,
       needs = OpType.BROADCAST,
@@ -159,7 +159,10 @@ public interface ObjectContract extends GroupContract {
     return new int[] {0, 1, 100, member.world().isLarge() ? 10_000 : 1 << 20};
   }
 
-  /** Makes a text of another length on each rank, with characters of one to three bytes. */
+  /**
+   * Creates a string with a different length on each rank, and with characters of one to three
+   * bytes.
+   */
   private static String text(int rank, int length) {
     String pattern = rank + "\u00e9\u20ac";
     return pattern.repeat(length / 3 + 1).substring(0, length == 0 ? 0 : length - rank % 2);

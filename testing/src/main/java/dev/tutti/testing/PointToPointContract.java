@@ -19,7 +19,9 @@ import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/** Tests sends and receives: types, sizes, layouts, tags, order, any source, many at once. */
+/**
+ * Tests of sends and receives: types, sizes, layouts, tags, order, any source, and many at once.
+ */
 public interface PointToPointContract extends GroupContract {
   /** Sends every type around the ring of ranks. */
   @ContractTest(
@@ -35,7 +37,9 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Sends tensors of every size, also larger than what sockets buffer, and of every layout. */
+  /**
+   * Sends tensors of every size, including sizes larger than socket buffers, and of every layout.
+   */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -55,7 +59,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Receives in another order than was sent, by tag. */
+  /** Receives in a different order than was sent, by tag. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = {Feature.REAL_RESULTS, Feature.TAGS},
@@ -81,7 +85,9 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Keeps the order of messages of one pair and tag, whether receives come early or late. */
+  /**
+   * Keeps the order of messages of one pair and tag, whether the receives are posted early or late.
+   */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -114,7 +120,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Sends much in both directions between all pairs at once, without a deadlock. */
+  /** Sends large amounts in both directions between all pairs at once, without a deadlock. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -161,7 +167,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Receives from whichever rank sends, and says which one it was. */
+  /** Receives from whichever rank sends, and tells which one it was. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV_ANY_SOURCE},
       features = {Feature.REAL_RESULTS, Feature.TAGS},
@@ -189,7 +195,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Completes messages, also those larger than what sockets buffer, although nobody waits. */
+  /** Completes messages, including those larger than socket buffers, even if no one waits. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -223,7 +229,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Tells the source of a plain receive too, but of no send. */
+  /** Tells the source of a plain receive as well, but not of a send. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       minSize = 2)
@@ -243,7 +249,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Lets messages pass collectives of the same ranks, with tags of their own. */
+  /** Runs messages, each with its own tag, across collectives of the same ranks. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
       features = {Feature.REAL_RESULTS, Feature.TAGS},
@@ -269,7 +275,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Sends before the peer receives: the message waits for it. */
+  /** Sends before the peer receives: the message waits for the receive. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -292,7 +298,9 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Fails a receive whose tensor is not as large as what was sent, instead of half filling it. */
+  /**
+   * Fails a receive whose tensor differs in size from what was sent, instead of filling it in part.
+   */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,
@@ -323,7 +331,7 @@ public interface PointToPointContract extends GroupContract {
     }
   }
 
-  /** Ends a wait at its own deadline and lets the receive go on. */
+  /** Ends a wait at its own deadline, and lets the receive continue. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       features = Feature.REAL_RESULTS,

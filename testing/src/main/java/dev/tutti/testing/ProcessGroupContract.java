@@ -7,15 +7,15 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Tests that a backend keeps the promises of {@link dev.tutti.ProcessGroup}, with ranks as threads
- * of this JVM.
+ * Tests that a backend fulfills the contract of {@link dev.tutti.ProcessGroup}, with ranks as
+ * threads of this JVM.
  *
- * <p>A third party extends this class with one method, {@link #provider()}. Every test runs once
- * for each number of ranks, on new groups. What the backend does not declare is skipped with the
- * reason, and it is tested that calls of it are refused. The suite takes for granted that the
- * backend moves float32 and int32, sums them if it reduces at all, and has an all-reduce, a barrier
- * or a broadcast. A class that wants only some of it implements the parts, such as {@link
- * AllReduceContract}, by itself.
+ * <p>A third party extends this class and implements one method, {@link #provider()}. Every test
+ * runs once for each number of ranks, each time on new groups. Tests of what the backend does not
+ * declare are skipped with the reason, and other tests check that such calls are refused. The suite
+ * assumes that the backend moves float32 and int32, sums them if it reduces at all, and has an
+ * all-reduce, a barrier or a broadcast. A class that needs only some of the tests implements the
+ * parts, such as {@link AllReduceContract}, directly.
  *
  * {@snippet file="ThreadedContractTest.java" region="suite"}
  */
@@ -47,7 +47,7 @@ public abstract class ProcessGroupContract
   /** Creates the suite. */
   protected ProcessGroupContract() {}
 
-  /** Returns the backend under test; asked more than once. */
+  /** Returns the backend under test; called more than once. */
   protected abstract BackendProvider provider();
 
   /** Returns the numbers of ranks to test with. */
@@ -55,7 +55,10 @@ public abstract class ProcessGroupContract
     return new int[] {1, 2, 3, 4};
   }
 
-  /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
+  /**
+   * Returns the deadline of one test body on all ranks; its groups have half of that as their
+   * deadline.
+   */
   protected Duration timeout() {
     return Duration.ofMinutes(2);
   }
@@ -65,27 +68,30 @@ public abstract class ProcessGroupContract
     return Settings.fromEnvironment();
   }
 
-  /** Returns what the groups can do, where the settings take away what the provider declares. */
+  /**
+   * Returns the capabilities of the groups, for settings that take away some of what the provider
+   * declares.
+   */
   protected Capabilities capabilities() {
     return provider().capabilities();
   }
 
-  /** Tells what {@link ContractSubject#detectsMismatches} tells. */
+  /** Tells whether mismatches are detected; see {@link ContractSubject#detectsMismatches}. */
   protected boolean detectsMismatches() {
     return true;
   }
 
-  /** Tells what {@link ContractSubject#dividesTheSum} tells. */
+  /** Tells whether AVG divides the sum; see {@link ContractSubject#dividesTheSum}. */
   protected boolean dividesTheSum() {
     return true;
   }
 
-  /** Returns what {@link ContractSubject#sharedThreads} returns. */
+  /** Returns the prefixes of shared threads' names; see {@link ContractSubject#sharedThreads}. */
   protected List<String> sharedThreads() {
     return List.of();
   }
 
-  /** Returns what is tested; to be overridden where tensors are not in host memory. */
+  /** Returns the subject of the tests; to be overridden if tensors are not in host memory. */
   @Override
   public ContractSubject subject() {
     return new ContractSubject() {

@@ -10,7 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Puts each rank's own values in place of the stand-ins among the arguments of a test method. */
+/** The arguments of a test method, in which each rank's own values replace the stand-ins. */
 final class RankArguments {
   private final Method method;
   private final List<? extends @Nullable Object> given;
@@ -20,7 +20,8 @@ final class RankArguments {
   /**
    * Creates arguments.
    *
-   * @param given what JUnit resolved, with stand-ins for what differs between ranks
+   * @param given the arguments that JUnit resolved, with stand-ins for those that differ between
+   *     ranks
    */
   RankArguments(Method method, List<? extends @Nullable Object> given) {
     this.method = method;
@@ -60,7 +61,7 @@ final class RankArguments {
     return arguments;
   }
 
-  /** Returns what stands for a value until a rank runs. */
+  /** Returns the stand-in for a value until a rank runs. */
   @SuppressWarnings("NullAway") // JUnit takes null for a reference
   static Object standIn(Class<?> type) {
     return type == int.class ? -1 : null;

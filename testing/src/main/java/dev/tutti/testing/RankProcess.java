@@ -6,7 +6,7 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** The process of one rank; passes its output on, each line with the rank in front. */
+/** The process of one rank, whose output is passed on with the rank in front of each line. */
 final class RankProcess {
   private static final int KEPT_LINES = 60;
 
@@ -62,7 +62,7 @@ final class RankProcess {
     return process.waitFor(time, unit);
   }
 
-  /** Returns the last lines; of a process that ended, all of them have come. */
+  /** Returns the last lines of output; once the process has ended, these are its final ones. */
   String lastOutput() {
     try {
       reader.join(process.isAlive() ? 1 : 5_000);
@@ -74,7 +74,7 @@ final class RankProcess {
     }
   }
 
-  /** Ends the process if it still runs. */
+  /** Kills the process if it is still running. */
   void kill() {
     process.destroyForcibly();
   }

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.platform.commons.support.ReflectionSupport;
 import org.opentest4j.TestAbortedException;
 
-/** The process of one rank of a {@link World} with processes. */
+/** The main class of the process of one rank of a {@link World} with processes. */
 final class RankProcessMain {
   private final Class<?> testClass;
   private final Method method;
@@ -45,9 +45,9 @@ final class RankProcessMain {
   }
 
   /**
-   * Runs one rank and exits with a code of {@link RankProcesses}.
+   * Runs one rank and exits with one of the codes of {@link RankProcesses}.
    *
-   * @param args class, method, parameter types, backend, rank, size, the store's address, timeout
+   * @param args the class, method, parameter types, backend, rank, size, store address and timeout
    */
   static void main(String[] args) throws Exception {
     RankProcessMain main = new RankProcessMain(args);
@@ -87,7 +87,10 @@ final class RankProcessMain {
         .withTimeout(timeout);
   }
 
-  /** Tells whom this rank blames, -1 for another that is not known; nothing if it failed itself. */
+  /**
+   * Reports the rank that this rank blames, or -1 if it blames an unknown one; reports nothing if
+   * this rank itself failed.
+   */
   private void reportBlame(Throwable thrown) {
     boolean own = true;
     for (Throwable each = thrown; each != null; each = each.getCause()) {
@@ -102,7 +105,7 @@ final class RankProcessMain {
     }
   }
 
-  /** Tells the test first, and the other ranks then, that this rank failed. */
+  /** Reports the failure of this rank, first to the test and then to the other ranks. */
   private void report(String what) {
     byte[] self = Integer.toString(rank).getBytes(StandardCharsets.UTF_8);
     store.compareSet(RankProcesses.FIRST_FAILURE, null, self);

@@ -20,14 +20,15 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.extension.ExtensionConfigurationException;
 import org.opentest4j.TestAbortedException;
 
-/** Runs a {@link World} test with a process for each rank, see {@link RankProcessMain}. */
+/** A runner of a {@link World} test with one process for each rank; see {@link RankProcessMain}. */
 final class RankProcesses {
   /*
-   * This process serves the store where the ranks meet and where they leave, when they fail, what
-   * they threw, who was first, and which other rank each blames. A rank ends by itself at the world's
-   * deadline, with a report; this process waits a little longer and then kills what is left. Once a rank
-   * failed, the others have some seconds to notice. The exit code of a rank that passed is not 0: a body
-   * that ends its process itself gives that code.
+   * This process serves the store, where the ranks meet. When ranks fail, they leave there what
+   * they threw, which rank was first, and which other rank each of them blames. A rank ends by
+   * itself at the world's deadline, with a report; this process waits a little longer and then
+   * kills the ranks that are left. Once a rank has failed, the others have a few seconds to notice.
+   * The exit code of a rank that passed is not 0, because that is the code of a body that ends its
+   * process itself.
    */
   static final String FIRST_FAILURE = "first-failure";
   static final String FAILURE = "failure/";
@@ -53,8 +54,8 @@ final class RankProcesses {
   }
 
   /**
-   * Runs all ranks and throws what the first failing one reported, or the one that it blames, if
-   * that failed by itself.
+   * Runs all ranks, and throws what the first failing one reported, or the one that it blames if
+   * that one failed by itself.
    */
   void run() throws IOException, InterruptedException {
     if (testClass.getModule().isNamed()) {
@@ -124,7 +125,7 @@ final class RankProcesses {
     }
   }
 
-  /** Waits until one of the ranks that still run ends, but not long. */
+  /** Waits briefly for one of the running ranks to end. */
   private void awaitAny() throws InterruptedException {
     for (RankProcess rank : ranks) {
       if (rank.isAlive()) {

@@ -7,9 +7,11 @@ import dev.tutti.ReduceOp;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Tests reduce to one rank: every type, operator and root; tolerances as for all-reduce. */
+/**
+ * Tests of reduce to one rank: every type, operator and root, with tolerances as for all-reduce.
+ */
 public interface ReduceContract extends GroupContract {
-  /** Reduces every type by every operator to every root. */
+  /** Reduces every type with every operator to every root. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceIsExactOnWholeNumbersToEveryRoot(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
@@ -23,7 +25,7 @@ public interface ReduceContract extends GroupContract {
         });
   }
 
-  /** Reduces real numbers within the tolerance of rounding. */
+  /** Reduces real numbers within the rounding tolerance. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceOfRealNumbersIsNearTheReference(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.realOfEachKind(world, 1023);
@@ -52,7 +54,7 @@ public interface ReduceContract extends GroupContract {
         });
   }
 
-  /** Reduces tensors that lie in memory in every way. */
+  /** Reduces tensors of every memory layout. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceTakesAnyLayout(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);

@@ -12,11 +12,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Tests reduce-scatter of a list, of one tensor, and of several tensors at once; tolerances as for
- * all-reduce. The inputs stay as they are.
+ * Tests of reduce-scatter of a list, of one tensor, and of several tensors at once, with tolerances
+ * as for all-reduce. The inputs stay unchanged.
  */
 public interface ReduceScatterContract extends GroupContract {
-  /** Reduces lists of every type by every operator. */
+  /** Reduces lists of every type with every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
@@ -69,7 +69,7 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  /** Reduces one tensor of every type by every operator. */
+  /** Reduces one tensor of every type with every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
@@ -81,7 +81,7 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  /** Reduces real numbers within the tolerance of rounding. */
+  /** Reduces real numbers within the rounding tolerance. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoOfRealNumbersIsNearTheReference(ContractWorld world)
       throws Exception {
@@ -148,7 +148,7 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  /** Reduces lists where the output is this rank's input. */
+  /** Reduces lists with this rank's input as the output. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
@@ -174,7 +174,7 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  /** Reduces tensors where the output is this rank's part of the input. */
+  /** Reduces tensors with this rank's part of the input as the output. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
@@ -190,7 +190,7 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  /** Reduces several tensors where the outputs are this rank's parts of the inputs. */
+  /** Reduces several tensors with this rank's parts of the inputs as the outputs. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = {5, 1024};

@@ -11,9 +11,9 @@ import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** One case of a reduction: a type, an operator, the input of each rank, and what must come out. */
+/** A case of a reduction: a type, an operator, the input of each rank, and the expected result. */
 final class ReductionCase {
-  /** Holds the case whose operator each rank's thread asked for last, until it was checked. */
+  /** The case whose operator the rank's thread asked for last, until its result is checked. */
   private static final ThreadLocal<@Nullable ReductionCase> CURRENT = new ThreadLocal<>();
 
   private final DType dtype;
@@ -33,7 +33,7 @@ final class ReductionCase {
     this.tolerance = tolerance;
   }
 
-  /** Makes a case whose result is exact, see {@link TestData#toReduce}. */
+  /** Creates a case with an exact result; see {@link TestData#toReduce}. */
   static ReductionCase exact(ContractWorld world, DType dtype, ReduceOp.Kind kind, long numel) {
     int size = world.size();
     long seed = (dtype.label() + kind).hashCode();
@@ -51,7 +51,7 @@ final class ReductionCase {
     return new ReductionCase(dtype, kind, numel, inputs, tolerance);
   }
 
-  /** Makes an exact case of each type and operator that the backend declares. */
+  /** Creates an exact case for each type and operator that the backend declares. */
   static List<ReductionCase> exactOfEachKind(ContractWorld world, long numel) {
     List<ReductionCase> cases = new ArrayList<>();
     for (DType dtype : DType.values()) {
@@ -64,7 +64,10 @@ final class ReductionCase {
     return cases;
   }
 
-  /** Makes a case of real numbers for each floating-point type and operator of the backend. */
+  /**
+   * Creates a case of real numbers for each floating-point type and operator of the backend, but
+   * for products over many ranks.
+   */
   static List<ReductionCase> realOfEachKind(ContractWorld world, int numel) {
     List<ReductionCase> cases = new ArrayList<>();
     for (DType dtype : DType.values()) {
@@ -106,7 +109,7 @@ final class ReductionCase {
     return kind;
   }
 
-  /** Returns the operator of a rank; with PREMUL_SUM each has another factor. */
+  /** Returns the operator of a rank; with PREMUL_SUM, each rank has a different factor. */
   ReduceOp op(int rank) {
     CURRENT.set(this);
     return TestData.op(kind, rank);
@@ -122,12 +125,12 @@ final class ReductionCase {
     return member.tensor(layout, dtype, inputs.get(member.rank()), shape);
   }
 
-  /** Returns one of equal parts of the input of a rank. */
+  /** Returns one of the equal parts of a rank's input. */
   TestTensor inputPart(Member member, Layout layout, int part, long... shape) {
     return member.tensor(layout, dtype, part(inputs.get(member.rank()), part), shape);
   }
 
-  /** Returns memory for a result or a part of it, filled with what no result is. */
+  /** Returns memory for a result or a part of it, filled with a value that no result has. */
   TestTensor output(Member member, Layout layout, long... shape) {
     long count = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
     double[] other = TestData.constant(dtype, dtype == DType.BOOL ? 1 : 99, count);
@@ -140,14 +143,17 @@ final class ReductionCase {
     CURRENT.remove();
   }
 
-  /** Says what a backend may have to declare, where it is another one than it declares. */
+  /**
+   * Returns what the backend may have to declare, if it works differently from what it declares
+   * now.
+   */
   private String hint() {
     return kind == ReduceOp.Kind.AVG && Reference.isReal(dtype)
         ? " (if the backend divides what each rank brings, let dividesTheSum return false)"
         : "";
   }
 
-  /** Runs a body; what it throws while a reduction is under way names type and operator. */
+  /** Runs a body; an exception thrown during a reduction names its type and operator. */
   static <T> T naming(Callable<T> body) throws Exception {
     CURRENT.remove();
     try {
@@ -168,7 +174,7 @@ final class ReductionCase {
     }
   }
 
-  /** Asserts that a tensor holds one of equal parts of the result. */
+  /** Asserts that a tensor holds one of the equal parts of the result. */
   void checkPart(String what, TestTensor result, int part) {
     result.assertClose(
         what + " of " + this + hint() + ", part " + part,
@@ -177,7 +183,9 @@ final class ReductionCase {
     CURRENT.remove();
   }
 
-  /** Asserts that a tensor holds the input of a rank but for its part, which holds the result. */
+  /**
+   * Asserts that a tensor holds a rank's input, except for the rank's part, which holds the result.
+   */
   void checkPartInPlace(String what, Member member, TestTensor tensor) {
     double[] whole = inputs.get(member.rank()).clone();
     int length = whole.length / inputs.size();
@@ -186,12 +194,12 @@ final class ReductionCase {
     CURRENT.remove();
   }
 
-  /** Asserts that a tensor still holds the input of a rank, or one of equal parts of it. */
+  /** Asserts that a tensor still holds a rank's input. */
   void checkInputUntouched(String what, Member member, TestTensor input) {
     input.assertValues(what + " of " + this + ", input", inputs.get(member.rank()));
   }
 
-  /** Asserts that a tensor still holds one of equal parts of the input of a rank. */
+  /** Asserts that a tensor still holds one of the equal parts of a rank's input. */
   void checkInputPartUntouched(String what, Member member, TestTensor input, int part) {
     input.assertValues(
         what + " of " + this + ", inputs[" + part + "]", part(inputs.get(member.rank()), part));

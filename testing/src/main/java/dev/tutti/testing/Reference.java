@@ -5,17 +5,17 @@ import dev.tutti.ReduceOp;
 import java.util.List;
 
 /**
- * Computes what a reduction must give: in float64 over reals, and modulo the width of the type over
- * integers.
+ * A reference that computes the expected results of reductions: in float64 for reals, and modulo
+ * the width of the type for integers.
  */
 final class Reference {
   private Reference() {}
 
   /**
-   * Reduces whole numbers that are exact in the type, see {@link TestData#toReduce}. AVG divides
-   * once: integers truncate toward zero.
+   * Reduces whole numbers that are exact in the type; see {@link TestData#toReduce}. AVG divides
+   * once; integers are truncated toward zero.
    *
-   * @param inputs one for each rank
+   * @param inputs the inputs, one for each rank
    */
   static double[] reduce(ReduceOp.Kind kind, DType dtype, List<double[]> inputs) {
     double[] result = new double[inputs.get(0).length];
@@ -34,8 +34,8 @@ final class Reference {
   }
 
   /**
-   * Returns by how much a result may differ from {@link #reduce}. Whole numbers are exact; only the
-   * division of AVG rounds, once.
+   * Returns how far a result may be from {@link #reduce}. Whole numbers are exact; only the
+   * division of AVG rounds, and it does so once.
    */
   static double[] exactTolerance(ReduceOp.Kind kind, DType dtype, double[] expected) {
     double[] tolerance = new double[expected.length];
@@ -48,9 +48,9 @@ final class Reference {
   }
 
   /**
-   * Returns by how much a reduction of any real numbers may differ from float64: each of the steps,
-   * one for each rank, may round to the type, so {@code ranks * epsilon * sum of magnitudes}, or of
-   * the product of them. MIN and MAX are exact.
+   * Returns how far a reduction of arbitrary real numbers may be from float64. Each of the steps,
+   * one for each rank, may round to the type, so the tolerance is {@code ranks * epsilon * sum of
+   * magnitudes}, or with the product of the magnitudes for products. MIN and MAX are exact.
    */
   static double[] roundingTolerance(ReduceOp.Kind kind, DType dtype, List<double[]> inputs) {
     double[] tolerance = new double[inputs.get(0).length];
@@ -68,7 +68,7 @@ final class Reference {
     return tolerance;
   }
 
-  /** Returns the distance of 1 and the next greater number of a real type. */
+  /** Returns the distance between 1 and the next greater number of a real type. */
   static double epsilon(DType dtype) {
     return switch (dtype.toReal()) {
       case FLOAT64 -> 0x1p-52;
@@ -103,7 +103,7 @@ final class Reference {
     return result;
   }
 
-  /** Keeps the low bits of a number that an integer type has. */
+  /** Keeps the low bits of a number that fit into an integer type. */
   static long wrap(DType dtype, long value) {
     return switch (dtype) {
       case INT8 -> (byte) value;

@@ -3,7 +3,7 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-/** Asserts that a call is refused before anything is sent. */
+/** Static methods that assert that a call is refused before anything is sent. */
 final class Refusals {
   private Refusals() {}
 
@@ -12,12 +12,17 @@ final class Refusals {
     void run() throws Throwable;
   }
 
-  /** Asserts that a call throws IllegalArgumentException that names the rank and the argument. */
+  /**
+   * Asserts that a call throws an IllegalArgumentException that names the rank and the argument.
+   */
   static void badArgument(Member member, String named, Call call) {
     refused(member, IllegalArgumentException.class, named, call);
   }
 
-  /** Asserts that a call throws UnsupportedOperationException that names the rank and the thing. */
+  /**
+   * Asserts that a call throws an UnsupportedOperationException that names the rank and the
+   * unsupported thing.
+   */
   static void unsupported(Member member, String named, Call call) {
     refused(member, UnsupportedOperationException.class, named, call);
   }

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
  * Marks a test class that repeats a contract in another setting: the fast tier runs some of its
- * tests, by lot of their names, and the full tier all.
+ * tests, drawn by their names, and the full tier runs all of them.
  *
  * @see TestTier
  */
@@ -19,6 +19,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Inherited
 @ExtendWith(SampledExtension.class)
 public @interface Sampled {
-  /** Returns of how many tests the fast tier runs one. */
+  /** Returns the number of tests of which the fast tier runs one. */
   int of() default 3;
 }

@@ -6,7 +6,10 @@ import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.platform.commons.support.AnnotationSupport;
 
-/** Leaves out what the fast tier does not draw of a {@link Sampled} class. */
+/**
+ * The condition that disables those tests of a {@link Sampled} class that the fast tier does not
+ * draw.
+ */
 final class SampledExtension implements ExecutionCondition {
   @Override
   public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {

@@ -22,8 +22,9 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * Compares what modules declare by {@code provides} with their files in {@code META-INF/services},
- * so that a jar offers the same services on the module path and on the class path.
+ * A comparison of the services that modules declare with {@code provides} and those in their {@code
+ * META-INF/services}, so that a jar offers the same services on the module path and on the class
+ * path.
  */
 public final class ServiceDeclarations {
   private static final String FOLDER = "META-INF/services/";
@@ -33,9 +34,9 @@ public final class ServiceDeclarations {
   /**
    * Finds the modules on the class path.
    *
-   * @param loader whose class path
-   * @param prefix how the names of the wanted modules begin, such as {@code dev.tutti}
-   * @return the root of each, a folder or a jar, by module name
+   * @param loader the loader of the class path
+   * @param prefix the start of the names of the wanted modules, such as {@code dev.tutti}
+   * @return the root of each module, a folder or a jar, by module name
    * @throws UncheckedIOException if the class path cannot be read
    */
   public static Map<String, Path> modulesOnClassPath(ClassLoader loader, String prefix) {
@@ -58,10 +59,10 @@ public final class ServiceDeclarations {
   }
 
   /**
-   * Lists where the two declarations of one module differ, in words.
+   * Lists, in words, the differences between the two declarations of a module.
    *
-   * @param root the module, a folder of classes or a jar
-   * @return one line for each service that differs; empty if all is well
+   * @param root the root of the module, a folder of classes or a jar
+   * @return one line for each service that differs, so empty if there are no differences
    * @throws UncheckedIOException if the module cannot be read
    */
   public static List<String> differences(Path root) {

@@ -18,8 +18,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /**
- * Lists the shared memory of this process: files in {@code /dev/shm} that it has mapped or open, or
- * that carry its process id in their name. Finds none where there is no {@code /proc}.
+ * The shared memory of this process: files in {@code /dev/shm} that it has mapped or open, or that
+ * have its process id in their names. None are found on systems without {@code /proc}.
  */
 final class SharedMemoryFiles {
   private static final Path FOLDER = Path.of("/dev/shm");
@@ -29,7 +29,7 @@ final class SharedMemoryFiles {
 
   private SharedMemoryFiles() {}
 
-  /** Lists what is there now, sorted. */
+  /** Lists the current files, sorted. */
   static List<String> ofThisProcess() {
     TreeSet<String> found = new TreeSet<>();
     try {
@@ -43,11 +43,11 @@ final class SharedMemoryFiles {
   }
 
   /**
-   * Asserts that nothing is there beside what was; waits for it, and lets the collector free what
-   * nobody reaches.
+   * Asserts that there are no files besides earlier ones, waiting for that and letting the garbage
+   * collector free what is unreachable.
    *
-   * @param before what {@link #ofThisProcess} found then
-   * @param suspects the test classes that ran meanwhile
+   * @param before the files that {@link #ofThisProcess} found earlier
+   * @param suspects the test classes that ran in the meantime
    */
   static void assertNoneBeside(List<String> before, Collection<String> suspects) {
     long deadline = System.nanoTime() + GRACE.toNanos();

@@ -12,9 +12,14 @@ import dev.tutti.Work;
 import java.util.HashSet;
 import java.util.Set;
 
-/** Tests the all-reduce of sparse tensors: the sum comes back coalesced and the input stays. */
+/**
+ * Tests of the all-reduce of sparse tensors: the sum is returned coalesced, and the input stays
+ * unchanged.
+ */
 public interface SparseAllReduceContract extends GroupContract {
-  /** Sums tensors whose ranks hold different numbers of values, some of them at one place. */
+  /**
+   * Sums tensors with a different number of values on each rank, some of them at the same place.
+   */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
   default void sparseAllReduceSumsDuplicatesAndUnequalCounts(ContractWorld world) throws Exception {
     world.run(
@@ -33,7 +38,7 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
-  /** Sums tensors of which some or all hold no value. */
+  /** Sums tensors, some or all of which hold no values. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
   default void sparseAllReduceTakesEmptyTensors(ContractWorld world) throws Exception {
     world.run(
@@ -46,7 +51,7 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
-  /** Sums twice, and finds the first sum as it was. */
+  /** Sums twice, and checks that the first sum is unchanged. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
   default void sparseSumsStayWhenOthersFollow(ContractWorld world) throws Exception {
     world.run(
@@ -68,7 +73,7 @@ public interface SparseAllReduceContract extends GroupContract {
     return work.result().get(0);
   }
 
-  /** Adds many ones at one place, more than the half types can count by steps of one. */
+  /** Adds many ones at one place, more than a half-precision type can count in steps of one. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
   default void sparseAllReduceOfHalfTypesRoundsLate(ContractWorld world) throws Exception {
     world.run(
@@ -78,7 +83,7 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
-  /** Refuses other operators than SUM, and leaves the group usable. */
+  /** Refuses operators other than SUM, and leaves the group usable. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE)
   default void sparseAllReduceRefusesOtherOperators(ContractWorld world) throws Exception {
     world.run(
@@ -138,7 +143,7 @@ public interface SparseAllReduceContract extends GroupContract {
         .isEqualTo(valuesBefore);
   }
 
-  /** Sums so many ones at one place, of which each rank has its share. */
+  /** Sums the given number of ones at one place, shared among the ranks. */
   private static void checkOnes(Member member, DType dtype, int total) {
     if (!member.capabilities().canReduce(dtype, ReduceOp.SUM)) {
       return;
@@ -169,7 +174,9 @@ public interface SparseAllReduceContract extends GroupContract {
     return Tensor.sparse(indices, values, 3, 4, 2);
   }
 
-  /** Returns rows, then columns, of places in 3 x 4; the first place comes twice. */
+  /**
+   * Returns the rows, then the columns, of places in a 3 x 4 tensor; the first place appears twice.
+   */
   private static long[] indices(int nnz, int rank) {
     long[] places = new long[2 * nnz];
     for (int i = 0; i < nnz; i++) {

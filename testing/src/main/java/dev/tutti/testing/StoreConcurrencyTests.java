@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 
-/** Tests what many threads and handles see of each other. */
+/** Tests of what concurrent threads and handles see of each other. */
 interface StoreConcurrencyTests extends StoreFixture {
 
   @Test

@@ -10,10 +10,11 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /**
- * Tests that a store keeps the promises of {@link Store}.
+ * Tests that a store fulfills the contract of {@link Store}.
  *
- * <p>A third party extends this class with one method, {@link #open()}. Every test runs on a store
- * of its own and ends within a minute; so do {@link #open()} and the close of what it opened.
+ * <p>A third party extends this class and implements one method, {@link #open()}. Every test runs
+ * on its own store and must end within a minute, including {@link #open()} and the closing of what
+ * it opened.
  *
  * {@snippet file="HashStoreTest.java" region="suite"}
  */
@@ -28,18 +29,18 @@ public abstract class StoreContract
   private @Nullable Store store;
   private Calls calls;
 
-  /** Creates the suite; JUnit calls this once per test. */
+  /** Creates the suite; JUnit calls this once for each test. */
   @SuppressWarnings("NullAway.Init")
   protected StoreContract() {}
 
   /**
-   * Opens a new, empty store that has nothing to do with those opened before.
+   * Opens a new, empty store that is unrelated to those opened earlier.
    *
-   * <p>The suite makes further handles with {@link Store#duplicate()} and closes all of them after
-   * the test.
+   * <p>The suite creates further handles with {@link Store#duplicate()}, and closes all of them
+   * after the test.
    *
    * @return the store
-   * @throws Exception what went wrong; fails the test
+   * @throws Exception if the store cannot be opened, which fails the test
    */
   protected abstract Store open() throws Exception;
 

@@ -3,14 +3,14 @@ package dev.tutti.testing;
 import dev.tutti.Store;
 import java.time.Duration;
 
-/** Gives the tests of {@link StoreContract} their store and their threads. */
+/** The store and the threads of the tests in {@link StoreContract}. */
 interface StoreFixture {
   Duration ZERO = Duration.ZERO;
 
-  /** Long enough for whatever is expected to happen. */
+  /** A time long enough for everything that is expected to happen. */
   Duration LONG = Duration.ofSeconds(60);
 
-  /** The deadline of calls that are expected to run into it. */
+  /** The deadline of calls that are expected to time out. */
   Duration SHORT = Duration.ofMillis(150);
 
   Store store();

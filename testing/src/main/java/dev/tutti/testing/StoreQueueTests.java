@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests queues and barriers. */
+/** Tests of queues and barriers. */
 interface StoreQueueTests extends StoreFixture {
 
   @Test
@@ -238,7 +238,10 @@ interface StoreQueueTests extends StoreFixture {
     Calls.ended(third);
   }
 
-  /** Joins a barrier and gives up until two others were there too; returns what was thrown then. */
+  /**
+   * Joins a barrier and gives up, repeatedly, until two others were there at the same time; returns
+   * the message of that failure.
+   */
   private String untilThreeCame(String key, int size) {
     long deadline = System.nanoTime() + LONG.toNanos();
     while (true) {

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests values, counters, listing and the checks of arguments. */
+/** Tests of values, counters, listing and argument checks. */
 interface StoreValueTests extends StoreFixture {
 
   @Test

@@ -20,9 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests waiting: who wakes whom, deadlines, close and interrupts. */
+/** Tests of waiting: which calls wake which waiters, deadlines, close and interrupts. */
 interface StoreWaitTests extends StoreFixture {
-  /** One way to make a key exist. */
+  /** A way to make a key exist. */
   enum Write {
     SET {
       @Override
@@ -64,7 +64,7 @@ interface StoreWaitTests extends StoreFixture {
     abstract void to(Store store, String key);
   }
 
-  /** One way to wait for key "key". */
+  /** A way to wait for the key "key". */
   enum Blocking {
     GET {
       @Override

@@ -23,11 +23,11 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /**
- * Tests that stream blocks keep the promises of {@link StreamBlock}.
+ * Tests that stream blocks fulfill the contract of {@link StreamBlock}.
  *
- * <p>A third party extends this class with one method, {@link #fixture()}. Where there is no device
- * the method throws a {@code TestAbortedException} with the reason. The current stream may be one
- * of a thread: each test runs on the thread that made its fixture.
+ * <p>A third party extends this class and implements one method, {@link #fixture()}. If there is no
+ * device, the method throws a {@code TestAbortedException} with the reason. The current stream may
+ * be specific to a thread, so each test runs on the thread that created its fixture.
  */
 @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 public abstract class StreamBlockContract {
@@ -38,14 +38,14 @@ public abstract class StreamBlockContract {
   private StreamBlockFixture fixture;
   private boolean opened;
 
-  /** Creates the suite; JUnit calls this once per test. */
+  /** Creates the suite; JUnit calls this once for each test. */
   @SuppressWarnings("NullAway.Init")
   protected StreamBlockContract() {}
 
   /**
-   * Makes a device, with no stream current.
+   * Creates a device without a current stream.
    *
-   * @throws Exception what went wrong; fails the test
+   * @throws Exception if the device cannot be created, which fails the test
    */
   protected abstract StreamBlockFixture fixture() throws Exception;
 

@@ -3,18 +3,18 @@ package dev.tutti.testing;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.StreamBlockProvider;
 
-/** Gives {@link StreamBlockContract} a device to play with; made anew for each test. */
+/** A device for {@link StreamBlockContract} to test with, created anew for each test. */
 public interface StreamBlockFixture extends AutoCloseable {
-  /** Returns what is tested. */
+  /** Returns the provider under test. */
   StreamBlockProvider provider();
 
-  /** Makes a new, idle stream of device 0 the current one of the calling thread. */
+  /** Makes a new, idle stream of device 0 the calling thread's current one. */
   void useNewStream();
 
-  /** Marks where the calling thread's current stream is now. */
+  /** Marks the current position of the calling thread's current stream. */
   DeviceEvent record();
 
-  /** Frees the streams; called after every block was released. */
+  /** Frees the streams; called after every block has been released. */
   @Override
   void close();
 }

@@ -22,7 +22,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Tests split and subgroup: ranks, order, independence, nesting, life. */
+/** Tests of split and subgroup: ranks, order, independence, nesting and lifetime. */
 public interface SubgroupContract extends GroupContract {
   /** Splits by parity, the higher ranks first. */
   @ContractTest(features = Feature.REAL_RESULTS)
@@ -48,7 +48,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Takes the ranks of a group whose order is not that of its parent for those of the group. */
+  /** Uses the group's own ranks in a group whose order differs from that of its parent. */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
   default void operationsGoByTheRanksOfTheGroup(ContractWorld world) throws Exception {
     world.run(
@@ -107,7 +107,9 @@ public interface SubgroupContract extends GroupContract {
         "part of this rank of the group", 100.0 * size * member.rank() + size * (size - 1) / 2.0);
   }
 
-  /** Puts ranks of one host into one group, in their order, and finds ranks by either number. */
+  /**
+   * Puts the ranks of one host into one group, in their order, and maps ranks in both directions.
+   */
   @ContractTest(
       onHost = true,
       needs = OpType.ALL_GATHER_INTO,
@@ -129,7 +131,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Leaves ranks of negative color out. */
+  /** Leaves out ranks with a negative color. */
   @ContractTest(features = Feature.REAL_RESULTS)
   default void splitLeavesNegativeColorsOut(ContractWorld world) throws Exception {
     world.run(
@@ -145,7 +147,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Sorts the ranks of a subgroup and gives it to its members only. */
+  /** Sorts the ranks of a subgroup, and gives the group to its members only. */
   @ContractTest(minSize = 2)
   default void subgroupSortsItsRanks(ContractWorld world) throws Exception {
     world.run(
@@ -187,7 +189,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Lets a rank close a new group while others still set it up; these hear of it later. */
+  /** Lets a rank close a new group while others are still setting it up; they notice it later. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 4 : 20;
@@ -215,7 +217,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Lets all ranks close a new group at once, whether or not the others have it. */
+  /** Lets all ranks close a new group at once, whether or not the others already have it. */
   @ContractTest(minSize = 2)
   default void allRanksMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 4 : 40;
@@ -228,7 +230,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Closes a subgroup without harm to its parent, and all subgroups with their parent. */
+  /** Closes a subgroup without harm to its parent, and a parent together with all its subgroups. */
   @ContractTest
   default void closingReachesChildrenNotParents(ContractWorld world) throws Exception {
     world.run(
@@ -252,7 +254,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /** Aborts a subgroup without harm to its parent and its siblings. */
+  /** Aborts a subgroup without harm to its parent or its siblings. */
   @ContractTest
   default void abortingASubgroupLeavesTheOthers(ContractWorld world) throws Exception {
     world.run(
@@ -272,10 +274,7 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
-  /**
-   * Fails a subgroup of which the ranks give different lists on all of them; the group stays
-   * usable.
-   */
+  /** Fails a subgroup on all ranks if they gave different lists; the group stays usable. */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
   default void differentListsFailOnAllRanks(ContractWorld world) throws Exception {
     world.run(

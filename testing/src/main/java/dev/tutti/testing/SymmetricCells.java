@@ -11,7 +11,8 @@ import dev.tutti.Tensor;
 import java.time.Duration;
 
 /**
- * Reads and writes symmetric memory as cells of eight bytes, and asserts what its methods throw.
+ * Static methods that read and write symmetric memory as cells of eight bytes, and assert what its
+ * methods throw.
  */
 final class SymmetricCells {
   private SymmetricCells() {}
@@ -28,7 +29,10 @@ final class SymmetricCells {
     return member.world().subject().copyOut(source).toLongArray();
   }
 
-  /** Asserts that a wait ends at its deadline and says who waited for whom. */
+  /**
+   * Asserts that a wait ends at its deadline and that its exception tells which rank waited for
+   * which.
+   */
   static void assertTimeout(Member member, Duration deadline, int peer, Refusals.Call call) {
     long start = System.nanoTime();
     Throwable thrown = catchThrowable(call::run);

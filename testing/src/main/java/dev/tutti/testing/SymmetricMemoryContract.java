@@ -24,9 +24,12 @@ import java.util.concurrent.Future;
 import java.util.random.RandomGenerator;
 import java.util.random.RandomGeneratorFactory;
 
-/** Tests symmetric memory: buffers that all ranks see, barriers and signals between them. */
+/**
+ * Tests of symmetric memory: buffers that all ranks see, and barriers and signals between the
+ * ranks.
+ */
 public interface SymmetricMemoryContract extends GroupContract {
-  /** Shows each rank's buffer to all ranks, zero at first. */
+  /** Shows each rank's buffer, initially zero, to all ranks. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void everyRankSeesAllBuffers(ContractWorld world) throws Exception {
     world.run(
@@ -58,7 +61,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Orders what was written before a barrier before what is read after it, at any pace. */
+  /** Orders writes before a barrier ahead of reads after it, at any pace. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void barriersOrderWrites(ContractWorld world) throws Exception {
     int cells = 64;
@@ -81,7 +84,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Waits with the longest time-out there is. */
+  /** Waits with the longest possible timeout. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void waitsTakeTheLongestTimeout(ContractWorld world) throws Exception {
     world.run(
@@ -95,7 +98,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Carries data by signals, one at a time, in a ring and back. */
+  /** Passes data with signals, one at a time, around a ring and back. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void signalsCarryDataOneAtATime(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 10 : 100;
@@ -116,7 +119,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Lets channels and pairs of ranks have signals and barriers of their own. */
+  /** Gives channels and pairs of ranks their own signals and barriers. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY, minSize = 2)
   default void channelsAreIndependent(ContractWorld world) throws Exception {
     Duration brief = Duration.ofMillis(20);
@@ -147,7 +150,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Ends waits at their deadlines, after which the group and the memory go on. */
+  /** Ends waits at their deadlines, after which the group and the memory continue to work. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY, minSize = 2)
   default void waitsEndAtTheirDeadlines(ContractWorld world) throws Exception {
     Duration brief = Duration.ofMillis(60);
@@ -214,7 +217,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Keeps several allocations apart, whichever is closed first. */
+  /** Keeps several allocations apart, whichever of them is closed first. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void allocationsAreApart(ContractWorld world) throws Exception {
     world.run(
@@ -241,7 +244,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Closes one rank's view and not that of the others; refuses later use. */
+  /** Closes one rank's view but not those of the others, and refuses later use of it. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void closedMemoryIsRefused(ContractWorld world) throws Exception {
     world.run(
@@ -280,7 +283,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Refuses sizes that cannot be before anything is sent. */
+  /** Refuses impossible sizes before anything is sent. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void impossibleSizesAreRefused(ContractWorld world) throws Exception {
     world.run(
@@ -307,7 +310,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Refuses on every rank what no machine has room for; the group stays usable. */
+  /** Refuses, on every rank, a size that exceeds any machine's memory; the group stays usable. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void whatHasNoRoomIsRefusedOnEveryRank(ContractWorld world) throws Exception {
     world.run(
@@ -326,7 +329,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Takes its turn among the collectives, and is counted and recorded as one. */
+  /** Takes its turn among the collectives, and is counted and recorded as one of them. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY, needs = OpType.ALL_REDUCE)
   default void allocationTakesItsTurn(ContractWorld world) throws Exception {
     world.run(
@@ -387,7 +390,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Ends this rank's waits when it closes the memory, or the group. */
+  /** Ends this rank's waits when it closes the memory or the group. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void closeEndsWaits(ContractWorld world) throws Exception {
     world.run(
@@ -414,7 +417,7 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Survives any mix of barriers and signals on several channels at once. */
+  /** Copes with any mix of barriers and signals on several channels at once. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void randomConcurrentUse(ContractWorld world) throws Exception {
     int threads = 3;

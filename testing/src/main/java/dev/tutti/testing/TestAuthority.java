@@ -18,14 +18,14 @@ import java.time.format.DateTimeFormatter;
 import java.util.Base64;
 import java.util.HexFormat;
 
-/** An authority that issues certificates for tests, with keys on the curve P-256. */
+/** A certificate authority for tests, with keys on the curve P-256. */
 public final class TestAuthority {
   private static final int SEQUENCE = 0x30;
   private static final byte[] ECDSA_WITH_SHA256 =
       der(SEQUENCE, HexFormat.of().parseHex("06082a8648ce3d040302"));
   private static final byte[] COMMON_NAME = HexFormat.of().parseHex("0603550403");
 
-  /** The extension of an authority: critical basic constraints with "may issue". */
+  /** The extension of a certificate authority: critical basic constraints with "may issue". */
   private static final byte[] MAY_ISSUE =
       der(SEQUENCE, HexFormat.of().parseHex("0603551d130101ff040530030101ff"));
 
@@ -36,10 +36,10 @@ public final class TestAuthority {
   private final KeyPair keys;
 
   /**
-   * Makes an authority and writes its certificate.
+   * Creates an authority and writes its certificate.
    *
-   * @param folder where all files go
-   * @param name of the authority
+   * @param folder the folder for all files
+   * @param name the name of the authority
    */
   public TestAuthority(Path folder, String name) throws GeneralSecurityException, IOException {
     this.folder = folder;
@@ -49,17 +49,17 @@ public final class TestAuthority {
     write(name + ".pem", "CERTIFICATE", certificate(name, keys, end, MAY_ISSUE));
   }
 
-  /** Returns the file with its certificate. */
+  /** Returns the file with the authority's certificate. */
   public Path certificate() {
     return folder.resolve(name + ".pem");
   }
 
-  /** Issues a certificate that is valid, and returns the files. */
+  /** Issues a valid certificate, and returns its files. */
   public Issued issue(String subject) throws GeneralSecurityException, IOException {
     return issue(subject, Instant.now().plus(VALIDITY));
   }
 
-  /** Issues a certificate, and returns the files. */
+  /** Issues a certificate that is valid until the given time, and returns its files. */
   public Issued issue(String subject, Instant end) throws GeneralSecurityException, IOException {
     KeyPair own = newKeys();
     return new Issued(
@@ -67,7 +67,7 @@ public final class TestAuthority {
         write(subject + ".key", "PRIVATE KEY", own.getPrivate().getEncoded()));
   }
 
-  /** A certificate with its key. */
+  /** The files of a certificate and its key. */
   public record Issued(Path certificate, Path key) {}
 
   private static KeyPair newKeys() throws GeneralSecurityException {

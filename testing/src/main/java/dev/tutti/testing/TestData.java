@@ -5,18 +5,18 @@ import dev.tutti.ReduceOp;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 
-/** Makes the elements of test tensors: the same on every run, different on every rank. */
+/** The elements of test tensors: the same in every run, different on every rank. */
 final class TestData {
   private static final double[] FACTORS = {1, -0.5, 2, 0.5};
 
   private TestData() {}
 
-  /** Returns how many reals the elements of a type are. */
+  /** Returns how many real numbers make up the given number of elements of a type. */
   static int reals(DType dtype, long numel) {
     return Math.toIntExact(dtype.isComplex() ? numel * 2 : numel);
   }
 
-  /** Makes elements that a type represents exactly, for operations that only move them. */
+  /** Creates elements that a type represents exactly, for operations that only move them. */
   static double[] toMove(DType dtype, int rank, long seed, long numel) {
     double[] values = new double[reals(dtype, numel)];
     SplittableRandom random = random(seed, rank);
@@ -27,8 +27,8 @@ final class TestData {
   }
 
   /**
-   * Makes elements whose reduction is exact in a type, in any order of the ranks: whole numbers so
-   * small that no intermediate result is rounded or wraps.
+   * Creates elements whose reduction is exact in a type, for any order of the ranks: whole numbers
+   * so small that no intermediate result is rounded or wraps.
    */
   static double[] toReduce(
       DType dtype, ReduceOp.Kind kind, int size, int rank, long seed, long numel) {
@@ -52,20 +52,20 @@ final class TestData {
     return FACTORS[rank % FACTORS.length];
   }
 
-  /** Returns the operator with this rank's factor where it takes one. */
+  /** Returns the operator, with this rank's factor if it takes one. */
   static ReduceOp op(ReduceOp.Kind kind, int rank) {
     return kind == ReduceOp.Kind.PREMUL_SUM
         ? ReduceOp.premulSum(factor(rank))
         : ReduceOp.ofName(kind.name());
   }
 
-  /** Makes integers that use all bits, so that sums and products wrap. */
+  /** Creates integers that use all bits, so that sums and products wrap. */
   static long[] wrapping(DType dtype, int rank, long seed, int numel) {
     SplittableRandom random = random(seed, rank);
     return random.longs(numel).map(value -> Reference.wrap(dtype, value)).toArray();
   }
 
-  /** Makes real numbers of magnitude 0.5 to 2 and either sign. */
+  /** Creates real numbers with magnitudes from 0.5 to 2 and either sign. */
   static double[] realNumbers(int rank, long seed, int numel) {
     SplittableRandom random = random(seed, rank);
     return random
@@ -74,7 +74,7 @@ final class TestData {
         .toArray();
   }
 
-  /** Makes as many copies of a value. */
+  /** Creates the given number of copies of a value. */
   static double[] constant(DType dtype, double value, long numel) {
     double[] values = new double[reals(dtype, numel)];
     Arrays.fill(values, value);
@@ -89,7 +89,9 @@ final class TestData {
     return random.nextInt(signed ? -limit : 0, limit + 1);
   }
 
-  /** Keeps products of any number of ranks small: few ranks have a two at the same place. */
+  /**
+   * Keeps products over any number of ranks small: only a few ranks have a two at the same place.
+   */
   private static double fewTwos(DType dtype, SplittableRandom random, int rank, int place) {
     if (dtype == DType.BOOL) {
       return random.nextInt(8) == 0 ? 0 : 1;

@@ -7,9 +7,9 @@ import dev.tutti.Tensor;
 import java.util.Arrays;
 
 /**
- * Holds a tensor under test with the memory around it, so that a test sees whether only its
- * elements were written. Values are given and read as reals: a complex element counts as two, and a
- * float8 one is its byte.
+ * A tensor under test, together with the memory around it, so that a test sees whether only the
+ * tensor's elements were written. Values are passed and read as real numbers: a complex element
+ * counts as two, and a float8 element is its byte.
  */
 final class TestTensor {
   private static final byte GAP = (byte) 0xa5;
@@ -31,7 +31,7 @@ final class TestTensor {
   /**
    * Creates a tensor.
    *
-   * @param values its elements in row-major order, exact in the type
+   * @param values the elements in row-major order, exact in the type
    */
   static TestTensor of(
       ContractSubject subject, Layout layout, DType dtype, double[] values, long... shape) {
@@ -51,22 +51,22 @@ final class TestTensor {
     return view;
   }
 
-  /** Reads the elements in row-major order. */
+  /** Returns the elements in row-major order. */
   double[] values() {
     return numbers(hostView()).toDoubleArray();
   }
 
-  /** Reads the bytes of the elements in row-major order. */
+  /** Returns the bytes of the elements in row-major order. */
   byte[] bits() {
     return hostView().copy().segment().toArray(JAVA_BYTE);
   }
 
-  /** Asserts the elements, exactly; zeros of both signs are equal. */
+  /** Asserts the exact elements; zeros of both signs are equal. */
   void assertValues(String what, double... expected) {
     assertClose(what, expected, new double[expected.length]);
   }
 
-  /** Asserts the elements, each within its tolerance, and that nothing beside them was written. */
+  /** Asserts the elements, each within its tolerance, and that nothing else was written. */
   void assertClose(String what, double[] expected, double[] tolerance) {
     double[] actual = values();
     if (actual.length != expected.length) {
@@ -101,7 +101,7 @@ final class TestTensor {
     assertGapsUntouched(what);
   }
 
-  /** Asserts that nothing beside the elements was written. */
+  /** Asserts that nothing except the elements was written. */
   void assertGapsUntouched(String what) {
     if (base.numel() == view.numel()) {
       return;

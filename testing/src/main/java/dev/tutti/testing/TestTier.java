@@ -3,10 +3,11 @@ package dev.tutti.testing;
 import java.lang.reflect.Method;
 
 /**
- * The tier of tests that runs. The system property {@code tutti.tier} is {@code full}, its default,
- * for everything, or {@code fast} for what shows most in a few minutes: then a {@link ContractTest}
- * runs with two ranks or with three instead of with each world size of its subject, and of a {@link
- * Sampled} class some tests run. The names of class and test decide which.
+ * The tier of tests that is run. The system property {@code tutti.tier} is {@code full} by default,
+ * which runs everything, or {@code fast}, which runs the most revealing tests in a few minutes. In
+ * the fast tier, a {@link ContractTest} runs with two or three ranks, or with another world size of
+ * its subject if that has neither, and only some tests of a {@link Sampled} class run. The names of
+ * the class and the test decide which.
  */
 public final class TestTier {
   private static final boolean FAST = isFast(System.getProperty("tutti.tier", "full"));
@@ -18,7 +19,10 @@ public final class TestTier {
     return FAST;
   }
 
-  /** Draws a number from 0 on for a test of a suite, always the same one. */
+  /**
+   * Draws a number, from 0 to less than the bound, for a test of a suite; it is always the same
+   * one.
+   */
   static int lot(Class<?> suite, Method test, int bound) {
     return Math.floorMod((suite.getName() + "." + test.getName()).hashCode(), bound);
   }

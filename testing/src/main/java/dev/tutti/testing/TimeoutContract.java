@@ -18,11 +18,11 @@ import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Tests deadlines: an operation that a rank stays away from fails on all others at its deadline,
+ * Tests of deadlines: an operation that a rank does not join fails on all others at its deadline,
  * says so, and fails the group.
  */
 public interface TimeoutContract extends GroupContract {
-  /** The deadline that the tests let pass. */
+  /** The deadline that the tests exceed. */
   Duration SHORT = Duration.ofMillis(300);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */
@@ -37,7 +37,7 @@ public interface TimeoutContract extends GroupContract {
                 .await());
   }
 
-  /** Fails the call without options at the group's deadline. */
+  /** Fails a call without options at the group's deadline. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void theGroupsDeadlineHoldsWhereNoneIsGiven(ContractWorld world) throws Exception {
     checkAbsence(
@@ -51,7 +51,7 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
-  /** Fails an asynchronous all-reduce although its waiter would wait longer. */
+  /** Fails an asynchronous all-reduce even though its waiter would wait longer. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void anAsynchronousWorkFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
@@ -95,7 +95,7 @@ public interface TimeoutContract extends GroupContract {
     checkAbsence(world, member -> member.group().barrier(CallOptions.timeout(SHORT)));
   }
 
-  /** Fails a receive that nobody sends to at its deadline, and the group on all ranks. */
+  /** Fails a receive that is never sent to at its deadline, and with it the group on all ranks. */
   @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2)
   default void recvFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
@@ -118,7 +118,7 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
-  /** Fails each operation that the backend declares at its deadline, where only rank 0 calls it. */
+  /** Fails, at its deadline, each operation that the backend declares and only rank 0 calls. */
   @ContractTest(
       features = Feature.REAL_RESULTS,
       blocking = true,
@@ -152,7 +152,7 @@ public interface TimeoutContract extends GroupContract {
     assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
   }
 
-  /** Lets an operation that ends in time end, whatever passed before. */
+  /** Completes an operation that ends in time, whatever happened before. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void aDeadlineThatIsMetHarmsNobody(ContractWorld world) throws Exception {
     world.run(
@@ -176,7 +176,7 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
-  /** Makes groups and runs collectives with the longest time-out there is. */
+  /** Creates groups and runs collectives with the longest possible timeout. */
   @ContractTest
   default void takesTheLongestTimeout(ContractWorld world) throws Exception {
     world.run(
@@ -188,7 +188,7 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
-  /** Lets the last rank stay away from the first collective, which the others run. */
+  /** Runs the first collective on all ranks except the last, which stays away. */
   private static void checkAbsence(ContractWorld world, ContractWorld.Body collective)
       throws Exception {
     int absent = world.size() - 1;

@@ -8,12 +8,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/** Waits for conditions, with a deadline. */
+/** Static methods that wait for conditions, with a deadline. */
 final class Waiting {
-  /** How long a test waits for what must come. */
+  /** The time that a test waits for something that must happen. */
   static final Duration LONG = Duration.ofSeconds(60);
 
-  /** The longest time-out that there is. */
+  /** The longest possible timeout. */
   static final Duration LONGEST = Duration.ofSeconds(Long.MAX_VALUE);
 
   private Waiting() {}

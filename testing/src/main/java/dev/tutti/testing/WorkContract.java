@@ -21,7 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Tests works: their states, waits, futures, numbers, and many in flight. */
+/** Tests of works: their states, waits, futures and numbers, and many works in flight. */
 public interface WorkContract extends GroupContract {
   /** Returns a finished work from a synchronous call. */
   @ContractTest(needs = OpType.ALL_REDUCE, blocking = true)
@@ -35,7 +35,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Completes a work although nobody waits for it. */
+  /** Completes a work even if no one waits for it. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void aWorkCompletesByItself(ContractWorld world) throws Exception {
     world.run(
@@ -47,7 +47,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Keeps a work unfinished until the last rank came; waits of a limited time end without it. */
+  /** Keeps a work unfinished until the last rank has come; waits with a timeout end without it. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aWorkWaitsForTheLastRank(ContractWorld world) throws Exception {
     CountDownLatch seen = new CountDownLatch(world.size() - 1);
@@ -91,7 +91,8 @@ public interface WorkContract extends GroupContract {
   }
 
   /**
-   * Hands what happened to dependent actions as it is, to those who ask before the end and after.
+   * Passes the failure, unwrapped, to dependent actions, whether they are added before or after the
+   * end.
    */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void futuresCompleteWithWhatHappened(ContractWorld world) throws Exception {
@@ -129,7 +130,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Ends by a cancel the future of one user, and neither the operation nor those of others. */
+  /** Cancels the future of one user, but neither the operation nor the futures of others. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aCancelEndsOneFuture(ContractWorld world) throws Exception {
     CountDownLatch cancelled = new CountDownLatch(world.size() - 1);
@@ -153,7 +154,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Runs dependent actions where they may block: on no thread that the group needs. */
+  /** Runs dependent actions on threads that the group does not need, so that they may block. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void dependentActionsMayRunCollectives(ContractWorld world) throws Exception {
     world.run(
@@ -185,7 +186,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Runs dependent actions that never end without harm to the group. */
+  /** Tolerates dependent actions that never end. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aBlockedDependentActionHoldsUpNothing(ContractWorld world) throws Exception {
     CountDownLatch added = new CountDownLatch(world.size() - 1);
@@ -221,7 +222,7 @@ public interface WorkContract extends GroupContract {
     }
   }
 
-  /** Numbers collectives from 1, alike on all ranks, whether they wait or not. */
+  /** Numbers collectives from 1, the same on all ranks, whether synchronous or not. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void sequenceNumbersCountCollectives(ContractWorld world) throws Exception {
     world.run(
@@ -241,7 +242,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Keeps 64 collectives in flight and finds the right result in each, in any order of waiting. */
+  /** Keeps 64 collectives in flight, and checks the result of each, in any order of waiting. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void manyCollectivesFlyAtOnce(ContractWorld world) throws Exception {
     List<ReductionCase> cases = new ArrayList<>();
@@ -265,7 +266,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Runs a synchronous collective after all asynchronous ones that were issued before it. */
+  /** Runs a synchronous collective after all asynchronous ones issued before it. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void aSynchronousCallComesAfterEarlierAsynchronousOnes(ContractWorld world)
       throws Exception {
@@ -287,7 +288,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Works on tensors of layouts that need a copy also when nobody waits before the next call. */
+  /** Works on tensors whose layout needs a copy, even if no one waits before the next call. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void asynchronousCallsTakeAnyLayout(ContractWorld world) throws Exception {
     ReductionCase reduction = ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 35);
@@ -307,7 +308,7 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  /** Runs calls on one tensor one after the other, also where each needs a copy of it. */
+  /** Runs calls on the same tensor one after another, even if each needs a copy of it. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void asynchronousCallsOnOneTensorSeeEachOther(ContractWorld world) throws Exception {
     world.run(

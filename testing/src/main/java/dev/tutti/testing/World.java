@@ -10,24 +10,24 @@ import org.junit.jupiter.api.TestTemplate;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Runs a test method once on every rank of a group.
+ * Marks a test method that runs once on every rank of a group.
  *
  * {@snippet file="WorldSnippetsTest.java" region="world"}
  *
- * <p>On a method it takes the place of {@code @Test}. Several sizes and backends multiply into one
- * invocation each, named like {@code ranksAddUp [size=4, backend=threaded]}. On a class it holds
- * the defaults of the methods, which are annotated with {@code @World} too.
+ * <p>On a method, this annotation replaces {@code @Test}. Every combination of sizes and backends
+ * is one invocation, named like {@code ranksAddUp [size=4, backend=threaded]}. On a class, it sets
+ * the defaults for the methods, which are annotated with {@code @World}, too.
  *
  * <p>Ranks are threads of this JVM, named {@code rank-0} and so on, unless {@link #processes()}
- * says otherwise; all use one instance of the test class, which is a good place for what they
- * share. Lifecycle methods run once, not on every rank. Parameters: {@link dev.tutti.ProcessGroup},
- * {@link dev.tutti.Store} (the group's), {@link Rank}, and in threads {@link dev.tutti.fake.Faults}
- * and {@link dev.tutti.fake.CallRecorder}.
+ * says otherwise. All of them use the same instance of the test class, which is a good place for
+ * shared state. Lifecycle methods run once, not on every rank. The parameters may be {@link
+ * dev.tutti.ProcessGroup}, {@link dev.tutti.Store} (the group's), {@link Rank}, and for threads
+ * {@link dev.tutti.fake.Faults} and {@link dev.tutti.fake.CallRecorder}.
  *
- * <p>When a rank fails, the groups of all ranks are aborted at once; the test fails with what that
- * rank threw, and what the others threw is suppressed. When the time is over, the test fails with
- * the stacks and flight records of all ranks. After the class, threads that outlive their groups
- * and shared memory that is left over fail the class.
+ * <p>When a rank fails, the groups of all ranks are aborted at once. The test fails with the
+ * exception of that rank, to which those of the other ranks are added as suppressed. When the time
+ * runs out, the test fails with the stacks and flight records of all ranks. After the last test of
+ * a class, the class fails if threads outlive their groups or shared memory is left over.
  */
 @Target({ElementType.METHOD, ElementType.TYPE, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
@@ -36,22 +36,24 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @TestTemplate
 @ExtendWith(WorldExtension.class)
 public @interface World {
-  /** Returns the number of ranks; 0 takes that of the class, else 2. */
+  /** Returns the number of ranks; 0 means that of the class, or else 2. */
   int size() default 0;
 
-  /** Returns several numbers of ranks, in place of {@link #size()}. */
+  /** Returns several numbers of ranks, which replace {@link #size()}. */
   int[] sizes() default {};
 
-  /** Returns the names of the backends; none takes those of the class, else {@code threaded}. */
+  /** Returns the names of the backends; none means those of the class, or else {@code threaded}. */
   String[] backends() default {};
 
   /**
-   * Returns whether ranks are processes of their own. Then the backend must be able to connect
-   * processes, and the test class needs a constructor without parameters; in each process a new
-   * instance runs the method, without lifecycle methods and other extensions.
+   * Tells whether ranks are separate processes. In that case, the backend must be able to connect
+   * processes, and the test class needs a constructor without parameters. In each process, a new
+   * instance runs the method, without lifecycle methods or other extensions.
    */
   boolean processes() default false;
 
-  /** Returns the deadline of all ranks together, in seconds; 0 takes that of the class, else 30. */
+  /**
+   * Returns the deadline of all ranks together, in seconds; 0 means that of the class, or else 30.
+   */
   double timeoutSeconds() default 0;
 }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.junit.platform.commons.support.AnnotationSupport;
 
-/** Gives JUnit the invocations of {@link World} tests. */
+/** The extension that gives JUnit the invocations of {@link World} tests. */
 final class WorldExtension implements TestTemplateInvocationContextProvider, ParameterResolver {
   private static final Set<Class<?>> RANK_TYPES =
       Set.of(ProcessGroup.class, Store.class, Faults.class, CallRecorder.class);
@@ -35,7 +35,10 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
         .map(plan -> new Invocation(method, plan));
   }
 
-  /** Claims parameters of ranks where there is no rank, so that the user learns why. */
+  /**
+   * Claims parameters for ranks where there is no rank, so that the user learns why they cannot be
+   * resolved.
+   */
   @Override
   public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
     return parameter.getParameter().getType() == ProcessGroup.class
@@ -55,7 +58,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
         || parameter.isAnnotated(Rank.class);
   }
 
-  /** One invocation of a test method, on all ranks of one world. */
+  /** An invocation of a test method on all ranks of one world. */
   private record Invocation(Method method, WorldPlan plan)
       implements TestTemplateInvocationContext, ParameterResolver {
     @Override
@@ -73,7 +76,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
       return parameter.getDeclaringExecutable().equals(method) && isRankParameter(parameter);
     }
 
-    /** Returns a stand-in: each rank gets a value of its own when it runs. */
+    /** Returns a stand-in; each rank gets its own value when it runs. */
     @Override
     public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
       Class<?> type = parameter.getParameter().getType();

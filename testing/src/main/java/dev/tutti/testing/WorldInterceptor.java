@@ -11,7 +11,7 @@ import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 import org.junit.platform.commons.support.ReflectionSupport;
 
-/** Runs the body of a {@link World} test on all ranks instead of once. */
+/** The interceptor that runs the body of a {@link World} test on all ranks instead of once. */
 final class WorldInterceptor implements InvocationInterceptor {
   private final WorldPlan plan;
 

@@ -15,19 +15,19 @@ import org.junit.platform.commons.support.AnnotationSupport;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Says how one invocation of a {@link World} test runs.
+ * The plan of one invocation of a {@link World} test.
  *
- * @param size number of ranks
- * @param backend name of the backend
- * @param processes whether ranks are processes
- * @param timeout deadline of all ranks together
+ * @param size the number of ranks
+ * @param backend the name of the backend
+ * @param processes whether ranks are separate processes
+ * @param timeout the deadline of all ranks together
  */
 record WorldPlan(int size, String backend, boolean processes, Duration timeout) {
   private static final int DEFAULT_SIZE = 2;
   private static final String DEFAULT_BACKEND = "threaded";
   private static final double DEFAULT_TIMEOUT_SECONDS = 30;
 
-  /** Lists the invocations of a method: all sizes on all backends. */
+  /** Returns the invocations of a method: all sizes on all backends. */
   static List<WorldPlan> of(Method method, Class<?> testClass) {
     Optional<World> own = AnnotationSupport.findAnnotation(method, World.class);
     Optional<World> ofClass = findOnClass(testClass);
@@ -100,8 +100,8 @@ record WorldPlan(int size, String backend, boolean processes, Duration timeout) 
   /**
    * Finds the backend.
    *
-   * @throws ExtensionConfigurationException naming the known ones, if there is none such
-   * @throws TestAbortedException with the reason, if it cannot run here
+   * @throws ExtensionConfigurationException naming the known backends, if there is no such backend
+   * @throws TestAbortedException with the reason, if the backend cannot run here
    */
   BackendProvider provider() {
     TreeSet<String> known = new TreeSet<>();

@@ -18,16 +18,16 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reaches what {@link Cuda}, its devices, streams and events keep from users. {@link Cuda} provides
- * it before there is any of them. Any thread may call any method.
+ * Access to what {@link Cuda}, its devices, streams, and events hide from users. {@link Cuda}
+ * provides it before any of those objects exists. All methods may be called from any thread.
  */
 public abstract class CudaAccess {
   private static volatile @Nullable CudaAccess provided;
 
   /**
-   * Provides the access; {@link Cuda} calls it.
+   * Provides the access; called by {@link Cuda}.
    *
-   * @param access the access, for good
+   * @param access the access, kept for good
    */
   public static void provide(CudaAccess access) {
     provided = access;
@@ -36,7 +36,7 @@ public abstract class CudaAccess {
   /**
    * Returns the access.
    *
-   * @throws IllegalStateException before {@link Cuda} is loaded
+   * @throws IllegalStateException if {@link Cuda} is not loaded yet
    */
   public static CudaAccess access() {
     return Holder.ACCESS;
@@ -50,7 +50,7 @@ public abstract class CudaAccess {
     return access;
   }
 
-  /** Holds the access from its first use on, as a constant to the compiler. */
+  /** A holder of the access from its first use on, as a constant that the compiler can fold. */
   private static final class Holder {
     private static final CudaAccess ACCESS = provided();
   }
@@ -58,77 +58,88 @@ public abstract class CudaAccess {
   /** Returns the driver. */
   public abstract CudaDriver driver(Cuda cuda);
 
-  /** Returns lines that describe the driver, the devices and the links between them. */
+  /** Returns lines that describe the driver, the devices, and the links between them. */
   public abstract List<String> findings(Cuda cuda);
 
   /**
-   * Returns the links of a device, as {@link dev.tutti.cuda.driver.LinkMatrix#write} writes them.
+   * Returns the links of a device in the format of {@link dev.tutti.cuda.driver.LinkMatrix#write}.
    */
   public abstract String links(Cuda cuda, int device);
 
   /** Returns the stream blocks that are open. */
   public abstract OpenBlocks openBlocks(Cuda cuda);
 
-  /** Returns what allocates the device's memory. */
+  /** Returns the allocator of the device's memory. */
   public abstract DeviceAllocator allocator(CudaDevice device);
 
-  /** Returns the context that all libraries of the process share. */
+  /** Returns the context that all libraries in the process share. */
   public abstract DeviceContext context(CudaDevice device);
 
-  /** Returns the pool of the driver's events. */
+  /** Returns the pool of driver events. */
   public abstract EventPool events(CudaDevice device);
 
   /** Returns the module's kernels on the device. */
   public abstract DeviceKernels kernels(CudaDevice device);
 
-  /** Returns the driver that the device is of. */
+  /** Returns the driver to which the device belongs. */
   public abstract Cuda owner(CudaDevice device);
 
-  /** Returns what allocates pinned memory of the host. */
+  /** Returns the allocator of pinned host memory. */
   public abstract PinnedAllocator pinned(CudaDevice device);
 
-  /** Returns the streams that have one user each. */
+  /** Returns the reserve of streams that have one user each. */
   public abstract StreamReserve reserve(CudaDevice device);
 
-  /** Returns what allocates memory that other processes can open. */
+  /** Returns the allocator of memory that other processes can open. */
   public abstract DeviceAllocator sharable(CudaDevice device);
 
-  /** Returns whether all streams of the process are done by a deadline; waits for that. */
+  /**
+   * Waits until all streams of the process are done, and returns whether they are by the deadline.
+   */
   public abstract boolean awaitAll(CudaDevice device, long deadlineNanos);
 
-  /** Returns whether somebody saw an event reached, without a look at the device. */
+  /** Returns whether an event was already seen to be reached, without querying the device. */
   public abstract boolean isKnownReached(CudaEvent event);
 
-  /** Returns whether {@code OpenEvents} has an event. */
+  /** Returns whether {@code OpenEvents} holds an event. */
   public abstract boolean isListed(CudaEvent event);
 
-  /** Returns the stream that an event marks for good, or null. */
+  /** Returns the stream that an event marks permanently, or null. */
   public abstract @Nullable CudaStream stream(CudaEvent event);
 
-  /** Returns what allocators know a stream by. */
+  /** Returns the representation of a stream that allocators use. */
   public abstract BlockStream forBlocks(CudaStream stream);
 
-  /** Returns whether all work so far is done by a deadline; waits for that. */
+  /** Waits until all work enqueued so far is done, and returns whether it is by the deadline. */
   public abstract boolean awaitIdle(CudaStream stream, long deadlineNanos);
 
-  /** Says whether {@code OpenEvents} has an event. */
+  /** Records whether {@code OpenEvents} holds an event. */
   public abstract void setListed(CudaEvent event, boolean listed);
 
-  /** Marks where a stream is now, by its handle; the device's context is current. */
+  /**
+   * Marks the current end of a stream's work, given the stream's handle; the device's context must
+   * be current.
+   */
   public abstract void recordIn(CudaEvent event, long stream);
 
-  /** Takes an event for reached without a look, as a later point of the device is. */
+  /**
+   * Treats an event as reached without querying it, because a later point on the device has been
+   * reached.
+   */
   public abstract void takeForReached(CudaEvent event);
 
-  /** Copies between addresses of the device, whose context is the calling thread's. */
+  /**
+   * Copies between two addresses on the device, whose context must be current on the calling
+   * thread.
+   */
   public abstract void copy(CudaStream stream, long to, long from, long bytes);
 
-  /** Creates an event that marks nothing yet. */
+  /** Creates an event that marks no point yet. */
   public abstract CudaEvent event(CudaDevice device);
 
-  /** Creates the stream of a handle; another library's is foreign. */
+  /** Creates a stream for a handle; a stream of another library is foreign. */
   public abstract CudaStream stream(CudaDevice device, long handle, boolean isForeign);
 
-  /** Returns a tensor of memory of a device. */
+  /** Returns a tensor that views device memory. */
   public abstract Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape);
 }

@@ -8,8 +8,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Finds kernels of the module on one device. All are loaded when the first one is asked for: to
- * load one may wait for the device, on which a kernel may wait for the very launch. Any thread.
+ * The module's kernels on one device. All kernels are loaded when the first one is requested:
+ * loading may wait for the device, where a running kernel may be waiting for the very launch.
+ * Thread-safe.
  */
 public final class DeviceKernels {
   private final DeviceContext context;

@@ -1,6 +1,6 @@
 package dev.tutti.cuda.access;
 
-/** Gives the compiled kernels. */
+/** A source of the compiled kernels. */
 @FunctionalInterface
 public interface KernelLoader {
   /**

@@ -11,9 +11,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Keeps streams of the highest priority that have one user each. To make one may wait for all
- * kernels of the device, so who runs kernels that wait takes its streams before. Any thread may
- * call any method.
+ * A reserve of highest-priority streams that have one user each. Creating a stream may wait for all
+ * kernels on the device, so code that runs waiting kernels takes its streams beforehand. All
+ * methods may be called from any thread.
  */
 public final class StreamReserve {
   private final CudaDevice device;
@@ -24,7 +24,7 @@ public final class StreamReserve {
     this.device = device;
   }
 
-  /** Makes streams until so many are free. */
+  /** Creates streams until the given number of them are free. */
   public void ensure(int count) {
     while (freeCount() < count) {
       give(make());
@@ -36,7 +36,7 @@ public final class StreamReserve {
     return free.size();
   }
 
-  /** Returns a stream that nobody else has; not one of the pool. */
+  /** Returns a stream for exclusive use; it is not one of the device's pool. */
   public CudaStream take() {
     CudaStream stream;
     synchronized (this) {
@@ -46,7 +46,7 @@ public final class StreamReserve {
     return stream == null ? make() : stream;
   }
 
-  /** Returns so many of them, or takes none if it cannot. */
+  /** Returns the given number of streams, or takes none if it fails. */
   public List<CudaStream> take(int count) {
     List<CudaStream> taken = new ArrayList<>(count);
     try {
@@ -66,7 +66,10 @@ public final class StreamReserve {
     }
   }
 
-  /** Makes a stream, outside of the monitor, so that who has one to give does not wait for it. */
+  /**
+   * Creates a stream outside the monitor, so that threads that give streams back do not wait for
+   * it.
+   */
   private CudaStream make() {
     DeviceContext context = access().context(device);
     context.enter();
@@ -74,7 +77,7 @@ public final class StreamReserve {
     return access().stream(device, calls.create(calls.highestPriority()), false);
   }
 
-  /** Takes a stream back in which nothing runs. */
+  /** Takes back a stream in which no work runs. */
   public synchronized void give(CudaStream stream) {
     if (closed) {
       destroy(stream);
@@ -88,7 +91,7 @@ public final class StreamReserve {
     access().context(device).driver().streams().destroy(stream.handle());
   }
 
-  /** Destroys the free streams, and from now on each one that is given back. */
+  /** Destroys the free streams and, from then on, every stream that is given back. */
   public synchronized void close() {
     closed = true;
     while (!free.isEmpty()) {

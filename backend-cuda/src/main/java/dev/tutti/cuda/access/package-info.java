@@ -1,4 +1,4 @@
-/** What the module has on a device, and the door to what users' classes keep from them. */
+/** The module's per-device resources, and access to what the public classes hide from users. */
 @NullMarked
 package dev.tutti.cuda.access;
 

@@ -10,9 +10,9 @@ import java.lang.invoke.VarHandle;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * What the kernel of a stream block and the host have in common: two words, of which the host
- * writes the first, 1 to release, and the kernel the second, its status. Also closes a block that
- * nobody can reach any more, so that no stream is held for ever.
+ * The state that a stream block's kernel shares with the host: two words. The host writes the
+ * first, setting it to 1 to release the stream; the kernel writes its status to the second. Also
+ * closes a block that has become unreachable, so that no stream is held forever.
  */
 public final class BlockState implements Runnable {
   public static final long BYTES = 8;
@@ -42,7 +42,7 @@ public final class BlockState implements Runnable {
     return words;
   }
 
-  /** Reads what the kernel last wrote; after the end what it had written by then. */
+  /** Reads the status that the kernel last wrote; after the end, the status at that time. */
   synchronized StreamBlockStatus status() {
     if (!closed) {
       last = StreamBlockStatus.ofCode((int) WORD.getAcquire(words.segment(), STATUS));
@@ -56,7 +56,7 @@ public final class BlockState implements Runnable {
     }
   }
 
-  /** Releases the stream and lets the words go as soon as the device is done with them. */
+  /** Releases the stream, and frees the words as soon as the device is done with them. */
   void close() {
     if (ended.compareAndSet(false, true)) {
       end();
@@ -72,8 +72,8 @@ public final class BlockState implements Runnable {
   }
 
   /**
-   * Releases the stream and keeps the words for good: nobody can tell when the device is done with
-   * them.
+   * Releases the stream and keeps the words for good, because it is unknown when the device is done
+   * with them.
    */
   void abandon() {
     if (ended.compareAndSet(false, true)) {

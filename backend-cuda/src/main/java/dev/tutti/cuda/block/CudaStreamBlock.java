@@ -13,9 +13,9 @@ import java.lang.ref.Cleaner;
 import java.time.Duration;
 
 /**
- * Holds a stream by a kernel of one thread that polls, every millisecond, a word that the host
- * writes (c10d: {@code StreamBlock.cu}). It occupies a place on one multiprocessor meanwhile, and
- * whatever waits until the device is idle waits for it.
+ * A stream block: a single-thread kernel that holds a stream and polls, every millisecond, a word
+ * that the host writes (c10d: {@code StreamBlock.cu}). Meanwhile the kernel occupies a slot on one
+ * multiprocessor, and everything that waits until the device is idle waits for it.
  */
 public final class CudaStreamBlock implements StreamBlock {
   public static final String KERNEL = Kernels.streamBlock().name();
@@ -32,10 +32,12 @@ public final class CudaStreamBlock implements StreamBlock {
   }
 
   /**
-   * Blocks a stream. Whatever can fail does so before the launch, or leaves the stream released.
+   * Blocks a stream. Everything that can fail does so before the launch, or leaves the stream
+   * released.
    *
-   * @param stream the stream, not being recorded into a graph
-   * @param timeout zero for ever; parts of a millisecond count as one
+   * @param stream the stream, which must not be in graph capture
+   * @param timeout the longest time to hold the stream, rounded up to whole milliseconds; zero
+   *     means forever
    */
   static CudaStreamBlock launch(CudaStream stream, Duration timeout) {
     long millis = millis(timeout);

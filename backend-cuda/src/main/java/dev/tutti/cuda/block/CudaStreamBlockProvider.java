@@ -12,8 +12,8 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Offers stream blocks for {@code cuda}: they hold the calling thread's current stream of its
- * current device.
+ * The provider of stream blocks for {@code cuda}; they hold the calling thread's current stream on
+ * its current device.
  */
 public final class CudaStreamBlockProvider implements StreamBlockProvider {
   private final Supplier<Cuda> cuda;
@@ -40,12 +40,12 @@ public final class CudaStreamBlockProvider implements StreamBlockProvider {
   /**
    * {@inheritDoc}
    *
-   * @param timeout when the stream is released at the latest, counted from when it gets there and
-   *     looked at every millisecond; zero never
+   * @param timeout the time after which the stream is released at the latest, counted from when the
+   *     stream reaches the block and checked every millisecond; zero means never
    * @throws dev.tutti.BackendException if CUDA cannot be used here, or the driver fails; the stream
-   *     is not blocked then
+   *     is then not blocked
    * @throws IllegalArgumentException if the timeout is negative
-   * @throws IllegalStateException if the stream is being recorded into a graph
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   @Override
   public StreamBlock block(Duration timeout) {

@@ -5,7 +5,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
 
-/** Knows the stream blocks that nobody closed, so that the end of the driver releases them. */
+/** The stream blocks that were not closed, so that closing the driver can release them. */
 public final class OpenBlocks {
   private final Set<BlockState> open = Collections.newSetFromMap(new IdentityHashMap<>());
 

@@ -1,4 +1,4 @@
-/** Stream blocks: kernels that hold a stream until the host lets it go on. */
+/** Stream blocks: kernels that hold a stream until the host releases it. */
 @NullMarked
 package dev.tutti.cuda.block;
 

@@ -7,7 +7,10 @@ import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
-/** Follows an operation on the device; once reached it says how the operation ended there. */
+/**
+ * An event that follows an operation on the device; once reached, it reports how the operation
+ * ended there.
+ */
 public final class ChannelEvent implements DeviceEvent {
   private final CudaEvent event;
   private final Outcome outcome;
@@ -15,24 +18,25 @@ public final class ChannelEvent implements DeviceEvent {
   private final int source;
   private Operation op;
 
-  /** Knows how what a device did has ended. */
+  /** A check of how an operation on a device ended. */
   @FunctionalInterface
   public interface Outcome {
     /**
-     * Tells whether an operation that the device has done has a result; fails it if not.
+     * Tells whether an operation that the device has completed has a valid result; if not, fails
+     * the operation.
      *
-     * @param op may have ended before
+     * @param op the operation, which may already have ended
      */
     boolean isGood(Operation op);
   }
 
   /**
-   * Creates the event of a message, for one use.
+   * Creates the event of a message, for a single use.
    *
-   * @param event behind the message
-   * @param outcome how it ended
-   * @param op what it does
-   * @param source whose message it receives, or {@link MessageMatcher#ANY}
+   * @param event the event that follows the message
+   * @param outcome determines how the message ended
+   * @param op the operation that carries the message
+   * @param source the rank whose message it receives, or {@link MessageMatcher#ANY}
    */
   public ChannelEvent(CudaEvent event, Outcome outcome, Operation op, int source) {
     this(event, outcome, op, source, null);
@@ -47,12 +51,12 @@ public final class ChannelEvent implements DeviceEvent {
     this.pool = pool;
   }
 
-  /** Returns the event of the device. */
+  /** Returns the underlying device event. */
   public CudaEvent event() {
     return event;
   }
 
-  /** Follows another operation, once the one before has ended. */
+  /** Follows another operation, after the previous one has ended. */
   void follow(Operation newOp) {
     op = newOp;
   }

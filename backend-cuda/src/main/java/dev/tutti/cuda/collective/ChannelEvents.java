@@ -6,7 +6,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
 
-/** Keeps the events of a channel's operations for use again. Any thread. */
+/** A pool of the events of a channel's operations. Thread-safe. */
 public final class ChannelEvents {
   private final CudaDevice device;
   private final ChannelEvent.Outcome outcome;
@@ -14,17 +14,17 @@ public final class ChannelEvents {
   private final ArrayDeque<ChannelEvent> free = new ArrayDeque<>();
 
   /**
-   * Creates a pool that has none yet.
+   * Creates an empty pool.
    *
-   * @param device of the channel
-   * @param outcome how an operation of the channel ended
+   * @param device the device of the channel
+   * @param outcome determines how an operation of the channel ended
    */
   public ChannelEvents(CudaDevice device, ChannelEvent.Outcome outcome) {
     this.device = device;
     this.outcome = outcome;
   }
 
-  /** Returns an event for an operation; the caller records it. */
+  /** Returns an event for an operation; the caller must record it. */
   public synchronized ChannelEvent take(Operation op) {
     ChannelEvent event = free.pollLast();
     if (event == null) {
@@ -40,7 +40,10 @@ public final class ChannelEvents {
     free.addLast(event);
   }
 
-  /** Gives back what operations that failed have left; the device has reached all. */
+  /**
+   * Releases the events that failed operations left behind; the device must have reached all of
+   * them.
+   */
   public synchronized void close() {
     open.close();
   }

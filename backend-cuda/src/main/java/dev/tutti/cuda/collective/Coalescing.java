@@ -14,8 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Puts the kernels that coalesce sparse tensors into a stream, and has the memory that they need
- * until it is closed; that is used in the stream's order, so nobody waits before. One thread.
+ * The coalescing of sparse tensors: enqueues its kernels into a stream, and holds the memory they
+ * need until closed. That memory is used in stream order, so closing need not wait. Not
+ * thread-safe.
  */
 final class Coalescing implements AutoCloseable {
   private final CudaDevice device;
@@ -23,13 +24,13 @@ final class Coalescing implements AutoCloseable {
   private final List<DeviceBlock> blocks = new ArrayList<>();
 
   /**
-   * The runs of equal places among sorted entries, by addresses of the device.
+   * The runs of equal places among sorted entries, as device addresses.
    *
-   * @param entries how many are sorted
-   * @param rows the row of each; 0 if they are in order
-   * @param starts where each run begins
+   * @param entries the number of sorted entries
+   * @param rows the row of each entry; 0 if the rows are in order
+   * @param starts the start of each run
    * @param distinct the linear place of each run
-   * @param count the number of runs, 8 bytes
+   * @param count the number of runs, in 8 bytes
    */
   record Runs(long entries, long rows, long starts, long distinct, long count) {}
 
@@ -40,7 +41,7 @@ final class Coalescing implements AutoCloseable {
     this.stream = stream;
   }
 
-  /** Allocates memory, with any content. */
+  /** Allocates uninitialized memory. */
   long memory(long bytes) {
     DeviceBlock block =
         access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));
@@ -51,9 +52,10 @@ final class Coalescing implements AutoCloseable {
   /**
    * Computes the linear places of entries.
    *
-   * @param indices of the entries
-   * @param sizes of the sparse dimensions, 8 bytes each
-   * @param outside 8 bytes, -1; gets where among the indices the first one outside its size is
+   * @param indices the indices of the entries
+   * @param sizes the sizes of the sparse dimensions, 8 bytes each
+   * @param outside 8 bytes that hold -1; receives the position, among the indices, of the first
+   *     index that is out of range
    */
   long places(Tensor indices, long sizes, long outside) {
     long entries = indices.size(1);
@@ -70,12 +72,12 @@ final class Coalescing implements AutoCloseable {
   }
 
   /**
-   * Sorts entries by their places, and finds those that are equal.
+   * Sorts entries by their places, and finds the runs of equal places.
    *
-   * @param keys their linear places, spoilt afterwards
-   * @param entries how many
-   * @param bits of a place that can be set
-   * @param count 8 bytes, gets the number of runs
+   * @param keys the linear places of the entries; overwritten
+   * @param entries the number of entries
+   * @param bits the number of significant bits in a place
+   * @param count 8 bytes that receive the number of runs
    */
   Runs runs(long keys, long entries, int bits, long count) {
     int tiles = CoalesceKernels.tiles(entries);
@@ -141,13 +143,13 @@ final class Coalescing implements AutoCloseable {
   }
 
   /**
-   * Adds the rows of each run.
+   * Sums the rows of each run.
    *
-   * @param dtype of the values
-   * @param runs of the entries
-   * @param values a row for each entry, in the order before they were sorted
-   * @param rowLength elements of a row
-   * @param out gets a row for each run
+   * @param dtype the type of the values
+   * @param runs the runs of the entries
+   * @param values one row for each entry, in the order before sorting
+   * @param rowLength the number of elements in a row
+   * @param out receives one row for each run
    */
   void sum(DType dtype, Runs runs, long values, long rowLength, long out) {
     long columns = rowLength * CoalesceKernels.columns(dtype);
@@ -163,13 +165,13 @@ final class Coalescing implements AutoCloseable {
   }
 
   /**
-   * Computes coordinates.
+   * Computes the coordinates of the runs.
    *
-   * @param runs whose places
-   * @param count how many runs there are
-   * @param sizes of the sparse dimensions, 8 bytes each
-   * @param dims how many
-   * @param out gets a row for each dimension
+   * @param runs the runs
+   * @param count the number of runs
+   * @param sizes the sizes of the sparse dimensions, 8 bytes each
+   * @param dims the number of sparse dimensions
+   * @param out receives one row for each dimension
    */
   void coordinates(Runs runs, long count, long sizes, int dims, long out) {
     LaunchParameters parameters = new LaunchParameters(5);

@@ -23,14 +23,15 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Launches the collectives of a group of two ranks or more, in the group's order. One thread at a
- * time.
+ * A launcher of the collectives of a group of two or more ranks, in the group's order. Not
+ * thread-safe.
  */
 public final class CollectiveLauncher {
   /*
-   * All collectives of a group are on one channel, whose kernels must follow each other. Ranks issue
-   * them in the same order, but need not use the same streams; so when the stream is another one than
-   * last time, it is made to wait for the last kernel. Thus two streams of a group cannot deadlock.
+   * All collectives of a group share one channel, whose kernels must run one after another. Ranks
+   * issue them in the same order, but need not use the same streams. Therefore, when the stream
+   * differs from the last one, it is made to wait for the last kernel. This way, two streams of a
+   * group cannot deadlock.
    */
   private static final long PACKET_LIMIT = 64 << 10;
   private static final long ALIGNMENT = 16;
@@ -61,13 +62,13 @@ public final class CollectiveLauncher {
   /**
    * Creates a launcher.
    *
-   * @param device of this rank
-   * @param channel of all ranks
-   * @param limits which algorithm runs at which size
-   * @param symmetric the group's memories that tensors may lie in
-   * @param rank this rank
-   * @param neighbor another rank that has this process and this device, or -1
-   * @param replays hears of collectives that are recorded
+   * @param device this rank's device
+   * @param channel the channel of all ranks
+   * @param limits the sizes at which each algorithm runs
+   * @param symmetric the group's symmetric memories, in which tensors may lie
+   * @param rank this rank's number
+   * @param neighbor another rank in this process and on this device, or -1
+   * @param replays told of collectives that are captured into graphs
    */
   CollectiveLauncher(
       CudaDevice device,
@@ -92,7 +93,7 @@ public final class CollectiveLauncher {
     this.events = new ChannelEvents(device, new KernelOutcome(channel.control, rank, ranks));
   }
 
-  /** A peer that closed the group, and its last collective with a kernel. */
+  /** A peer that closed the group, and its last collective that had a kernel. */
   private record Leaver(int rank, long lastSequence) {}
 
   /** Returns the number of the last operation that had a kernel, or 0. */
@@ -100,9 +101,12 @@ public final class CollectiveLauncher {
     return lastNumber;
   }
 
-  /** Fails what waits for a peer that closed the group, now and from now on. Any thread. */
+  /**
+   * Fails the operations that wait for a peer that closed the group, now and in the future.
+   * Thread-safe.
+   */
   void leave(int peer, long itsLastSequence) {
-    // Written before the operation is read, and the other way round where one is launched.
+    // Written before the operation is read; a launch sets the operation, then reads this.
     leaver = new Leaver(peer, itsLastSequence);
     Operation last = lastOp;
     if (last != null && last.sequenceNumber() > itsLastSequence && !last.isDone()) {
@@ -136,12 +140,12 @@ public final class CollectiveLauncher {
   }
 
   /**
-   * Launches the parts of an operation, which are done when the last one is.
+   * Launches an operation in parts; the operation is done when its last part is.
    *
    * @param op the operation
-   * @param parts launches them; may launch none
-   * @throws BackendException if some were launched and others could not be, as the other ranks may
-   *     have launched all
+   * @param parts launches the parts; may launch none
+   * @throws BackendException if some parts were launched and others could not be, because the other
+   *     ranks may have launched all of them
    */
   void inParts(Operation op, Runnable parts) {
     partsLaunched = 0;
@@ -204,23 +208,23 @@ public final class CollectiveLauncher {
     }
   }
 
-  /** Returns what is left to an operation, for its kernel. */
+  /** Returns the time that remains for an operation, for use by its kernel. */
   static long nanosLeft(Operation op) {
     return Math.max(TimeUnit.MILLISECONDS.toNanos(1), op.deadlineNanos() - System.nanoTime());
   }
 
-  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  /** Waits until no kernel of the channel runs; returns false if that is not so by the deadline. */
   boolean awaitIdle(long deadlineNanos) {
     CudaEvent last = lastEvent;
     return last == null || last.awaitReached(deadlineNanos);
   }
 
-  /** Frees the events; no kernel of the channel runs. */
+  /** Frees the events; no kernel of the channel may be running. */
   void close() {
     events.close();
   }
 
-  /** Returns the algorithm that a caller asked for, or null if there is none such here. */
+  /** Returns the algorithm that the caller requested, or null if this backend has none such. */
   static @Nullable Algorithm algorithm(AllReduceAlgorithm asked) {
     return switch (asked) {
       case ONE_SHOT -> Algorithm.ONE_SHOT;
@@ -266,7 +270,7 @@ public final class CollectiveLauncher {
     launchReduce(op, kernel, bytes, reduceOp);
   }
 
-  /** Lets peers write the result straight to where it belongs, if that is in symmetric memory. */
+  /** Lets peers write the result directly to its destination, if that lies in symmetric memory. */
   private void shareResult(long address, long bytes) {
     CudaSymmetricMemory memory =
         ((address | bytes) & (ALIGNMENT - 1)) == 0 ? symmetric.find(address, bytes) : null;
@@ -342,7 +346,7 @@ public final class CollectiveLauncher {
     launchExchange(op, bytes);
   }
 
-  /** Begins an exchange; the caller says who sends what, then launches it. */
+  /** Begins an exchange; the caller then specifies what each rank sends, and launches it. */
   ExchangeCall beginExchange(Operation op) {
     begin(op);
     op.took("cuda/exchange");
@@ -352,7 +356,7 @@ public final class CollectiveLauncher {
   /**
    * Launches an exchange.
    *
-   * @param mostBytes the most that this rank moves between itself and another
+   * @param mostBytes the largest number of bytes that this rank moves to or from any one rank
    */
   void launchExchange(Operation op, long mostBytes) {
     Kernel kernel = Kernels.exchange();

@@ -7,7 +7,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/** What the kernels of a channel and the host have in common: an abort word and a status. */
+/** The state that the kernels of a channel share with the host: an abort word and a status word. */
 final class ControlWords {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
   private static final long STATUS = 4;
@@ -27,7 +27,7 @@ final class ControlWords {
     return block.address();
   }
 
-  /** Makes both words zero; nothing may run that uses them. */
+  /** Resets both words to zero; no work that uses them may be running. */
   synchronized void reset() {
     if (!closed) {
       WORD.setRelease(block.segment(), 0L, 0);
@@ -35,7 +35,7 @@ final class ControlWords {
     }
   }
 
-  /** Ends all waits, now and from now on. */
+  /** Ends all waits, now and in the future. */
   synchronized void abort() {
     if (!closed) {
       WORD.setRelease(block.segment(), 0L, 1);
@@ -50,7 +50,7 @@ final class ControlWords {
     return last;
   }
 
-  /** Frees the words; no kernel may use them any more. */
+  /** Frees the words; no kernel may use them anymore. */
   synchronized void close() {
     if (!closed) {
       status();

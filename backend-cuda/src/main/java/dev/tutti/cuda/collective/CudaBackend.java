@@ -20,7 +20,10 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Moves and reduces CUDA tensors of ranks on one host, by kernels that write to peers' memory. */
+/**
+ * A backend that moves and reduces CUDA tensors of ranks on one host, with kernels that write to
+ * peers' memory.
+ */
 public final class CudaBackend implements Backend {
   private final CudaWorld world;
   private final CudaDevice device;
@@ -253,7 +256,7 @@ public final class CudaBackend implements Backend {
       scaleAlone(op, output, reduceOp);
       return;
     }
-    // Used in the order of the stream, so it may be freed as soon as the kernel is enqueued.
+    // Used in stream order, so it may be freed as soon as the kernel is enqueued.
     CudaStream stream = device.currentStream();
     if (stream.isCapturing()) {
       throw new UnsupportedOperationException(
@@ -344,7 +347,10 @@ public final class CudaBackend implements Backend {
     }
   }
 
-  /** Scales where there is nobody to add; by way of the host, as the kernels want two ranks. */
+  /**
+   * Scales the tensor in a group of one, where there is nothing to add; goes through the host,
+   * because the kernels need at least two ranks.
+   */
   private void scaleAlone(Operation op, Tensor tensor, ReduceOp reduceOp) {
     if (size > 1 || reduceOp.kind() != ReduceOp.Kind.PREMUL_SUM || tensor.numel() == 0) {
       return;

@@ -16,7 +16,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Allocates the symmetric memory of a group, and knows what is open. Any thread. */
+/**
+ * The symmetric memories of a group: allocates them, and tracks those that are open. Thread-safe.
+ */
 final class CudaSymmetricMemories implements AutoCloseable {
   private static final long PAD_ALIGNMENT = 256;
 
@@ -39,11 +41,11 @@ final class CudaSymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Allocates; all ranks call it at once.
+   * Allocates symmetric memory; all ranks must call this together.
    *
-   * @param op carries the deadline
-   * @param byteSize bytes of each rank, at least 1
-   * @throws BackendException on all ranks, if one of them cannot
+   * @param op the operation, which carries the deadline
+   * @param byteSize the number of bytes on each rank, at least 1
+   * @throws BackendException on all ranks, if any of them cannot allocate
    */
   SymmetricMemory allocate(Operation op, long byteSize) {
     int size = peers.exchange().size();
@@ -83,7 +85,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
     return made;
   }
 
-  /** Returns the lowest number that nobody uses, or 0 if all are in use. */
+  /** Returns the lowest unused number, or 0 if all are in use. */
   private static int free(long used) {
     int number = Long.numberOfTrailingZeros(~used >>> 1) + 1;
     return number <= ReduceCall.MAX_SHARED ? number : 0;
@@ -98,8 +100,8 @@ final class CudaSymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Returns the memory whose buffer of this rank holds an area, if kernels may know it. Allocates
-   * nothing.
+   * Returns the memory in which this rank's buffer contains an area, if kernels may know that
+   * memory. Allocates nothing.
    */
   @Nullable CudaSymmetricMemory find(long address, long bytes) {
     for (CudaSymmetricMemory memory : seen) {
@@ -115,7 +117,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
     seen = open.toArray(CudaSymmetricMemory[]::new);
   }
 
-  /** Ends all waits, now and from now on. */
+  /** Ends all waits, now and in the future. */
   synchronized void abort(Throwable cause) {
     aborted = cause;
     open.forEach(memory -> memory.abort(cause));

@@ -22,11 +22,11 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** One rank's view of symmetric memory on devices. */
+/** One rank's view of symmetric memory on CUDA devices. */
 final class CudaSymmetricMemory implements SymmetricMemory {
   /*
-   * A thread that waits counts itself as a user. A thread that closes the memory ends the waits; the memory goes
-   * with whoever then is last, so no kernel loses its pad.
+   * A waiting thread counts as a user of the memory. A thread that closes the memory ends the
+   * waits; the last user to leave then frees the memory, so no kernel loses its pad.
    */
   static final int CHANNELS = 32;
 
@@ -47,11 +47,11 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   /**
    * Creates a rank's view.
    *
-   * @param device of this rank
-   * @param memory of all ranks; closed with this
-   * @param plan how it is divided
-   * @param multicast whether the device could, and may be said to
-   * @param onClose is told of the close
+   * @param device this rank's device
+   * @param memory the memory of all ranks; closed together with this view
+   * @param plan the layout of the memory
+   * @param multicast whether the device supports multicast and may report it
+   * @param onClose called when this view is closed
    */
   CudaSymmetricMemory(
       CudaDevice device,
@@ -82,7 +82,10 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
   }
 
-  /** Returns a stream for a channel. The first one is there: to make one may wait for kernels. */
+  /**
+   * Returns a stream for a channel. The first one already exists: creating a stream may wait for
+   * kernels.
+   */
   private CudaStream takeStream() {
     CudaStream stream = spare.getAndSet(null);
     return stream == null ? access().reserve(device).take() : stream;
@@ -92,13 +95,13 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     return plan;
   }
 
-  /** Tells whether this rank's buffer holds an area. */
+  /** Tells whether this rank's buffer contains an area. */
   boolean holds(long address, long bytes) {
     long offset = address - memory.address(plan.rank()) - plan.padBytes();
     return offset >= 0 && bytes <= plan.bufferBytes() && offset <= plan.bufferBytes() - bytes;
   }
 
-  /** Returns where a rank addresses what is at an address of this rank's buffer. */
+  /** Returns the address by which a rank addresses the given address of this rank's buffer. */
   long addressFor(int rank, long address) {
     return memory.view(rank) + address - memory.address(plan.rank());
   }
@@ -131,7 +134,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   /**
    * {@inheritDoc}
    *
-   * <p>A view of a peer's buffer counts as one of this rank's device, which addresses it.
+   * <p>A view of a peer's buffer counts as memory of this rank's device, through which it is
+   * addressed.
    */
   @Override
   public Tensor buffer(int rank, DType dtype, long byteOffset, long... shape) {
@@ -197,7 +201,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     return new GroupClosedException("symmetric memory of rank " + plan.rank() + " is closed");
   }
 
-  /** Ends all waits, now and from now on. */
+  /** Ends all waits, now and in the future. */
   void abort(Throwable cause) {
     aborted = cause;
     if (users.enter()) {
@@ -213,8 +217,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   }
 
   /**
-   * Tells whether the device could, unless {@code TORCH_SYMM_MEM_DISABLE_MULTICAST} is set; it is
-   * never done.
+   * Tells whether the device supports multicast, unless {@code TORCH_SYMM_MEM_DISABLE_MULTICAST} is
+   * set; multicast itself is never used.
    */
   @Override
   public boolean hasMulticast() {
@@ -224,7 +228,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   /**
    * {@inheritDoc}
    *
-   * <p>Work on the buffers, of this rank and of peers that write to its own, must be done before.
+   * <p>All work on the buffers must be done before, both this rank's and that of peers that write
+   * to its buffer.
    */
   @Override
   public void close() {

@@ -30,11 +30,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what the ranks of a group share on their devices, from the rendezvous to the end. */
+/**
+ * The resources that the ranks of a group share on their devices, from the rendezvous until the
+ * group closes.
+ */
 public final class CudaWorld implements AutoCloseable {
   /*
-   * Each rank's memory: its area and counters of the channel of all ranks, then for each peer those
-   * of the channel to that peer and those of the channel from it.
+   * The layout of each rank's memory: its area and counters for the channel of all ranks, then, for
+   * each peer, those for the channel to the peer and those for the channel from it.
    */
   private static final System.Logger LOG = System.getLogger(CudaWorld.class.getName());
   private static final int PAIR_LANES = 8;
@@ -57,10 +60,10 @@ public final class CudaWorld implements AutoCloseable {
   private final List<KernelChannel> channels = new ArrayList<>();
 
   /**
-   * Says how each rank's memory is divided, and what runs in it.
+   * The layout of each rank's memory, and the channels and limits that apply to it.
    *
    * @param wide the channel of all ranks
-   * @param narrow that of a sender and a receiver
+   * @param narrow the channel between one sender and one receiver
    */
   private record Plan(ChannelLayout wide, ChannelLayout narrow, AllReduceLimits limits) {
     static Plan of(Settings settings, List<PeerInfo> ranks) {
@@ -84,7 +87,7 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** What a group of more than one rank has. */
+  /** The resources of a group of more than one rank. */
   private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
 
   private CudaWorld(
@@ -148,7 +151,10 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** Returns what has to be the same on all ranks and shows nowhere else if it is not. */
+  /**
+   * Returns the settings that must be the same on all ranks and whose differences would not be
+   * noticed otherwise.
+   */
   private static String choices(Settings settings, int size) {
     AllReduceLimits nvlink = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
     AllReduceLimits pcie = CudaSettings.limits(settings, size, PeerLinks.PCIE);
@@ -169,7 +175,7 @@ public final class CudaWorld implements AutoCloseable {
         + pcie.twoShotBytes();
   }
 
-  /** Returns another rank that has this process and this device, or -1. */
+  /** Returns another rank in this process and on this device, or -1. */
   private int onSameDevice(PeerWorld peers) {
     String own = peers.ranks().get(rank).pciBusId();
     for (int r = 0; r < size; r++) {
@@ -180,7 +186,7 @@ public final class CudaWorld implements AutoCloseable {
     return -1;
   }
 
-  /** Returns where a rank has what it shares with a peer alone. */
+  /** Returns the index of the part that a rank shares only with the given peer. */
   private static int place(int owner, int peer) {
     return peer < owner ? peer : peer - 1;
   }
@@ -209,15 +215,15 @@ public final class CudaWorld implements AutoCloseable {
   }
 
   /**
-   * Returns the next stream for messages; the first one is for what is set up. In the order of
-   * first messages, as the device has few queues, which streams share in the order they were made
-   * in.
+   * Returns the next stream for messages; the first stream of the list is used for setup. Streams
+   * are assigned in the order of first messages, because a device has few hardware queues, and
+   * streams share them in order of creation.
    */
   private CudaStream takeMessageStream() {
     return streams.get(1 + messageStreams.getAndIncrement());
   }
 
-  /** Returns how much a rank has of a channel: its area, then its counters. */
+  /** Returns the number of bytes that each rank has for a channel: its area, then its counters. */
   private static long bytes(ChannelLayout layout) {
     return roundUp(layout.areaBytes()) + roundUp(layout.stateBytes());
   }
@@ -233,8 +239,9 @@ public final class CudaWorld implements AutoCloseable {
   /**
    * Meets the other ranks and shares memory with them.
    *
-   * @throws FarRanksException on all ranks, if they are too many or on several hosts
-   * @throws BackendException if they cannot share any
+   * @throws FarRanksException on all ranks, if there are too many ranks or they are on several
+   *     hosts
+   * @throws BackendException if the ranks cannot share memory
    */
   public static CudaWorld join(BackendContext context, Cuda cuda) {
     long until = System.nanoTime() + context.timeout().toNanos();
@@ -248,7 +255,7 @@ public final class CudaWorld implements AutoCloseable {
               + " ranks at most, not "
               + context.size());
     }
-    String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // refuses what is none
+    String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // rejects invalid values
     CudaDevice device = cuda.device(context.device().index());
     StoreExchange exchange =
         new StoreExchange(context.store(), "cuda", context.rank(), context.size());
@@ -277,7 +284,7 @@ public final class CudaWorld implements AutoCloseable {
       kernels = context.size() == 1 ? null : new HostKernels(device);
       streams = access().reserve(device).take(2 * (context.size() - 1) + 1);
     } catch (BackendException e) {
-      // What only this rank meets; the others would wait for it until their deadline.
+      // Only this rank sees this failure; the others would wait for it until their deadline.
       IpcChannel.refuse(exchange, e, until);
       throw e;
     }
@@ -340,14 +347,14 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** Returns what all ranks are told of a failure. */
+  /** Returns the exception that tells all ranks about a failure. */
   private static BackendException refusal(Throwable e, int rank) {
     return e instanceof BackendException known
         ? known
         : new BackendException("rank " + rank + ": cannot join a group on CUDA devices: " + e, e);
   }
 
-  /** Fails this rank where another one has a problem. */
+  /** Fails this rank if any rank reported a problem. */
   private static void requireAll(List<byte[]> problems, int rank) {
     for (int r = 0; r < problems.size(); r++) {
       if (problems.get(r).length > 0) {
@@ -373,7 +380,7 @@ public final class CudaWorld implements AutoCloseable {
     return collectives;
   }
 
-  /** Returns where sends and receives meet; null in a group of one. */
+  /** Returns the matcher of sends and receives; null in a group of one. */
   @Nullable MessageMatcher messages() {
     return messages;
   }
@@ -397,9 +404,9 @@ public final class CudaWorld implements AutoCloseable {
   }
 
   /**
-   * Frees everything once the kernels have ended, those of replays too, but not of replays that
-   * begin from now on. What a kernel still uses is left: to take memory away from it would break
-   * the device for the whole process.
+   * Frees everything once the kernels have ended, including those of graph replays, but not those
+   * of replays that begin from now on. Memory that a kernel still uses is leaked: freeing it would
+   * break the device for the whole process.
    */
   @Override
   public void close() {
@@ -427,7 +434,7 @@ public final class CudaWorld implements AutoCloseable {
       idle &= each.awaitIdle(until);
     }
     if (idle && watch != null && watch.hasRecorded()) {
-      // Nobody else knows of a replay.
+      // Nothing else knows of a replay.
       idle = access().awaitAll(device, until);
     }
     if (!idle) {

@@ -9,9 +9,10 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Fails a group when a collective ends without its peers in a replay of a graph: no operation waits
- * for that one. Looks at the channel's status word ten times a second, on a thread of its own from
- * the first recording on. Any thread may call any method.
+ * A monitor that fails the group when a collective in a graph replay ends without its peers: no
+ * operation waits for such a collective. It checks the channel's status word ten times a second, on
+ * a thread of its own that starts with the first capture. All methods may be called from any
+ * thread.
  */
 final class GraphReplayMonitor implements AutoCloseable {
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -23,11 +24,11 @@ final class GraphReplayMonitor implements AutoCloseable {
   private volatile boolean closed;
 
   /**
-   * Creates a watch that does nothing so far.
+   * Creates a monitor that is idle for now.
    *
-   * @param control of the channel of all ranks
+   * @param control the control words of the channel of all ranks
    * @param rank this rank in the group
-   * @param onFailure is told
+   * @param onFailure told of the failure
    */
   GraphReplayMonitor(ControlWords control, int rank, FailureListener onFailure) {
     this.control = control;
@@ -35,7 +36,7 @@ final class GraphReplayMonitor implements AutoCloseable {
     this.onFailure = onFailure;
   }
 
-  /** Begins to look, as a collective was recorded. */
+  /** Starts monitoring, because a collective was captured. */
   synchronized void recorded() {
     if (thread == null && !closed) {
       thread = Thread.ofPlatform().daemon().name("tutti-replays-" + rank).start(this::watch);
@@ -52,7 +53,7 @@ final class GraphReplayMonitor implements AutoCloseable {
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
       int word = control.status();
-      // A period later, so that an operation with the same news comes first.
+      // Reported a period later, so that an operation with the same failure comes first.
       if (seen != 0 && !closed) {
         report(ChannelStatus.of(seen));
         return;
@@ -78,7 +79,7 @@ final class GraphReplayMonitor implements AutoCloseable {
     }
   }
 
-  /** Ends the looking. */
+  /** Stops monitoring. */
   @Override
   public synchronized void close() {
     closed = true;

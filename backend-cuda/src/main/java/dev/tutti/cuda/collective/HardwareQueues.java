@@ -4,9 +4,9 @@ import dev.tutti.Settings;
 import java.util.Optional;
 
 /**
- * Tells whether a device has too few queues for streams. Those of one queue wait for each other, so
- * that a message waits behind a collective that waits for it on another rank. The driver reads the
- * variable when it starts.
+ * A check of whether a device has too few hardware queues for its streams. Streams on the same
+ * queue wait for each other, so a message may wait behind a collective that itself waits for that
+ * message on another rank. The driver reads the variable when it starts.
  */
 public final class HardwareQueues {
   private static final String VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS";
@@ -14,7 +14,7 @@ public final class HardwareQueues {
 
   private HardwareQueues() {}
 
-  /** Returns what to say of the setting, if it is too small. */
+  /** Returns a warning about the setting, if it is too small. */
   public static Optional<String> warning(Settings settings) {
     return settings.text(VARIABLE).filter(HardwareQueues::isTooSmall).map(HardwareQueues::advice);
   }

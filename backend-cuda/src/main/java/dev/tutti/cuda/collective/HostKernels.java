@@ -8,7 +8,10 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import java.util.IdentityHashMap;
 
-/** Launches the kernels of a device, by handles at hand. Any thread; allocates nothing. */
+/**
+ * A launcher of a device's kernels, from handles obtained beforehand. Thread-safe; launching
+ * allocates nothing.
+ */
 final class HostKernels {
   private final CudaDevice device;
   private final IdentityHashMap<Kernel, Long> functions = new IdentityHashMap<>();

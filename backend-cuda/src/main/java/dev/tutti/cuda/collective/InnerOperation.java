@@ -13,8 +13,8 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Stands before an operation that one backend lets another one do a part of: keeps what that one
- * says of the end, which is none of the operation.
+ * A stand-in for an operation when one backend has another perform a part of it: it captures the
+ * outcome that the other backend reports, which is not the outcome of the whole operation.
  */
 public final class InnerOperation implements Operation {
   private static final long SLICE_NANOS = 50_000_000;
@@ -25,23 +25,25 @@ public final class InnerOperation implements Operation {
   private volatile @Nullable Throwable cause;
   private volatile List<Tensor> result = List.of();
 
-  /** Creates one that is asked for what the operation is asked for. */
+  /** Creates a stand-in with the same call as the operation. */
   public InnerOperation(Operation outer) {
     this(outer, outer.call());
   }
 
-  /** Creates one that is asked for something else. */
+  /** Creates a stand-in with a different call. */
   public InnerOperation(Operation outer, Call call) {
     this.outer = outer;
     this.call = call;
   }
 
-  /** Returns what it ended with. */
+  /** Returns the result with which it ended. */
   public List<Tensor> result() {
     return result;
   }
 
-  /** Returns the event that follows it on the device, or null if the device is done with it. */
+  /**
+   * Returns the event that follows it on the device, or null if the device has nothing left to do.
+   */
   public @Nullable CudaEvent cudaEvent() {
     return (CudaEvent) event;
   }
@@ -57,11 +59,11 @@ public final class InnerOperation implements Operation {
   }
 
   /**
-   * Waits until the device has done it, if it has anything to do; hears of the operation's end.
+   * Waits until the device has done its part, if any; notices when the operation ends meanwhile.
    *
    * @param isAborted whether the group was aborted
    * @throws TimeoutException at the operation's deadline
-   * @throws Exception what it was failed with, or the operation
+   * @throws Exception the failure of this stand-in or of the operation
    */
   public void awaitDevice(BooleanSupplier isAborted) throws Exception {
     DeviceEvent reached = event;
@@ -72,7 +74,7 @@ public final class InnerOperation implements Operation {
       long now = System.nanoTime();
       if (reached.awaitReached(Math.min(now + SLICE_NANOS, deadlineNanos()))) {
         reached.release();
-        // An abort ends kernels early: what they wrote is no result.
+        // An abort ends kernels early: what they wrote is not a valid result.
         throwIfAborted(isAborted);
         return;
       }

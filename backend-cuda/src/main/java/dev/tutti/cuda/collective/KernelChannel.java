@@ -11,9 +11,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * A channel of the kernels as one rank uses it, with the structures of its calls. Kernels of a
- * channel run one after the other; who uses it sees to that. One thread at a time, but any thread
- * may abort.
+ * One rank's view of a channel of the kernels, with the structures for its calls. The kernels of a
+ * channel must run one after another; the caller ensures this. Not thread-safe, except that any
+ * thread may abort.
  */
 final class KernelChannel implements AutoCloseable {
   final ChannelLayout layout;
@@ -30,12 +30,12 @@ final class KernelChannel implements AutoCloseable {
   /**
    * Creates a rank's view.
    *
-   * @param device of this rank
-   * @param kernels of the device
+   * @param device this rank's device
+   * @param kernels the device's kernels
    * @param layout the channel, the same on all ranks
-   * @param rank this rank in the channel
-   * @param areas the ranks' areas, all zero
-   * @param state this rank's counters, all zero
+   * @param rank this rank's number in the channel
+   * @param areas the ranks' areas, filled with zeros
+   * @param state this rank's counters, filled with zeros
    */
   KernelChannel(
       CudaDevice device,
@@ -58,12 +58,12 @@ final class KernelChannel implements AutoCloseable {
     layout.writeChannel(view, rank, control.address(), state, areas);
   }
 
-  /** Launches what {@link #reduce} says. */
+  /** Launches the reduction that {@link #reduce} describes. */
   void launchReduce(Kernel kernel, Launch launch, long stream) {
     kernels.launch(kernel, launch, stream, reduceParameters.address());
   }
 
-  /** Launches what {@link #exchange} says. */
+  /** Launches the exchange that {@link #exchange} describes. */
   void launchExchange(Kernel kernel, Launch launch, long stream) {
     kernels.launch(kernel, launch, stream, exchangeParameters.address());
   }
@@ -74,7 +74,7 @@ final class KernelChannel implements AutoCloseable {
     kernels.launch(kernel, launch, stream, barrierParameters.address());
   }
 
-  /** Frees what is this rank's alone; nothing may run on the channel. */
+  /** Frees what belongs to this rank alone; nothing may be running on the channel. */
   @Override
   public void close() {
     control.close();

@@ -6,11 +6,11 @@ import dev.tutti.spi.Operation;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Knows how the kernel of a channel ended.
+ * The check of how the kernel of a channel ended.
  *
- * @param control of the channel
- * @param rank this rank in the group
- * @param ranks of the channel, as ranks of the group
+ * @param control the control words of the channel
+ * @param rank this rank's number in the group
+ * @param ranks the ranks of the channel, as ranks of the group
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record KernelOutcome(ControlWords control, int rank, int[] ranks) implements ChannelEvent.Outcome {

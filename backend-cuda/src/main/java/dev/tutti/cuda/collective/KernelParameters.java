@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * What a launch reads its parameters from where some are structures: their addresses. One thread at
- * a time uses it.
+ * The array from which a launch reads its parameters' addresses, for kernels that take structures.
+ * Not thread-safe.
  */
 final class KernelParameters {
   private final MemorySegment addresses;
@@ -15,7 +15,7 @@ final class KernelParameters {
     addresses = Arena.ofAuto().allocate((long) count * Long.BYTES, Long.BYTES);
   }
 
-  /** Sets where a parameter is, which this does not keep reachable. */
+  /** Sets the address of a parameter; does not keep the parameter reachable. */
   KernelParameters at(int index, MemorySegment parameter) {
     addresses.setAtIndex(ValueLayout.JAVA_LONG, index, parameter.address());
     return this;

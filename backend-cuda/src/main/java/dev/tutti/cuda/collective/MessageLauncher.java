@@ -13,8 +13,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Launches the messages of one rank to another, or those from it, in their order, on a stream of
- * its own: a send that waits for its receiver holds up nothing else. Any thread.
+ * A launcher of the messages from one rank to another, on either side, in their order and on a
+ * stream of their own, so that a send that waits for its receiver holds up nothing else.
+ * Thread-safe.
  */
 final class MessageLauncher implements MessagePath {
   private static final long PACKET_LIMIT = 64 << 10;
@@ -34,10 +35,10 @@ final class MessageLauncher implements MessagePath {
   /**
    * Creates a launcher.
    *
-   * @param channel of sender and receiver
-   * @param streams gives one that nobody else uses, without a wait
-   * @param rank this rank
-   * @param peer the other one
+   * @param channel the channel between sender and receiver
+   * @param streams supplies a stream for exclusive use, without waiting
+   * @param rank this rank's number
+   * @param peer the other rank
    * @param sends whether this rank is the sender
    */
   MessageLauncher(
@@ -91,14 +92,14 @@ final class MessageLauncher implements MessagePath {
     channel.control.abort();
   }
 
-  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  /** Waits until no kernel of the channel runs; returns false if that is not so by the deadline. */
   synchronized boolean awaitIdle(long deadlineNanos) {
     closed = true;
     CudaEvent last = lastEvent;
     return last == null || last.awaitReached(deadlineNanos);
   }
 
-  /** Frees everything; nothing may run. */
+  /** Frees everything; nothing may be running. */
   synchronized void close() {
     open.forEach(access()::takeForReached);
     channel.close();

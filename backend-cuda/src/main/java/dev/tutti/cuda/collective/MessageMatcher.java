@@ -22,11 +22,11 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Brings sends and receives together on the host: by source, tag and order. Any thread.
+ * A matcher of sends and receives, on the host, by source, tag, and order. Thread-safe.
  *
- * <p>A sender announces its message; the receiver looks for the first receive that fits, puts its
- * part into the stream of the pair and tells the sender to do the same. So parts run only where
- * both sides are there, in one order on both, and a message of another size is noticed.
+ * <p>A sender announces its message. The receiver finds the first receive that fits, enqueues its
+ * part into the pair's stream, and tells the sender to do the same. Thus parts run only when both
+ * sides are ready, in the same order on both, and a message of a different size is noticed.
  */
 public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
   public static final int ANY = -1;
@@ -51,10 +51,13 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
   private @Nullable Throwable aborted;
   private boolean closing;
 
-  /** A message that a peer has. */
+  /** A message that a peer has announced. */
   private record Announced(int source, int tag, long bytes, long id) {}
 
-  /** A send or receive that waits for its other side; the event is where its stream was. */
+  /**
+   * A send or receive that waits for its other side; the event marks the point its stream had
+   * reached.
+   */
   private record Wanted(
       Operation op, int peer, int tag, long address, long bytes, CudaEvent before) {
     boolean fits(Announced message) {
@@ -63,15 +66,15 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
   }
 
   /**
-   * Creates the board of a rank.
+   * Creates the matcher of a rank.
    *
-   * @param device of this rank
-   * @param links to the peers; closed with this
-   * @param rank this rank
-   * @param collectives is told of peers that close; null where somebody else tells them
-   * @param sends path to each peer
-   * @param receives path from each peer
-   * @param onFailure hears of links that are lost, and so of ranks that died
+   * @param device this rank's device
+   * @param links the links to the peers; closed together with this matcher
+   * @param rank this rank's number
+   * @param collectives told of peers that close; null if they are told otherwise
+   * @param sends the path to each peer
+   * @param receives the path from each peer
+   * @param onFailure told of lost links, and thus of ranks that died
    */
   public MessageMatcher(
       CudaDevice device,
@@ -120,7 +123,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
-  /** Takes the first message that fits, now or when it comes. */
+  /** Receives the first message that fits, now or when it arrives. */
   public void receive(Operation op, int peer, int tag, long address, long bytes) {
     Wanted own = wanted(op, peer, tag, address, bytes);
     synchronized (this) {
@@ -185,7 +188,10 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
-  /** Fails what waits for a peer that closed: whatever it had to say has come before. */
+  /**
+   * Fails the messages that wait for a peer that closed: everything it had announced has already
+   * arrived.
+   */
   public synchronized void leave(int peer) {
     left.set(peer);
     failMessages(wanted, peer);
@@ -304,7 +310,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
-  /** Forgets what waits: whoever aborts ends the operations. */
+  /** Forgets the waiting messages; the caller that aborts ends their operations. */
   public void abort(Throwable cause) {
     synchronized (this) {
       if (aborted != null) {
@@ -324,12 +330,12 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     return !wanted.isEmpty() || !announced.isEmpty();
   }
 
-  /** Begins to hear the peers. */
+  /** Starts listening to the peers. */
   public void listen() {
     links.listen(this);
   }
 
-  /** Tells the peers, unless the group failed, and closes the links. */
+  /** Notifies the peers, unless the group failed, and closes the links. */
   @Override
   public void close() {
     boolean isGood;
@@ -343,7 +349,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
         try {
           links.send(peer, CLOSED, last, 0, 0);
         } catch (PeerLostException e) {
-          // It closed before.
+          // The peer closed first.
         }
       }
     }

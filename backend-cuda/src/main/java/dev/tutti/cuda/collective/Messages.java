@@ -4,60 +4,60 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.spi.Operation;
 import java.util.Map;
 
-/** Moves the messages of a rank by NCCL. Any thread. */
+/** The messages of a rank through NCCL. Thread-safe. */
 public interface Messages {
   /** Starts a send. */
   void send(Operation op, int peer, int tag, long address, long bytes);
 
-  /** Starts a receive, of {@link MessageMatcher#ANY} too where that can be. */
+  /** Starts a receive, also from {@link MessageMatcher#ANY} if that is supported. */
   void receive(Operation op, int peer, int tag, long address, long bytes);
 
-  /** Tells what messages have to do without, with the reason. */
+  /** Returns the features that messages lack, with the reasons. */
   default Map<Feature, String> missingFeatures() {
     return Map.of();
   }
 
-  /** Tells whether some ranks are of PyTorch, or may be, as nobody was asked. */
+  /** Tells whether some ranks run PyTorch, or may do so because they were not asked. */
   default boolean mayMeetPytorch() {
     return false;
   }
 
-  /** Begins to collect what this thread starts. */
+  /** Begins to collect the messages that this thread starts. */
   default void beginBatch() {}
 
-  /** Starts what this thread has started since {@link #beginBatch}, as one. */
+  /** Starts, as one, the messages that this thread has collected since {@link #beginBatch}. */
   default void endBatch() {}
 
   /** Tells whether a send or receive waits for its other side. */
   boolean isWaiting();
 
   /**
-   * Fails what waits for a rank that closed its group.
+   * Fails the messages that wait for a rank that closed its group.
    *
-   * @param farewell that rank's
+   * @param farewell that rank's farewell
    */
   void leave(int peer, String farewell);
 
-  /** Says what messages this rank had, which closes, for its peers. */
+  /** Returns a summary of this closing rank's messages, for its peers. */
   default String farewell() {
     return "";
   }
 
-  /** Fails messages that cannot end by what NCCL says. */
+  /** Fails messages that cannot complete according to NCCL. */
   void look();
 
-  /** Fails messages that cannot end by what the store says. */
+  /** Fails messages that cannot complete according to the store. */
   default void lookInStore() {}
 
-  /** Says what may keep messages from ending whose time is over; or is empty. */
+  /** Returns what may keep messages past their deadline from completing, or an empty string. */
   default String likelyCause() {
     return "";
   }
 
-  /** Ends what runs, without a result; never blocks. */
+  /** Ends running messages without a result; never blocks. */
   void abort(Throwable cause);
 
-  /** Begins to free what messages alone have, all at once; nothing may run. */
+  /** Begins to free the resources used only by messages, all at once; nothing may be running. */
   void beginClose();
 
   /** Frees everything. */

@@ -7,8 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Knows the events that may still have something of the driver's. One thread at a time; an event is
- * known to one of these only.
+ * The events that may still hold a driver event. Not thread-safe; an event may be in only one such
+ * collection.
  */
 public final class OpenEvents {
   private static final int FIRST_LIMIT = 64;
@@ -16,7 +16,7 @@ public final class OpenEvents {
   private final List<CudaEvent> open = new ArrayList<>();
   private int limit = FIRST_LIMIT;
 
-  /** Adds an event that is to be recorded, and forgets such as somebody saw reached. */
+  /** Adds an event that is about to be recorded, and drops those already seen to be reached. */
   public void add(CudaEvent event) {
     if (access().isListed(event)) {
       return;
@@ -37,12 +37,12 @@ public final class OpenEvents {
     return reached;
   }
 
-  /** Returns the number of events that it knows. */
+  /** Returns the number of events in this collection. */
   int size() {
     return open.size();
   }
 
-  /** Gives back what all have; the device has reached them. */
+  /** Releases all events; the device must have reached them. */
   public void close() {
     open.forEach(access()::takeForReached);
     open.clear();

@@ -10,7 +10,7 @@ import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.Sharing;
 import java.util.List;
 
-/** Checks that a device reaches those of its peers. */
+/** A check that a device can access those of its peers. */
 final class PeerAccess {
   private final Cuda cuda;
   private final CudaDevice device;
@@ -21,10 +21,10 @@ final class PeerAccess {
   }
 
   /**
-   * Checks, and for allocations makes it so. A peer's device that this process does not see is not
-   * checked; then the mapping fails.
+   * Checks the access and, for plain allocations, enables it. A peer's device that this process
+   * cannot see is not checked; if it cannot be accessed, the mapping fails.
    *
-   * @throws BackendException if a device cannot be reached
+   * @throws BackendException if a device cannot be accessed
    */
   void require(List<PeerInfo> ranks, Sharing sharing, int rank) {
     DeviceCalls calls = access().driver(cuda).devices();

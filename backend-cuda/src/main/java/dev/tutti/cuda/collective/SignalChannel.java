@@ -22,9 +22,10 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One channel of a signal pad: its kernels run on a stream of their own, and the caller waits for
- * them, and before for the work of its current stream: a kernel that waited for that on the device
- * would know no deadline until then. One thread at a time waits here; any thread may cancel.
+ * One channel of a signal pad. Its kernels run on a stream of their own, and the caller waits for
+ * them, after first waiting for the work in its current stream: a kernel that waited for that work
+ * on the device would not observe a deadline until then. One thread at a time waits here; any
+ * thread may cancel the wait.
  */
 final class SignalChannel implements AutoCloseable {
   private static final long PADS = 8L * ChannelLayout.MAX_RANKS;
@@ -43,7 +44,7 @@ final class SignalChannel implements AutoCloseable {
   private @Nullable Kit kit;
   private volatile boolean cancelled;
 
-  /** Reports that somebody ended the wait. */
+  /** Thrown when a wait is canceled. */
   static final class CancelledWaitException extends TuttiException {
     private static final long serialVersionUID = 1L;
 
@@ -52,14 +53,14 @@ final class SignalChannel implements AutoCloseable {
     }
   }
 
-  /** What the first wait makes. */
+  /** The resources that the first wait creates. */
   private static final class Kit {
     final CudaStream stream;
     final ControlWords control;
     final KernelParameters signal = new KernelParameters(3);
     final KernelParameters barrier = new KernelParameters(6);
 
-    /** The pads, then channel, rank, ranks, control, timeout and word, 8 bytes each. */
+    /** The pads, then channel, rank, ranks, control, timeout, and word, 8 bytes each. */
     final MemorySegment values;
 
     Kit(CudaDevice device, CudaStream stream, int channel, SymmetricPlan plan, long[] pads) {
@@ -84,13 +85,13 @@ final class SignalChannel implements AutoCloseable {
   }
 
   /**
-   * Creates a channel that has nothing yet.
+   * Creates a channel that has no resources yet.
    *
-   * @param device of this rank
-   * @param plan of the memory
-   * @param channel its number
-   * @param pads where each rank's pad is
-   * @param streams gives one that nobody else has; taken back by the device
+   * @param device this rank's device
+   * @param plan the layout of the memory
+   * @param channel the number of the channel
+   * @param pads the address of each rank's pad
+   * @param streams supplies a stream for exclusive use; it is later given back to the device
    */
   SignalChannel(
       CudaDevice device,
@@ -117,10 +118,13 @@ final class SignalChannel implements AutoCloseable {
     return known;
   }
 
-  /** Waits for all ranks. What this rank raised for it is taken back if they do not come. */
+  /**
+   * Waits for all ranks. If they do not arrive, the signals that this rank raised for them are
+   * taken back.
+   */
   void barrier(Duration timeout) {
     if (plan.size() == 1) {
-      // As with peers, the host continues when the work before is done.
+      // As with peers, the host continues once the preceding work is done.
       device.currentStream().await(timeout);
       return;
     }
@@ -162,13 +166,13 @@ final class SignalChannel implements AutoCloseable {
     end(status, rank, start, "no signal of rank " + rank + " comes on channel " + channel);
   }
 
-  /** Runs a kernel behind the caller's work and waits for it; with word 0 the barrier. */
+  /** Runs a kernel after the caller's work and waits for it; a word of 0 means the barrier. */
   private ChannelStatus run(Kit own, Kernel kernel, long word, Duration timeout) {
     CudaStream caller = device.currentStream();
     if (caller.isCapturing()) {
       throw new IllegalStateException("a wait on the host cannot be recorded: " + caller);
     }
-    // The time of a barrier runs from its kernel's start.
+    // The timeout of a barrier counts from the start of its kernel.
     boolean isBarrier = word == 0;
     long start = System.nanoTime();
     if (!awaitCaller(caller, start, isBarrier ? LONGEST : timeout)) {
@@ -178,7 +182,7 @@ final class SignalChannel implements AutoCloseable {
     return launch(own, kernel, word, left);
   }
 
-  /** Waits for what the caller's stream has; false if that takes too long. */
+  /** Waits for the work in the caller's stream; returns false if that takes too long. */
   private boolean awaitCaller(CudaStream caller, long start, Duration timeout) {
     long limit = Math.min(TimeUnit.NANOSECONDS.convert(timeout), LONGEST.toNanos());
     try (CudaEvent before = caller.record()) {
@@ -247,7 +251,7 @@ final class SignalChannel implements AutoCloseable {
     }
   }
 
-  /** Ends the wait that is under way, and all later ones. */
+  /** Cancels the wait in progress and all later ones. */
   void cancel() {
     cancelled = true;
     Kit own;
@@ -259,7 +263,7 @@ final class SignalChannel implements AutoCloseable {
     }
   }
 
-  /** Frees everything; nobody waits any more. */
+  /** Frees everything; no thread may be waiting anymore. */
   @Override
   public synchronized void close() {
     Kit own = kit;

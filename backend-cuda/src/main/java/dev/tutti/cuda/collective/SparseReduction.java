@@ -25,22 +25,24 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sums sparse tensors of ranks on their devices; the sum is coalesced, its indices ascend.
+ * The sum of sparse tensors of ranks on their devices; it is coalesced, with ascending indices.
  *
  * <table>
  * <caption>Cost for N ranks</caption>
  * <tr><th>steps</th><th>bytes received by each rank</th></tr>
- * <tr><td>three exchanges, each awaited</td><td>8 for each entry of all other ranks, and its values</td></tr>
+ * <tr><td>three exchanges, each awaited</td><td>8 for each entry of all other ranks, plus its
+ * values</td></tr>
  * </table>
  */
 public final class SparseReduction {
   /*
-   * A rank coalesces its tensor, and says how many entries are left, whether an index was outside, and a
-   * fingerprint of type and shape; all in words that never leave the devices before all ranks have
-   * those of all. So each rank knows alike whether to continue, and with how much. Then linear places and
-   * values go to all, as parts of equal size unless one rank has far more than others. Each rank coalesces
-   * what all have in the order of ranks, so all get the same bits. The host has to know the numbers of
-   * entries before memory for them can be allocated. It waits for each exchange, to hear of failures.
+   * A rank coalesces its tensor and states how many entries remain, whether an index was out of
+   * range, and a fingerprint of type and shape, all in words that never leave the devices before
+   * every rank has the words of all ranks. So all ranks decide alike whether to continue, and with
+   * how much data. Then the linear places and the values are sent to all ranks, as parts of equal
+   * size unless one rank has far more than the others. Each rank coalesces the data of all ranks in
+   * rank order, so all get bitwise identical results. The host must know the numbers of entries
+   * before it can allocate memory for them. It waits for each exchange, to learn of failures.
    */
   private static final int COUNT = 0;
   private static final int OUTSIDE = 1;
@@ -50,7 +52,7 @@ public final class SparseReduction {
   private static final long NOTHING_OUTSIDE = -1;
   private static final long MOST_ENTRIES = Integer.MAX_VALUE;
 
-  /** How much more all may send, so that each can send as much. */
+  /** The factor by which the total may grow so that all ranks can send parts of equal size. */
   private static final long MOST_PADDING = 2;
 
   private final CudaDevice device;
@@ -60,13 +62,13 @@ public final class SparseReduction {
   private final BooleanSupplier isAborted;
 
   /**
-   * Prepares for any number of operations.
+   * Creates an object that can perform any number of reductions.
    *
-   * @param device of this rank
-   * @param rank this rank
-   * @param size number of ranks
-   * @param backend exchanges tensors of the device; null where there is nobody else
-   * @param isAborted ends waits
+   * @param device this rank's device
+   * @param rank this rank's number
+   * @param size the number of ranks
+   * @param backend exchanges tensors on the device; null in a group of one
+   * @param isAborted tells whether waits must end
    */
   public SparseReduction(
       CudaDevice device, int rank, int size, @Nullable Backend backend, BooleanSupplier isAborted) {
@@ -78,15 +80,15 @@ public final class SparseReduction {
   }
 
   /**
-   * Sums, in the calling thread's current stream; the device is done when this returns.
+   * Computes the sum in the calling thread's current stream; the device is done when this returns.
    *
-   * @param op carries the deadline
-   * @param tensor of this rank
-   * @param arena owns the memory of the sum
-   * @throws UnsupportedOperationException if nothing was done: the stream is being recorded, or the
-   *     tensor is too large
-   * @throws IndexOutOfBoundsException if an index of this rank's tensor is outside its shape
-   * @throws PeerMismatchException if ranks have other shapes or types
+   * @param op the operation, which carries the deadline
+   * @param tensor this rank's tensor
+   * @param arena the arena that owns the memory of the sum
+   * @throws UnsupportedOperationException if nothing was done because the stream is being captured
+   *     or the tensor is too large
+   * @throws IndexOutOfBoundsException if an index of this rank's tensor is out of range
+   * @throws PeerMismatchException if the ranks' shapes or types differ
    * @throws Exception if a wait ended without success
    */
   public Tensor sum(Operation op, Tensor tensor, Arena arena) throws Exception {
@@ -105,9 +107,9 @@ public final class SparseReduction {
   }
 
   /**
-   * What follows from a tensor's type and shape alone.
+   * The values that follow from a tensor's type and shape alone.
    *
-   * @param bits of a linear place that can be set
+   * @param bits the number of significant bits in a linear place
    */
   private record Plan(String what, int sparseDims, long rowLength, long rowBytes, int bits) {
     static Plan of(Operation op, int rank, Tensor tensor) {
@@ -129,7 +131,9 @@ public final class SparseReduction {
       return plan;
     }
 
-    /** Returns how many bits of a linear place can be set, or -1 if it can be too large. */
+    /**
+     * Returns the number of significant bits in a linear place, or -1 if a place can be too large.
+     */
     private static int bits(long[] shape, int sparseDims) {
       long places = 1;
       for (int d = 0; d < sparseDims; d++) {
@@ -147,7 +151,7 @@ public final class SparseReduction {
     }
   }
 
-  /** One call, in its stream. */
+  /** One call, with its stream. */
   private final class Call {
     private final Operation op;
     private final Tensor tensor;
@@ -170,7 +174,10 @@ public final class SparseReduction {
       writeWords();
     }
 
-    /** Writes this rank's words as they are before its tensor is looked at, and the sizes. */
+    /**
+     * Writes the initial values of this rank's words, before its tensor is examined, followed by
+     * the sizes.
+     */
     private void writeWords() {
       PinnedAllocator pinned = access().pinned(device);
       long bytes = (long) (WORDS + plan.sparseDims) * Long.BYTES;
@@ -249,7 +256,10 @@ public final class SparseReduction {
       return result(arena, sums, read(count, 1)[0], allValues);
     }
 
-    /** Sends rows of this rank to all; returns where those of all are, in the order of ranks. */
+    /**
+     * Sends rows of this rank to all ranks; returns the address of the rows of all ranks, in rank
+     * order.
+     */
     private long exchange(Backend others, long[] counts, long from, long rowBytes)
         throws Exception {
       long total = Arrays.stream(counts).sum();
@@ -321,7 +331,7 @@ public final class SparseReduction {
       }
     }
 
-    /** Checks the words of a rank, which are so far behind the first ones. */
+    /** Checks the words of a rank, which begin at the given offset. */
     private void requireInside(int r, long[] all, int offset) throws Exception {
       long outside = all[offset + OUTSIDE];
       if (outside == NOTHING_OUTSIDE) {
@@ -344,7 +354,7 @@ public final class SparseReduction {
       throw new IndexOutOfBoundsException(text + ": " + index);
     }
 
-    /** Adds the rows of all runs, if there are any. */
+    /** Sums the rows of all runs, if there are any. */
     private Tensor result(Arena arena, List<Runs> runs, long count, long values) throws Exception {
       CudaTensors tensors = device.tensors();
       long[] shape = tensor.values().shape();
@@ -360,7 +370,7 @@ public final class SparseReduction {
       return Tensor.sparse(indices, sums, tensor.shape());
     }
 
-    /** Brings words of the device to the host. */
+    /** Copies words from the device to the host. */
     private long[] read(long address, int count) throws Exception {
       PinnedAllocator pinned = access().pinned(device);
       PinnedBlock block = pinned.allocate((long) count * Long.BYTES);

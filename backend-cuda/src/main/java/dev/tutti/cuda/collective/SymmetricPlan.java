@@ -1,28 +1,29 @@
 package dev.tutti.cuda.collective;
 
 /**
- * Divides the memory of a symmetric allocation: the signal pad, then the buffer.
+ * The layout of a symmetric allocation's memory: the signal pad, then the buffer.
  *
- * @param group name of the group
- * @param rank this rank
- * @param size number of ranks
- * @param padBytes where the buffer begins
- * @param bufferBytes bytes of the buffer
- * @param number by which kernels know it, the same on all ranks; 0 where they shall not
+ * @param group the name of the group
+ * @param rank this rank's number
+ * @param size the number of ranks
+ * @param padBytes the offset at which the buffer begins
+ * @param bufferBytes the size of the buffer
+ * @param number the number by which kernels know the memory, the same on all ranks; 0 if they must
+ *     not know it
  */
 record SymmetricPlan(
     String group, int rank, int size, long padBytes, long bufferBytes, int number) {
-  /** Returns the bytes of the words of so many channels. */
+  /** Returns the number of bytes in the words of the given number of channels. */
   static long wordBytes(int channels, int size) {
     return 2L * Integer.BYTES * channels * size;
   }
 
-  /** Returns where the signal of a rank is in the receiver's pad. */
+  /** Returns the offset of a sender's signal in the receiver's pad. */
   long word(int channel, int sender) {
     return (long) Integer.BYTES * (channel * size + sender);
   }
 
-  /** Returns where the words of barriers begin in a pad, behind those of signals. */
+  /** Returns the offset at which the barrier words begin in a pad, after the signal words. */
   long barriers(int channels) {
     return (long) Integer.BYTES * channels * size;
   }

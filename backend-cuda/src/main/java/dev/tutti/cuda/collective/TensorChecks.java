@@ -4,17 +4,17 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.spi.Operation;
 
-/** Refuses tensors that a group on a device cannot use. */
+/** Checks that reject tensors that a group on a device cannot use. */
 public final class TensorChecks {
   private TensorChecks() {}
 
   /**
-   * Throws if a tensor is another device's, or its memory was freed.
+   * Throws if a tensor is on another device, or its memory was freed.
    *
-   * @param op what is to be done
-   * @param tensor with what
-   * @param device of the group on this rank
-   * @param rank this rank
+   * @param op the operation to perform
+   * @param tensor the tensor
+   * @param device the group's device on this rank
+   * @param rank this rank's number
    */
   public static void device(Operation op, Tensor tensor, CudaDevice device, int rank) {
     if (tensor.device().index() != device.index()) {

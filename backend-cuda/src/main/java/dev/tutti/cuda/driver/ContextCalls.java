@@ -1,24 +1,24 @@
 package dev.tutti.cuda.driver;
 
-/** Enters and leaves the contexts of devices. */
+/** The driver calls that enter and leave the contexts of devices. */
 public interface ContextCalls {
   /**
-   * Returns the primary context of a device, which all libraries of the process share; made if it
-   * is not there yet.
+   * Returns a device's primary context, which all libraries in the process share; creates it if it
+   * does not exist yet.
    */
   long retainPrimary(int device);
 
-  /** Gives up one {@link #retainPrimary}. */
+  /** Releases the effect of one call of {@link #retainPrimary}. */
   void releasePrimary(int device);
 
-  /** Sets the calling thread's context. Allocates nothing. */
+  /** Makes a context the calling thread's current one. Allocates nothing. */
   void setCurrent(long context);
 
-  /** Waits on the host, without a deadline, until all work of the current context is done. */
+  /** Waits on the host, without a deadline, until all work in the current context is done. */
   void synchronize();
 
   /**
-   * Lets the current context reach the memory of another one; does nothing if it does already.
+   * Lets the current context access the memory of another one; does nothing if it already can.
    *
    * @param peer the other device's context
    */

@@ -1,22 +1,22 @@
 package dev.tutti.cuda.driver;
 
 /**
- * The part of the CUDA driver that this module needs, by concern.
+ * The part of the CUDA driver that this module needs, divided by concern.
  *
- * <p>Any thread may call any method. A call that works on a stream, event, module or allocation
- * needs the context of its device to be {@linkplain ContextCalls#setCurrent current} on the calling
- * thread. Every call throws a {@link dev.tutti.cuda.CudaException} when the driver reports an
- * error. Handles and device addresses are the driver's own numbers; the driver checks them only in
- * part, so that a wrong one may end the process.
+ * <p>All methods may be called from any thread. A call that works on a stream, event, module, or
+ * allocation requires the context of its device to be {@linkplain ContextCalls#setCurrent current}
+ * on the calling thread. Every call throws a {@link dev.tutti.cuda.CudaException} when the driver
+ * reports an error. Handles and device addresses are the driver's own numbers; the driver checks
+ * them only in part, so an invalid one may crash the process.
  *
- * @param devices what is there
- * @param contexts the context that a thread works in
- * @param kernels code and its launch
- * @param streams queues of work, and the copies in them
+ * @param devices queries about the devices
+ * @param contexts the context in which a thread works
+ * @param kernels loading and launching code
+ * @param streams queues of work, and copies in them
  * @param events points in streams
- * @param memory memory of devices and page-locked memory of the host
- * @param virtualMemory physical memory and addresses, each for itself
- * @param graphs recorded work
+ * @param memory device memory and page-locked host memory
+ * @param virtualMemory physical memory and address ranges, managed separately
+ * @param graphs captured work
  */
 public record CudaDriver(
     DeviceCalls devices,

@@ -7,9 +7,9 @@ import java.util.Optional;
 import jcuda.LibUtils;
 import jcuda.driver.JCudaDriver;
 
-/** Opens the driver of this machine. */
+/** Static methods that open this machine's driver. */
 public final class CudaDrivers {
-  /** The oldest version of CUDA that the driver must serve; the kernels are compiled for it. */
+  /** The oldest CUDA version that the driver must support; the kernels are compiled for it. */
   public static final int REQUIRED_VERSION = 13000;
 
   private static final int NO_DEVICE = 100;
@@ -17,8 +17,8 @@ public final class CudaDrivers {
   private CudaDrivers() {}
 
   /**
-   * Returns what the machine lacks, or empty if the driver is there. Opens the driver's library and
-   * calls nothing in it.
+   * Returns what the machine lacks, or empty if the driver is present. Opens the driver's library
+   * but calls nothing in it.
    */
   public static Optional<String> missing() {
     if (LibUtils.calculateOS() != LibUtils.OSType.LINUX
@@ -38,7 +38,7 @@ public final class CudaDrivers {
   /**
    * Loads and initializes the driver.
    *
-   * @throws BackendException what is missing
+   * @throws BackendException if the driver cannot be used; the message says what is missing
    */
   public static CudaDriver open() {
     missing()
@@ -46,7 +46,7 @@ public final class CudaDrivers {
             reason -> {
               throw new BackendException(reason);
             });
-    // JCuda itself asks for this property.
+    // JCuda itself reads this property.
     JCudaLibrary.unpackTo(Path.of(System.getProperty("java.io.tmpdir")));
     try {
       Errors.call("cuInit", () -> JCudaDriver.cuInit(0));
@@ -78,7 +78,7 @@ public final class CudaDrivers {
   /**
    * Throws if a driver is too old.
    *
-   * @param version the newest version of CUDA that the driver serves
+   * @param version the newest CUDA version that the driver supports
    */
   public static void requireVersion(int version) {
     if (version < REQUIRED_VERSION) {
@@ -91,7 +91,7 @@ public final class CudaDrivers {
     }
   }
 
-  /** Writes a version of the driver's form, such as 13000, the usual way. */
+  /** Formats a version number of the driver, such as 13000, in the usual dotted form. */
   public static String versionText(int version) {
     return version / 1000 + "." + version % 1000 / 10;
   }

@@ -1,20 +1,20 @@
 package dev.tutti.cuda.driver;
 
-/** Names what can be asked of a device, with the driver's numbers. */
+/** Device attributes, with the driver's numbers for them. */
 public enum DeviceAttribute {
   /** Number of multiprocessors. */
   MULTIPROCESSORS(16),
-  /** Whether host and devices share one range of addresses. */
+  /** Whether the host and the devices share one address space. */
   UNIFIED_ADDRESSING(41),
-  /** First part of the compute capability. */
+  /** Major part of the compute capability. */
   COMPUTE_CAPABILITY_MAJOR(75),
-  /** Second part of the compute capability. */
+  /** Minor part of the compute capability. */
   COMPUTE_CAPABILITY_MINOR(76),
-  /** Whether physical memory and addresses can be had separately. */
+  /** Whether physical memory and addresses can be allocated separately. */
   VIRTUAL_MEMORY(102),
   /** Whether such memory can be exported as a file descriptor. */
   POSIX_HANDLES(103),
-  /** Whether network cards reach such memory. */
+  /** Whether network cards can access such memory. */
   RDMA_WITH_VIRTUAL_MEMORY(110),
   /** Whether such memory can be exported as a fabric handle. */
   FABRIC_HANDLES(128),

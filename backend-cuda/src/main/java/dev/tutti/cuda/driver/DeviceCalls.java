@@ -1,8 +1,8 @@
 package dev.tutti.cuda.driver;
 
-/** Asks the driver what is there. Needs no context. */
+/** The driver calls that query the devices. Needs no context. */
 public interface DeviceCalls {
-  /** Returns the newest version of CUDA that the driver serves: 1000 x major + 10 x minor. */
+  /** Returns the newest CUDA version that the driver supports: 1000 * major + 10 * minor. */
   int driverVersion();
 
   /** Returns the number of devices that this process may use. */
@@ -11,18 +11,18 @@ public interface DeviceCalls {
   /** Returns a device's name. */
   String name(int device);
 
-  /** Returns a device's place on the PCI bus, such as {@code 0000:1B:00.0}. */
+  /** Returns a device's PCI bus ID, such as {@code 0000:1B:00.0}. */
   String pciBusId(int device);
 
-  /** Returns an attribute; of a yes-or-no attribute 1 or 0. */
+  /** Returns the value of an attribute; 1 or 0 for a boolean attribute. */
   int attribute(int device, DeviceAttribute attribute);
 
   /** Returns the size of a device's memory in bytes. */
   long totalBytes(int device);
 
-  /** Tells whether a device can reach the memory of another one. */
+  /** Tells whether a device can access another device's memory. */
   boolean canAccessPeer(int device, int peer);
 
-  /** Tells whether a device's atomic operations work on the memory of another one. */
+  /** Tells whether a device's atomic operations work on another device's memory. */
   boolean hasPeerAtomics(int device, int peer);
 }

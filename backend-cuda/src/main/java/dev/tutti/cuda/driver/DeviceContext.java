@@ -2,14 +2,14 @@ package dev.tutti.cuda.driver;
 
 import java.util.function.Supplier;
 
-/** Holds a device's primary context. Any thread may call any method. */
+/** A device's primary context. All methods may be called from any thread. */
 public final class DeviceContext implements AutoCloseable {
   private final CudaDriver driver;
   private final int device;
   private final long context;
 
   /**
-   * Retains the context; made if no library of the process has made it.
+   * Retains the context; creates it if no library in the process has done so.
    *
    * @param driver the driver
    * @param device the device's ordinal
@@ -36,18 +36,17 @@ public final class DeviceContext implements AutoCloseable {
   }
 
   /**
-   * Makes this the calling thread's context, and leaves it so: other libraries set theirs
-   * themselves. Allocates nothing, and costs half of what it costs to ask for the current one.
+   * Makes this the calling thread's current context, and leaves it current: other libraries set
+   * theirs themselves. Allocates nothing, and costs half as much as querying the current context.
    */
   public void enter() {
     driver.contexts().setCurrent(context);
   }
 
   /**
-   * Tells, without blocking, whether the last record of an event was reached, also while streams
-   * are recorded into graphs: the driver would end the recordings of threads that may not be
-   * disturbed. The event was not recorded into a graph itself. Enters the context; allocates
-   * nothing.
+   * Tells, without blocking, whether the last record of an event was reached, even during graph
+   * capture: a plain query would invalidate the captures of threads in a stricter capture mode. The
+   * event must not have been recorded into a graph itself. Enters the context; allocates nothing.
    */
   public boolean isReached(long event) {
     enter();
@@ -60,8 +59,8 @@ public final class DeviceContext implements AutoCloseable {
   }
 
   /**
-   * Tells, without blocking, whether all work in a stream is done; false for one that is being
-   * recorded into a graph. Disturbs no recording. Enters the context; allocates nothing.
+   * Tells, without blocking, whether all work in a stream is done; false for a stream that is being
+   * captured into a graph. Invalidates no capture. Enters the context; allocates nothing.
    */
   public boolean isIdle(long stream) {
     enter();
@@ -73,7 +72,10 @@ public final class DeviceContext implements AutoCloseable {
     }
   }
 
-  /** Makes a call in the context that the driver allows while streams are recorded only so. */
+  /**
+   * Makes a call in this context, in the relaxed capture mode, which the driver requires for the
+   * call during graph capture.
+   */
   public <T> T callRelaxed(Supplier<T> call) {
     enter();
     int before = driver.graphs().exchangeMode(GraphCalls.RELAXED);
@@ -84,7 +86,7 @@ public final class DeviceContext implements AutoCloseable {
     }
   }
 
-  /** Gives the context up. Called once, when nothing of the device is used any more. */
+  /** Releases the context. Must be called once, when nothing on the device is in use anymore. */
   @Override
   public void close() {
     driver.contexts().releasePrimary(device);

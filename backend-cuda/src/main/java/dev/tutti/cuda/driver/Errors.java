@@ -4,14 +4,14 @@ import dev.tutti.cuda.CudaException;
 import java.util.function.IntSupplier;
 import jcuda.driver.CUresult;
 
-/** Turns results of the driver into exceptions. */
+/** Static methods that convert driver results to exceptions. */
 final class Errors {
-  /** Bounds the driver's numbers of errors. */
+  /** The upper bound on the driver's error codes. */
   private static final int MAX_CODE = 1000;
 
   private Errors() {}
 
-  /** Throws if a result is none of success. */
+  /** Throws if a result is not success. */
   static void check(int code, String call) {
     if (code != 0) {
       throw of(code, call);
@@ -23,17 +23,17 @@ final class Errors {
   }
 
   /**
-   * Makes a call of JCuda and checks its result.
+   * Makes a JCuda call and checks its result.
    *
-   * @param name the call
-   * @param call makes it
+   * @param name the name of the call
+   * @param call makes the call
    */
   static void call(String name, IntSupplier call) {
     int code;
     try {
       code = call.getAsInt();
     } catch (jcuda.CudaException e) {
-      // Somebody else in the process switched JCuda's own exceptions on.
+      // Other code in the process enabled JCuda's own exceptions.
       code = codeOf(String.valueOf(e.getMessage()));
     }
     check(code, name);
@@ -48,7 +48,7 @@ final class Errors {
     return CUresult.CUDA_ERROR_UNKNOWN;
   }
 
-  /** Wraps what a method handle can throw in theory. */
+  /** Wraps what a method handle is declared to throw. */
   static AssertionError unexpected(Throwable e) {
     if (e instanceof Error error) {
       throw error;

@@ -1,17 +1,17 @@
 package dev.tutti.cuda.driver;
 
-/** Makes events and asks for them. */
+/** The driver calls that create and query events. */
 public interface EventCalls {
-  /** The size in bytes of what stands for an event or allocation in another process. */
+  /** The size in bytes of the handle by which another process opens an event or allocation. */
   int IPC_HANDLE_BYTES = 64;
 
-  /** Says what an event is for. */
+  /** The purpose of an event. */
   enum Kind {
-    /** Order only; the cheapest. */
+    /** Ordering only; the cheapest kind. */
     ORDER(2),
-    /** Order and time. */
+    /** Ordering and timing. */
     TIMING(0),
-    /** Order between processes. */
+    /** Ordering between processes. */
     INTERPROCESS(2 | 4);
 
     private final int flags;
@@ -26,27 +26,27 @@ public interface EventCalls {
     }
   }
 
-  /** Makes an event that counts as reached until it is recorded. */
+  /** Creates an event, which counts as reached until it is recorded. */
   long create(Kind kind);
 
-  /** Destroys an event; streams that wait for it go on waiting. */
+  /** Destroys an event; streams that wait for it keep waiting. */
   void destroy(long event);
 
-  /** Marks where a stream is. Allocates nothing. */
+  /** Records an event at the current end of a stream's work. Allocates nothing. */
   void record(long event, long stream);
 
   /**
-   * Tells, without blocking, whether the last record was reached. Allocates nothing. Ends
-   * recordings that do not allow it; see {@link DeviceContext#isReached}.
+   * Tells, without blocking, whether the last recorded point was reached. Allocates nothing.
+   * Invalidates captures that do not allow the query; see {@link DeviceContext#isReached}.
    */
   boolean isReached(long event);
 
-  /** Returns the time between two reached events in milliseconds. */
+  /** Returns the time between two reached events, in milliseconds. */
   float elapsedMillis(long start, long end);
 
   /**
-   * Returns what another process opens an event of {@link Kind#INTERPROCESS} by, {@value
-   * #IPC_HANDLE_BYTES} bytes.
+   * Returns the handle, of {@value #IPC_HANDLE_BYTES} bytes, with which another process opens an
+   * event of {@link Kind#INTERPROCESS}.
    */
   byte[] exportHandle(long event);
 

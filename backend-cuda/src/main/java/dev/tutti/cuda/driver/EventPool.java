@@ -3,8 +3,8 @@ package dev.tutti.cuda.driver;
 import java.util.Arrays;
 
 /**
- * Keeps events for use again, since to make one costs more than to record it. Any thread may call
- * any method, in the context of the device.
+ * A pool of events for reuse, because creating one costs more than recording it. All methods may be
+ * called from any thread, with the device's context current.
  */
 public final class EventPool {
   private final EventCalls calls;
@@ -15,15 +15,15 @@ public final class EventPool {
   private boolean closed;
 
   /**
-   * Creates a pool that has no events yet.
+   * Creates an empty pool.
    *
-   * @param calls makes events
+   * @param calls creates the events
    */
   public EventPool(EventCalls calls) {
     this.calls = calls;
   }
 
-  /** Returns an event that nobody else has. */
+  /** Returns an event for exclusive use. */
   public synchronized long acquire() {
     if (closed) {
       throw new IllegalStateException("the device was closed");
@@ -39,7 +39,7 @@ public final class EventPool {
     return event;
   }
 
-  /** Takes an event back, which may be reached or not. */
+  /** Takes back an event, reached or not. */
   public synchronized void release(long event) {
     if (closed) {
       return;
@@ -50,12 +50,12 @@ public final class EventPool {
     free[freeCount++] = event;
   }
 
-  /** Returns the number of events that are acquired. */
+  /** Returns the number of events in use. */
   public synchronized int inUse() {
     return madeCount - freeCount;
   }
 
-  /** Destroys all events, those that somebody gave up without a word too; nothing uses them. */
+  /** Destroys all events, including those that were never released; none may be in use. */
   public synchronized void close() {
     closed = true;
     freeCount = 0;

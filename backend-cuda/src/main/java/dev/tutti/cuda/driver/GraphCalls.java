@@ -1,43 +1,46 @@
 package dev.tutti.cuda.driver;
 
-/** Records work and does it again. */
+/** The driver calls that capture work into graphs and replay it. */
 public interface GraphCalls {
-  /** Lets no thread call what may disturb a recording; how threads begin. */
+  /** Forbids all threads to make calls that may disturb a capture; the initial mode of a thread. */
   int GLOBAL = 0;
 
-  /** Lets only the thread that records call nothing of that kind. */
+  /** Forbids only the capturing thread to make such calls. */
   int THREAD_LOCAL = 1;
 
-  /** Lets all threads call it. */
+  /** Allows all threads to make such calls. */
   int RELAXED = 2;
 
   /**
-   * Begins to record what is put into a stream.
+   * Begins to capture the work that is put into a stream.
    *
    * @param mode {@link #GLOBAL}, {@link #THREAD_LOCAL} or {@link #RELAXED}
    */
   void beginCapture(long stream, int mode);
 
-  /** Begins to record what is put into a stream, without a limit to what other threads call. */
+  /**
+   * Begins to capture the work that is put into a stream, without restricting the calls of other
+   * threads.
+   */
   default void beginCapture(long stream) {
     beginCapture(stream, THREAD_LOCAL);
   }
 
   /**
-   * Sets what the calling thread may call while streams are recorded. Allocates nothing.
+   * Sets what the calling thread may call during graph captures. Allocates nothing.
    *
    * @param mode {@link #GLOBAL}, {@link #THREAD_LOCAL} or {@link #RELAXED}
-   * @return what it was before
+   * @return the mode before
    */
   int exchangeMode(int mode);
 
-  /** Ends a recording and returns the graph. */
+  /** Ends a capture and returns the graph. */
   long endCapture(long stream);
 
-  /** Prepares a graph and returns the executable one. */
+  /** Instantiates a graph and returns the executable graph. */
   long instantiate(long graph);
 
-  /** Puts a graph into a stream. Allocates nothing. */
+  /** Launches an executable graph into a stream. Allocates nothing. */
   void launch(long executable, long stream);
 
   /** Destroys a graph. */

@@ -11,8 +11,8 @@ import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Calls what passes events and allocations between processes; JCuda does not let the bytes of a
- * handle out.
+ * The calls that pass events and allocations between processes; JCuda does not expose the bytes of
+ * a handle.
  */
 final class IpcHandles {
   /** A structure of 64 bytes that is passed by value. */
@@ -36,12 +36,15 @@ final class IpcHandles {
 
   private IpcHandles() {}
 
-  /** Writes the handle of an event or allocation, and returns the driver's result. */
+  /** A call that writes the handle for an event or allocation, and returns the driver's result. */
   interface Getter {
     int get(MemorySegment handle, long number);
   }
 
-  /** Opens a handle, writes what it got to an address, and returns the driver's result. */
+  /**
+   * A call that opens a handle, stores the opened object at an address, and returns the driver's
+   * result.
+   */
   interface Opener {
     int open(long result, MemorySegment handle);
   }
@@ -49,8 +52,8 @@ final class IpcHandles {
   /**
    * Returns the bytes of a handle.
    *
-   * @param name the call of the driver
-   * @param number of the event or allocation
+   * @param name the driver call
+   * @param number the event or allocation
    * @param getter makes the call
    */
   static byte[] export(String name, long number, Getter getter) {
@@ -62,12 +65,12 @@ final class IpcHandles {
   }
 
   /**
-   * Opens a handle and returns the number of what it stands for.
+   * Opens a handle and returns the number of the object it represents.
    *
-   * @param name the call of the driver
-   * @param handle its bytes
+   * @param name the driver call
+   * @param handle the bytes of the handle
    * @param opener makes the call
-   * @throws IllegalArgumentException if the bytes are too few or too many
+   * @throws IllegalArgumentException if the number of bytes is wrong
    */
   static long open(String name, byte[] handle, Opener opener) {
     if (handle.length != EventCalls.IPC_HANDLE_BYTES) {

@@ -7,7 +7,7 @@ import jcuda.driver.CUdevice;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 
-/** Retains contexts through JCuda and makes them current directly. */
+/** Context calls that retain contexts through JCuda, and make them current directly. */
 final class JCudaContexts implements ContextCalls {
   private final Map<Long, Context> contexts = new ConcurrentHashMap<>();
 

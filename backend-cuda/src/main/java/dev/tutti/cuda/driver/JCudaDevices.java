@@ -6,7 +6,7 @@ import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.JCudaDriver;
 
-/** Asks JCuda what is there. */
+/** Device queries through JCuda. */
 final class JCudaDevices implements DeviceCalls {
   private static final int NAME_BYTES = 256;
   private static final int BUS_ID_BYTES = 32;
@@ -85,7 +85,7 @@ final class JCudaDevices implements DeviceCalls {
     return value[0] != 0;
   }
 
-  /** Returns JCuda's name of a device. */
+  /** Returns JCuda's object for a device. */
   static CUdevice get(int device) {
     CUdevice handle = new CUdevice();
     Errors.call("cuDeviceGet of device " + device, () -> JCudaDriver.cuDeviceGet(handle, device));

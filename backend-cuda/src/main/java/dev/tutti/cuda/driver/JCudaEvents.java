@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUevent;
 import jcuda.driver.JCudaDriver;
 
-/** Makes events through JCuda and records them directly. */
+/** Event calls that create events through JCuda, and record them directly. */
 final class JCudaEvents implements EventCalls {
   private final Map<Long, Event> events = new ConcurrentHashMap<>();
 

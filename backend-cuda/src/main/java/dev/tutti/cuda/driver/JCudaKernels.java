@@ -9,7 +9,7 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
-/** Loads code through JCuda and launches it directly. */
+/** Kernel calls that load code through JCuda, and launch it directly. */
 final class JCudaKernels implements KernelCalls {
   private static final MethodHandle LOAD = LibCuda.function("cuFuncLoad", JAVA_LONG);
 

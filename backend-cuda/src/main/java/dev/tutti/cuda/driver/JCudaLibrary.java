@@ -13,21 +13,22 @@ import jcuda.JCudaVersion;
 import jcuda.LibUtils;
 
 /**
- * Puts JCuda's native library where JCuda looks for it.
+ * The installation of JCuda's native library where JCuda looks for it.
  *
  * <p>JCuda unpacks the library to a fixed name in the directory for temporary files, unless a file
- * of that name is there. Two processes that start at once can so load a file that is half written,
- * and anybody can leave another file there; on the module path JCuda does not find the library at
- * all. So the file is put there here, whole or not at all, and one with other content is refused.
+ * of that name already exists. Two processes that start at the same time can therefore load a
+ * half-written file, and anybody can plant another file there; on the module path, JCuda does not
+ * find the library at all. This class therefore installs the file itself, atomically, and rejects
+ * an existing file with other content.
  */
 final class JCudaLibrary {
   private JCudaLibrary() {}
 
   /**
-   * Makes sure that the library lies in a directory.
+   * Makes sure that a directory contains the library.
    *
    * @param directory the directory for temporary files
-   * @throws BackendException if it cannot be put there, or another file is in its place
+   * @throws BackendException if the library cannot be installed, or another file is in its place
    */
   static void unpackTo(Path directory) {
     String name =

@@ -9,11 +9,11 @@ import java.lang.invoke.MethodHandle;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.JCudaDriver;
 
-/** Allocates memory of devices through JCuda, and the rest directly. */
+/** Memory calls that allocate device memory through JCuda; the other calls are made directly. */
 final class JCudaMemory implements MemoryCalls {
   private static final int HOST_PORTABLE_AND_MAPPED = 1 | 2;
 
-  /** The attributes that tell what an address is, in the order of their cells. */
+  /** The attributes that describe an address, in the order of their cells. */
   private static final int[] ATTRIBUTES = {2, 8, 9, 11, 12};
 
   private static final MethodHandle HOST_ALLOC =
@@ -123,7 +123,7 @@ final class JCudaMemory implements MemoryCalls {
     Errors.check(IpcHandles.closeMemory(address), "cuIpcCloseMemHandle");
   }
 
-  /** A device address; JCuda can be given a number only as an offset from null. */
+  /** A device address; JCuda accepts a number only as an offset from null. */
   private static final class Address extends CUdeviceptr {
     Address(long number) {
       super(new CUdeviceptr(), number);

@@ -6,11 +6,14 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 
-/** Makes streams through JCuda and fills them directly. */
+/** Stream calls that create streams through JCuda, and put work into them directly. */
 final class JCudaStreams implements StreamCalls {
   private static final int WAIT_GREATER_OR_EQUAL = 0;
 
-  /** The driver's result for the default stream while one is recorded that waits for it. */
+  /**
+   * The driver's result for the default stream while a stream is being captured that the default
+   * stream synchronizes with.
+   */
   private static final int CAPTURE_IMPLICIT = 906;
 
   private final Map<Long, Stream> streams = new ConcurrentHashMap<>();

@@ -1,12 +1,12 @@
 package dev.tutti.cuda.driver;
 
-/** Loads code and launches it. */
+/** The driver calls that load and launch code. */
 public interface KernelCalls {
   /**
    * Loads a module into the current context.
    *
-   * @param image a fatbin, cubin or PTX text with a zero at the end
-   * @return its handle
+   * @param image a fatbin, a cubin, or PTX text terminated by a zero byte
+   * @return the module's handle
    */
   long load(byte[] image);
 
@@ -14,26 +14,27 @@ public interface KernelCalls {
   void unload(long module);
 
   /**
-   * Finds a kernel and has its code loaded now: a load at the first launch may wait until the
-   * device is idle, for ever where a kernel on it waits for that launch.
+   * Finds a kernel and loads its code now: loading at the first launch may wait until the device is
+   * idle, and would wait forever if a kernel running there waits for that launch.
    *
-   * @return its handle
+   * @return the kernel's handle
    */
   long function(long module, String name);
 
   /**
-   * Puts a kernel into a stream. Allocates nothing. The parameters are copied before this returns.
+   * Launches a kernel into a stream. Allocates nothing. The parameters are copied before this
+   * method returns.
    *
    * @param function the kernel
-   * @param gridX blocks
-   * @param gridY blocks
-   * @param gridZ blocks
-   * @param blockX threads
-   * @param blockY threads
-   * @param blockZ threads
-   * @param sharedBytes dynamic shared memory of a block
-   * @param stream where to
-   * @param parameters address of an array with the address of each parameter
+   * @param gridX the number of blocks in x
+   * @param gridY the number of blocks in y
+   * @param gridZ the number of blocks in z
+   * @param blockX the number of threads per block in x
+   * @param blockY the number of threads per block in y
+   * @param blockZ the number of threads per block in z
+   * @param sharedBytes the size of a block's dynamic shared memory
+   * @param stream the stream to launch into
+   * @param parameters the address of an array that holds the address of each parameter
    */
   void launch(
       long function,

@@ -6,8 +6,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * The native block that a launch reads a kernel's parameters from, made once and used again. One
- * thread at a time fills it and launches.
+ * The native block from which a launch reads a kernel's parameters, allocated once and reused. Not
+ * thread-safe: one thread at a time may fill it and launch.
  */
 public final class LaunchParameters {
   private static final long SLOT = Long.BYTES;
@@ -19,7 +19,7 @@ public final class LaunchParameters {
   /**
    * Allocates a block.
    *
-   * @param count how many parameters the kernel has, of 8 bytes at most each
+   * @param count the number of the kernel's parameters, each of at most 8 bytes
    */
   public LaunchParameters(int count) {
     this.count = count;
@@ -30,17 +30,17 @@ public final class LaunchParameters {
     }
   }
 
-  /** Sets a parameter of 8 bytes, such as an address. */
+  /** Sets an 8-byte parameter, such as an address. */
   public void set(int index, long value) {
     block.set(ValueLayout.JAVA_LONG, offset(index), value);
   }
 
-  /** Sets a parameter of 4 bytes. */
+  /** Sets a 4-byte parameter. */
   public void set(int index, int value) {
     block.set(ValueLayout.JAVA_INT, offset(index), value);
   }
 
-  /** Sets a parameter of 4 bytes. */
+  /** Sets a 4-byte parameter. */
   public void set(int index, float value) {
     block.set(ValueLayout.JAVA_FLOAT, offset(index), value);
   }
@@ -55,12 +55,12 @@ public final class LaunchParameters {
   /**
    * Launches a kernel with these parameters. Allocates nothing.
    *
-   * @param kernels who launches
+   * @param kernels the calls to launch with
    * @param function the kernel
-   * @param blocks blocks of the grid
-   * @param threads threads of a block
-   * @param sharedBytes dynamic shared memory of a block
-   * @param stream where to
+   * @param blocks the number of blocks in the grid
+   * @param threads the number of threads per block
+   * @param sharedBytes the size of a block's dynamic shared memory
+   * @param stream the stream to launch into
    */
   public void launch(
       KernelCalls kernels, long function, int blocks, int threads, int sharedBytes, long stream) {
@@ -71,7 +71,7 @@ public final class LaunchParameters {
     }
   }
 
-  /** Returns what {@link KernelCalls#launch} takes; valid while this object is reachable. */
+  /** Returns the address for {@link KernelCalls#launch}; valid while this object is reachable. */
   long address() {
     return block.address();
   }

@@ -12,8 +12,9 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Calls {@code libcuda.so.1} directly. Addresses and handles are plain numbers, so that no call
- * allocates. Not to be touched before {@link NativeLibraries} found the library.
+ * Direct calls of {@code libcuda.so.1}. Addresses and handles are plain numbers, so no call
+ * allocates. This class must not be initialized before {@link NativeLibraries} has found the
+ * library.
  */
 final class LibCuda {
   static final String NAME = "libcuda.so.1";
@@ -57,7 +58,7 @@ final class LibCuda {
 
   private LibCuda() {}
 
-  /** Finds a function that returns a result of the driver. */
+  /** Finds a function that returns a driver result. */
   static MethodHandle function(String name, MemoryLayout... parameters) {
     return Linker.nativeLinker()
         .downcallHandle(LIBRARY.findOrThrow(name), FunctionDescriptor.of(JAVA_INT, parameters));

@@ -2,26 +2,26 @@ package dev.tutti.cuda.driver;
 
 import java.util.List;
 
-/** Tells what the NVLinks of devices lead to. */
+/** The calls that report what a device's NVLinks connect to. */
 public interface LinkCalls {
-  /** What an NVLink leads to: another device, or a switch that all devices are at. */
+  /** The far end of an NVLink: another device, or a switch to which all devices are connected. */
   sealed interface Link {
     /**
-     * Leads to a device.
+     * A link to a device.
      *
-     * @param pciBusId where it is
+     * @param pciBusId the device's PCI bus ID
      */
     record ToDevice(String pciBusId) implements Link {}
 
-    /** Leads to a switch. */
+    /** A link to a switch. */
     record ToSwitch() implements Link {}
   }
 
   /**
-   * Returns the links of a device that are in use.
+   * Returns the active links of a device.
    *
-   * @param pciBusId the device
-   * @throws dev.tutti.BackendException if they cannot be had, with the reason
+   * @param pciBusId the device's PCI bus ID
+   * @throws dev.tutti.BackendException if the links cannot be queried; the message gives the reason
    */
   List<Link> links(String pciBusId);
 }

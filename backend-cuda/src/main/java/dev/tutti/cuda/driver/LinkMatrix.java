@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 
 /**
- * Counts the NVLinks between devices. Two devices at switches have as many as the one with fewer
- * links to switches, since all switches of a host are taken to be connected.
+ * The numbers of NVLinks between devices. Two devices on switches have as many links as the one
+ * with fewer links to switches, on the assumption that all switches of a host are connected.
  */
 public final class LinkMatrix {
   private static final System.Logger LOG = System.getLogger(LinkMatrix.class.getName());
@@ -30,10 +30,10 @@ public final class LinkMatrix {
   }
 
   /**
-   * Counts the links between some devices; all zero if they cannot be had.
+   * Counts the links between some devices; all counts are zero if the links cannot be queried.
    *
-   * @param pciBusIds the devices
-   * @param calls who knows their links
+   * @param pciBusIds the devices' PCI bus IDs
+   * @param calls provides the links
    */
   public static LinkMatrix of(List<String> pciBusIds, LinkCalls calls) {
     int size = pciBusIds.size();
@@ -74,10 +74,11 @@ public final class LinkMatrix {
   }
 
   /**
-   * Writes down the links of a device, so that others can count them who do not see it.
+   * Writes the links of a device as text, so that processes that do not see the device can count
+   * them.
    *
-   * @param pciBusId the device
-   * @param calls who knows its links
+   * @param pciBusId the device's PCI bus ID
+   * @param calls provides the links
    */
   public static String write(String pciBusId, LinkCalls calls) {
     try {
@@ -91,10 +92,10 @@ public final class LinkMatrix {
   }
 
   /**
-   * Counts the links between devices by what {@link #write} wrote of each.
+   * Counts the links between devices from the texts that {@link #write} made for each of them.
    *
-   * @param pciBusIds the devices
-   * @param written of each of them
+   * @param pciBusIds the devices' PCI bus IDs
+   * @param written the text for each device
    */
   public static LinkMatrix read(List<String> pciBusIds, List<String> written) {
     return of(pciBusIds, busId -> parse(written.get(pciBusIds.indexOf(busId))));
@@ -113,7 +114,7 @@ public final class LinkMatrix {
     return links;
   }
 
-  /** Returns what the slowest two devices are connected by. */
+  /** Returns the kind of connection between the slowest pair of devices. */
   public PeerLinks slowest() {
     return slowest;
   }
@@ -138,7 +139,7 @@ public final class LinkMatrix {
     return count;
   }
 
-  /** Compares places on the bus; the domain has four digits in some texts and eight in others. */
+  /** Compares PCI bus IDs; their domain has four digits in some texts and eight in others. */
   private static boolean isSame(String one, String other) {
     return shortForm(one).equals(shortForm(other));
   }
@@ -159,7 +160,7 @@ public final class LinkMatrix {
     return counts[device][peer];
   }
 
-  /** Tells whether every device has a link to every other one. */
+  /** Tells whether every device has a link to every other device. */
   public boolean isFullyConnected() {
     for (int i = 0; i < counts.length; i++) {
       for (int j = 0; j < counts.length; j++) {
@@ -171,7 +172,7 @@ public final class LinkMatrix {
     return true;
   }
 
-  /** Returns why the links could not be counted, or empty text. */
+  /** Returns why the links could not be counted, or an empty string. */
   public String problem() {
     return problem;
   }

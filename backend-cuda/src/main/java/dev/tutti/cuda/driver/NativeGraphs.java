@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.invoke.MethodHandle;
 
-/** Records graphs directly, since JCuda can only be given streams that it made. */
+/** Graph calls that are made directly, because JCuda accepts only streams that it created. */
 final class NativeGraphs implements GraphCalls {
   private static final MethodHandle BEGIN_CAPTURE =
       LibCuda.function("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);

@@ -3,11 +3,14 @@ package dev.tutti.cuda.driver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
 
-/** Looks for shared libraries. One that is found stays open: not all survive being closed. */
+/**
+ * Static methods that find shared libraries. A library that was found stays open: not every library
+ * survives being closed.
+ */
 final class NativeLibraries {
   private NativeLibraries() {}
 
-  /** Tells whether the loader finds a library. */
+  /** Tells whether the loader can find a library. */
   static boolean isPresent(String name) {
     try {
       SymbolLookup _ = SymbolLookup.libraryLookup(name, Arena.global());

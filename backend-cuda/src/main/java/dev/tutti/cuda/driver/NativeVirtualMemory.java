@@ -9,11 +9,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Manages virtual memory directly: JCuda's cuMemCreate hands its argument on wrongly. One thread at
- * a time, since ranks of a process map and unmap the same memory for different devices.
+ * Virtual memory calls that are made directly: JCuda passes the argument of cuMemCreate on
+ * incorrectly. Calls are serialized, because the ranks of a process map and unmap the same memory
+ * for different devices.
  */
 final class NativeVirtualMemory implements VirtualMemoryCalls {
-  /* Offsets in CUmemAllocationProp and CUmemAccessDesc, and the driver's numbers. */
+  /* Offsets in CUmemAllocationProp and CUmemAccessDesc, and constants of the driver. */
   private static final int PROPERTIES_BYTES = 32;
   private static final int PROPERTIES_HANDLE_TYPE = 4;
   private static final int PROPERTIES_LOCATION_TYPE = 8;
@@ -124,7 +125,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
 
   @Override
   public synchronized long importFd(int fd) {
-    // The descriptor itself is handed over in place of a pointer.
+    // The descriptor itself is passed in place of a pointer.
     return importHandle(fd, Share.POSIX_FD);
   }
 

@@ -14,11 +14,11 @@ import java.lang.invoke.MethodHandle;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Asks {@code libnvidia-ml.so.1} for links. */
+/** The NVLink queries through {@code libnvidia-ml.so.1}. */
 public final class Nvml implements LinkCalls {
   private static final String NAME = "libnvidia-ml.so.1";
 
-  /* Numbers of NVML. */
+  /* NVML constants. */
   private static final int MAX_LINKS = 64;
   private static final int NOT_SUPPORTED = 3;
   private static final int INVALID_ARGUMENT = 2;
@@ -27,7 +27,7 @@ public final class Nvml implements LinkCalls {
   private static final int PCI_INFO_BYTES = 68;
   private static final int PCI_INFO_BUS_ID = 36;
 
-  /** Creates an object that loads nothing yet. */
+  /** Creates an object; loads nothing yet. */
   public Nvml() {}
 
   @Override

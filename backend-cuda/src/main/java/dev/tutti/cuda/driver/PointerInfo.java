@@ -1,26 +1,26 @@
 package dev.tutti.cuda.driver;
 
 /**
- * Tells what an address is.
+ * A description of an address.
  *
- * @param kind what memory it is in
- * @param device ordinal of the device that it was allocated on, or -1
- * @param rangeStart where its allocation begins
- * @param rangeBytes how long its allocation is
+ * @param kind the kind of memory
+ * @param device the ordinal of the device on which the memory was allocated, or -1
+ * @param rangeStart the start of the allocation
+ * @param rangeBytes the size of the allocation in bytes
  */
 public record PointerInfo(Kind kind, int device, long rangeStart, long rangeBytes) {
-  /** Names kinds of memory. */
+  /** The kinds of memory. */
   public enum Kind {
-    /** Unknown to the driver: ordinary host memory, or none. */
+    /** Memory unknown to the driver: ordinary host memory, or none at all. */
     UNKNOWN,
     /** Page-locked host memory. */
     HOST,
-    /** Memory of a device. */
+    /** Device memory. */
     DEVICE,
-    /** Memory that moves between host and devices. */
+    /** Managed memory, which migrates between host and devices. */
     MANAGED
   }
 
-  /** An address that the driver knows nothing of. */
+  /** The description of an address that the driver does not know. */
   public static final PointerInfo NONE = new PointerInfo(Kind.UNKNOWN, -1, 0, 0);
 }

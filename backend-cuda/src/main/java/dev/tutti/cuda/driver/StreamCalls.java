@@ -1,52 +1,52 @@
 package dev.tutti.cuda.driver;
 
-/** Makes streams and puts copies and waits into them. */
+/** The driver calls that create streams and put copies and waits into them. */
 public interface StreamCalls {
-  /** The stream that every context has, and that waits for all blocking streams. */
+  /** The stream that every context has; it waits for all blocking streams. */
   long DEFAULT = 0;
 
-  /**
-   * Returns the highest priority that streams of the current context can have: the least number.
-   */
+  /** Returns the highest priority of streams in the current context, which is the lowest number. */
   int highestPriority();
 
   /**
-   * Makes a stream that does not wait for the default one.
+   * Creates a stream that does not wait for the default stream.
    *
-   * @param priority a number of the driver's; 0 is the lowest
+   * @param priority a driver priority; 0 is the lowest
    */
   long create(int priority);
 
-  /** Destroys a stream; work in it continues. */
+  /** Destroys a stream; work already in it still completes. */
   void destroy(long stream);
 
   /**
-   * Tells, without blocking, whether all work in a stream is done. Allocates nothing. Ends
-   * recordings that do not allow it; see {@link DeviceContext#isIdle}.
+   * Tells, without blocking, whether all work in a stream is done. Allocates nothing. Invalidates
+   * captures that do not allow the query; see {@link DeviceContext#isIdle}.
    */
   boolean isIdle(long stream);
 
   /** Waits on the host, without a deadline, until all work in a stream is done. */
   void synchronize(long stream);
 
-  /** Orders what comes later in a stream behind an event. Allocates nothing. */
+  /** Orders later work in a stream after an event. Allocates nothing. */
   void waitFor(long stream, long event);
 
-  /** Copies between any two addresses that the device knows. Allocates nothing. */
+  /** Copies between any two addresses that the device can access. Allocates nothing. */
   void copy(long target, long source, long bytes, long stream);
 
   /** Sets bytes. Allocates nothing. */
   void fill(long target, byte value, long bytes, long stream);
 
-  /** Writes a word behind all earlier work, visible to all. Allocates nothing. */
+  /** Writes a word after all earlier work in the stream, visible to all. Allocates nothing. */
   void writeValue(long stream, long target, int value);
 
-  /** Holds a stream until a word is at least a number, in the sense of wrapping signed numbers. */
+  /**
+   * Holds a stream until a word is at least the given value, compared as wrapping signed numbers.
+   */
   void waitValue(long stream, long source, int value);
 
   /**
-   * Tells whether work in a stream is being recorded instead of done; also of the default stream
-   * while one is recorded that waits for it.
+   * Tells whether work in a stream is being captured instead of executed; also true of the default
+   * stream while a stream is being captured that it synchronizes with.
    */
   boolean isCapturing(long stream);
 }

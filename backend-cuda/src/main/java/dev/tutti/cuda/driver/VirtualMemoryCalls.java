@@ -1,11 +1,11 @@
 package dev.tutti.cuda.driver;
 
-/** Makes physical memory and addresses for it, each for itself. */
+/** The driver calls that create physical memory and reserve addresses for it, separately. */
 public interface VirtualMemoryCalls {
   /** The size in bytes of a fabric handle. */
   int FABRIC_HANDLE_BYTES = 64;
 
-  /** Says how memory can be handed to other processes. */
+  /** How memory can be shared with other processes. */
   enum Share {
     /** Not at all. */
     NONE(0),
@@ -13,7 +13,7 @@ public interface VirtualMemoryCalls {
     POSIX_FD(1),
     /** As 64 bytes that are valid on all hosts of a fabric. */
     FABRIC(8),
-    /** In both ways. */
+    /** As both. */
     POSIX_FD_AND_FABRIC(9);
 
     private final int code;
@@ -29,52 +29,57 @@ public interface VirtualMemoryCalls {
   }
 
   /**
-   * Says what memory is wanted.
+   * The properties of the wanted memory.
    *
-   * @param device whose
-   * @param share how it can be handed on
-   * @param rdma whether network cards must reach it
+   * @param device the device that holds the memory
+   * @param share how the memory can be shared
+   * @param rdma whether network cards must be able to access it
    */
   record Properties(int device, Share share, boolean rdma) {}
 
-  /** Returns what sizes must be a multiple of, in bytes. */
+  /** Returns the granularity in bytes: all sizes must be multiples of it. */
   long granularity(Properties properties);
 
   /**
-   * Makes physical memory.
+   * Allocates physical memory.
    *
    * @param bytes a multiple of {@link #granularity}
-   * @return its handle
+   * @return the memory's handle
    */
   long create(long bytes, Properties properties);
 
-  /** Gives up a handle; the memory goes when it is mapped and held nowhere. */
+  /** Releases a handle; the memory is freed once no mapping and no other handle holds it. */
   void release(long handle);
 
-  /** Returns a new file descriptor for memory that may have one; the caller closes it. */
+  /**
+   * Returns a new file descriptor for memory that can be shared as one; the caller must close it.
+   */
   int exportFd(long handle);
 
-  /** Returns the handle of the memory behind a file descriptor, which stays open. */
+  /** Returns a handle for the memory behind a file descriptor, which stays open. */
   long importFd(int fd);
 
-  /** Returns the {@value #FABRIC_HANDLE_BYTES} bytes for memory that may have a fabric handle. */
+  /**
+   * Returns the {@value #FABRIC_HANDLE_BYTES}-byte fabric handle of memory that can be shared as
+   * one.
+   */
   byte[] exportFabric(long handle);
 
-  /** Returns the handle of the memory behind a fabric handle. */
+  /** Returns a handle for the memory behind a fabric handle. */
   long importFabric(byte[] fabricHandle);
 
-  /** Sets addresses aside. */
+  /** Reserves an address range. */
   long reserve(long bytes);
 
-  /** Gives addresses back; nothing may be mapped there. */
+  /** Frees an address range; nothing may be mapped there. */
   void freeAddress(long address, long bytes);
 
-  /** Puts memory behind addresses; {@link #allow} makes it usable. */
+  /** Maps memory at an address; {@link #allow} makes it accessible. */
   void map(long address, long bytes, long handle);
 
-  /** Takes memory from behind addresses. */
+  /** Unmaps the memory at an address. */
   void unmap(long address, long bytes);
 
-  /** Lets a device read and write what is mapped. */
+  /** Lets a device read and write the mapped memory. */
   void allow(long address, long bytes, int device);
 }

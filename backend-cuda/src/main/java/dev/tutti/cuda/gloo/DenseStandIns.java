@@ -14,8 +14,8 @@ import java.util.IdentityHashMap;
 import java.util.List;
 
 /**
- * Stands in for the tensors with gaps of one operation by memory without on the same device, which
- * it has until it is closed; a tensor without gaps stands for itself. One thread.
+ * Gap-free memory on the same device in place of an operation's tensors with gaps, held until
+ * closed; a tensor without gaps is used as it is. Not thread-safe.
  */
 final class DenseStandIns implements AutoCloseable {
   private final CudaStream stream;
@@ -26,20 +26,20 @@ final class DenseStandIns implements AutoCloseable {
   private record Copy(Tensor tensor, Tensor dense) {}
 
   /**
-   * Creates stand-ins; there are none yet.
+   * Creates an object that has no stand-ins yet.
    *
-   * @param stream in whose order tensors are copied, and memory is used again
+   * @param stream the stream in whose order tensors are copied and memory is reused
    */
   DenseStandIns(CudaStream stream) {
     this.stream = stream;
   }
 
   /**
-   * Returns a call of what the operation reads, whose copies it puts into the stream, and of what
-   * it writes, which {@link #copyBack} copies to the tensors.
+   * Returns a call on stand-ins. Copies of the tensors that the operation reads are enqueued into
+   * the stream; those that it writes are copied back by {@link #copyBack}.
    *
-   * @param rank of a broadcast the root alone is read, and of a reduction to one it alone is
-   *     written
+   * @param rank this rank: a broadcast reads only on the root, and a reduction to one rank writes
+   *     only there
    */
   Call of(Call call, int rank) {
     if (call.isInPlace()) {
@@ -90,12 +90,12 @@ final class DenseStandIns implements AutoCloseable {
     return access().view(device, segment, tensor.dtype(), tensor.shape());
   }
 
-  /** Tells whether {@link #copyBack} has something to do. */
+  /** Tells whether {@link #copyBack} has anything to do. */
   boolean hasOutputs() {
     return !copiesBack.isEmpty();
   }
 
-  /** Puts the copies of what was written into the stream. */
+  /** Enqueues the copies back to the written tensors into the stream. */
   void copyBack() {
     for (Copy copy : copiesBack) {
       DeviceStridedCopy.enqueue(stream, copy.tensor, copy.dense.segment().address(), false);

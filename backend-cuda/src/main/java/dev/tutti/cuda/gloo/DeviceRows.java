@@ -4,11 +4,11 @@ import dev.tutti.Tensor;
 import java.util.List;
 
 /**
- * What an operation reads or writes on a device: rows of one length, one for each rank or one
- * alone. A row lies in one piece or in several, one behind the other.
+ * The data that an operation reads or writes on a device: rows of equal length, one for each rank
+ * or a single one. A row consists of one or more pieces, one after another.
  */
 final class DeviceRows {
-  /** What an operation has that reads, or writes, nothing here. */
+  /** The rows of an operation that reads, or writes, nothing here. */
   static final DeviceRows NONE = new DeviceRows(List.of(), new long[0][], new long[1]);
 
   private final List<Tensor> tensors;
@@ -16,7 +16,7 @@ final class DeviceRows {
   /** The addresses of the pieces of each row. */
   private final long[][] addresses;
 
-  /** The first elements of the pieces in their row, and the length of a row. */
+  /** The first element of each piece within its row, followed by the length of a row. */
   private final long[] starts;
 
   private DeviceRows(List<Tensor> tensors, long[][] addresses, long[] starts) {
@@ -25,22 +25,22 @@ final class DeviceRows {
     this.starts = starts;
   }
 
-  /** Takes something that lies at an address of the device. */
+  /** A receiver of pieces at device addresses. */
   interface PieceCall {
     /**
-     * Takes a piece.
+     * Receives a piece.
      *
-     * @param address on the device
-     * @param offset in bytes, where the rows lie one behind the other
-     * @param bytes of the piece
+     * @param address the address on the device
+     * @param offset the offset in bytes, if the rows were laid out one after another
+     * @param bytes the size of the piece
      */
     void run(long address, long offset, long bytes);
   }
 
   /**
-   * Takes a row for each tensor.
+   * Makes one row of each tensor.
    *
-   * @param tensors contiguous, of one type and size, or none
+   * @param tensors contiguous tensors of one type and size, or none
    */
   static DeviceRows ofEach(List<Tensor> tensors) {
     if (tensors.isEmpty()) {
@@ -54,19 +54,19 @@ final class DeviceRows {
   }
 
   /**
-   * Takes one row of all tensors.
+   * Makes a single row of all tensors.
    *
-   * @param tensors contiguous, of one type, at least one
+   * @param tensors contiguous tensors of one type, at least one
    */
   static DeviceRows ofAll(List<Tensor> tensors) {
     return ofParts(tensors, 1);
   }
 
   /**
-   * Takes equal parts of tensors: a row has the part of that number of each tensor.
+   * Makes rows of equal parts of tensors: each row has the part with its number from every tensor.
    *
-   * @param tensors contiguous, of one type, at least one
-   * @param count how many parts each has
+   * @param tensors contiguous tensors of one type, at least one
+   * @param count the number of parts in each tensor
    */
   static DeviceRows ofParts(List<Tensor> tensors, int count) {
     long[][] addresses = new long[count][tensors.size()];
@@ -85,22 +85,23 @@ final class DeviceRows {
     return tensors;
   }
 
-  /** Returns how many rows there are. */
+  /** Returns the number of rows. */
   int count() {
     return addresses.length;
   }
 
-  /** Returns the elements of a row. */
+  /** Returns the number of elements in a row. */
   long numel() {
     return starts[starts.length - 1];
   }
 
   /**
-   * Visits all pieces of a part of each row.
+   * Visits all pieces of one part of each row.
    *
-   * @param from the first element of a row
-   * @param length of the part, in elements
-   * @param call takes them, with offsets where the parts lie one behind the other
+   * @param from the first element of the part within a row
+   * @param length the length of the part in elements
+   * @param call receives the pieces, with their offsets if the parts were laid out one after
+   *     another
    */
   void forEach(long from, long length, PieceCall call) {
     for (int row = 0; row < addresses.length; row++) {

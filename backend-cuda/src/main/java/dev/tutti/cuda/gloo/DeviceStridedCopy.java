@@ -11,11 +11,12 @@ import dev.tutti.kernels.StridedKernel;
 import java.util.Arrays;
 
 /**
- * Copies on a device between a tensor with gaps and memory without, in the order of the elements.
+ * A copy on a device between a tensor with gaps and gap-free memory, in element order.
  *
- * <p>It takes dimensions together where one follows the other without a gap, and moves units of up
- * to {@value StridedKernel#MAX_UNIT} bytes where addresses and steps allow it. One launch has the
- * four innermost dimensions that are left; there are as many launches as the others have places.
+ * <p>Dimensions that follow each other without a gap are merged, and units of up to {@value
+ * StridedKernel#MAX_UNIT} bytes are moved where addresses and strides allow it. One launch covers
+ * the four innermost dimensions that remain; there is one launch for each position in the other
+ * dimensions.
  */
 final class DeviceStridedCopy {
   private final long[] sizes;
@@ -24,7 +25,7 @@ final class DeviceStridedCopy {
   private final int unit;
   private int count;
 
-  /** Plans copies of a tensor of a device, strided and not empty. */
+  /** Plans copies of a strided, nonempty tensor on a device. */
   private DeviceStridedCopy(Tensor tensor) {
     long[] shape = tensor.shape();
     long[] strides = tensor.strides();
@@ -69,12 +70,12 @@ final class DeviceStridedCopy {
   }
 
   /**
-   * Puts the copies of a tensor into a stream.
+   * Enqueues the copies of a tensor into a stream.
    *
-   * @param stream of its device
-   * @param tensor with any strides
+   * @param stream a stream of the tensor's device
+   * @param tensor a tensor with any strides
    * @param dense the address of memory for its elements, aligned to the largest unit
-   * @param isToDense whether the elements go there, or come from there
+   * @param isToDense whether elements are copied to that memory, rather than from it
    */
   static void enqueue(CudaStream stream, Tensor tensor, long dense, boolean isToDense) {
     if (tensor.numel() > 0) {
@@ -83,7 +84,10 @@ final class DeviceStridedCopy {
     }
   }
 
-  /** Puts the copies of the innermost dimensions into a stream; returns what they copy in bytes. */
+  /**
+   * Enqueues the copies of the innermost dimensions into a stream; returns the number of bytes that
+   * they copy.
+   */
   private long enqueue(CudaStream stream, int dims, long from, long dense, boolean isToDense) {
     if (dims <= StridedKernel.MAX_SIZES) {
       return launch(stream, dims, from, dense, isToDense);

@@ -23,11 +23,11 @@ import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs a Gloo group's collectives on the devices themselves, where those of all ranks reach each
- * other's memory (c10d: device work, on a transport with GPUDirect).
+ * The work of a Gloo group's collectives on the devices themselves, if the devices of all ranks can
+ * access each other's memory (c10d: device work, on a transport with GPUDirect).
  */
 public final class DeviceWork {
-  /** Says whether devices of a host do their ranks' operations themselves. */
+  /** Whether the devices of a host perform their ranks' operations themselves. */
   public static final Setting<Boolean> DIRECT =
       Setting.flag(
           "TUTTI_GLOO_CUDA_DIRECT",
@@ -48,11 +48,11 @@ public final class DeviceWork {
   }
 
   /**
-   * Meets the other ranks; null on all of them where their devices do not reach each other, or one
-   * shall not.
+   * Meets the other ranks; returns null on all of them if their devices cannot access each other's
+   * memory, or if one of them has this disabled.
    *
-   * @param cuda has the device
-   * @param group opened by all ranks at once
+   * @param cuda provides the device
+   * @param group the group, which all ranks open together
    */
   public static @Nullable DeviceWork join(Cuda cuda, GlooGroup group) {
     BackendContext context = group.context();
@@ -85,7 +85,10 @@ public final class DeviceWork {
     return good && world != null ? new DeviceWork(world.device(), new CudaBackend(world)) : null;
   }
 
-  /** Opens this rank's device: nobody is to wait for a rank that cannot. */
+  /**
+   * Opens this rank's device; tells whether that succeeds, so that no other rank waits for one that
+   * cannot take part.
+   */
   private static boolean canOpen(Cuda cuda, BackendContext context) {
     try {
       CudaDevice _ = cuda.device(context.device().index());
@@ -107,7 +110,7 @@ public final class DeviceWork {
     return exchange.allGather(word, until).stream().allMatch(each -> each.length == 3);
   }
 
-  /** Tells whether the devices do what is asked for: the kernels lack some types to reduce. */
+  /** Tells whether the devices support a call: the kernels cannot reduce some types. */
   static boolean does(Call call) {
     DType dtype = call.dtype();
     return call.reduceKind() == null
@@ -121,7 +124,7 @@ public final class DeviceWork {
     return device.index() == deviceIndex;
   }
 
-  /** Returns the stream in which the device works. */
+  /** Returns the stream in which the device runs operations. */
   CudaStream stream() {
     return stream;
   }
@@ -131,14 +134,14 @@ public final class DeviceWork {
     return device;
   }
 
-  /** Returns what runs operations in the current stream. */
+  /** Returns the backend that runs operations in the current stream. */
   Backend backend() {
     return backend;
   }
 
   /**
-   * Keeps the memory of an operation that failed: what runs late still writes to it, and the caller
-   * may free it now.
+   * Protects the memory of an operation that failed: work that finishes late still writes to it,
+   * and the caller may free it now.
    */
   void keepWhatIsUsed() {
     if (!stream.isIdle()) {

@@ -23,13 +23,17 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs a Gloo group's collectives on CUDA tensors: on the devices where those reach each other,
- * else, and where the kernels lack the type, through page-locked host memory (c10d: device work and
- * host work). The group's thread is done with an operation of the host when the copies of its
- * results are in a stream, and with one of the devices when these are done.
+ * A backend that runs a Gloo group's collectives on CUDA tensors: on the devices if those can
+ * access each other's memory; otherwise, and for types that the kernels lack, through page-locked
+ * host memory (c10d: device work and host work). The group's thread is done with a host operation
+ * once the copies of its results are enqueued in a stream, and with a device operation once it has
+ * finished.
  */
 public final class GlooCudaBackend implements Backend {
-  /** The entries of a sparse tensor that the host sums and coalesces faster than the device. */
+  /**
+   * The number of entries up to which the host sums and coalesces a sparse tensor faster than the
+   * device.
+   */
   static final long LEAST_COALESCED = 1024;
 
   private final Cuda cuda;
@@ -44,9 +48,9 @@ public final class GlooCudaBackend implements Backend {
   /**
    * Creates the backend of a rank.
    *
-   * @param cuda has the devices
-   * @param group whose
-   * @param devices of all ranks together, or null
+   * @param cuda provides the devices
+   * @param group the group
+   * @param devices the devices of all ranks together, or null
    */
   public GlooCudaBackend(Cuda cuda, GlooGroup group, @Nullable DeviceWork devices) {
     this.devices = devices;
@@ -57,12 +61,12 @@ public final class GlooCudaBackend implements Backend {
     this.partSize = PartSize.of(group);
   }
 
-  /** Tells whether the devices do what they can without the host. */
+  /** Tells whether the devices perform the operations they support without the host. */
   public boolean hasGpuDirect() {
     return devices != null;
   }
 
-  /** Runs an operation; tensors with gaps are copied on the device, before it and after it. */
+  /** Runs an operation; tensors with gaps are copied on the device before and after it. */
   @Override
   public void run(Operation op) throws Exception {
     Call call = op.call();
@@ -86,7 +90,9 @@ public final class GlooCudaBackend implements Backend {
     }
   }
 
-  /** Runs an operation in a stream between that of the caller and those of the parts. */
+  /**
+   * Runs an operation on gap-free copies, in a stream between the caller's and those of the parts.
+   */
   private void runOnCopies(Operation op, List<Tensor> strided) throws Exception {
     HostWork work = work(strided.get(0).device().index());
     work.requireUsable(strided);
@@ -111,7 +117,7 @@ public final class GlooCudaBackend implements Backend {
   }
 
   /**
-   * Runs an operation on the devices if they can do it, the same on all ranks, else on the host.
+   * Runs an operation on the devices if they support it, alike on all ranks, or else on the host.
    */
   private void runDense(Operation op) throws Exception {
     DeviceWork all = devices;
@@ -144,7 +150,7 @@ public final class GlooCudaBackend implements Backend {
     }
   }
 
-  /** Runs an operation behind the work of its caller, and waits until the device has done it. */
+  /** Runs an operation after its caller's work, and waits until the device has done it. */
   private void runOn(DeviceWork all, Operation op) throws Exception {
     HostWork.begin(op, all.device(), all.stream()::waitFor);
     InnerOperation inner = new InnerOperation(op);
@@ -169,15 +175,15 @@ public final class GlooCudaBackend implements Backend {
     return work;
   }
 
-  /** Returns what brings tensors of a device to the host and back. */
+  /** Returns the object that copies tensors of a device to the host and back. */
   HostWork work(int index) {
     return works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
   }
 
   /**
-   * Runs an operation of the host part by part, if all ranks do.
+   * Runs a host operation part by part, if all ranks do so.
    *
-   * @param ranks how many rows a rank has that has most, the others one
+   * @param ranks the largest number of rows on any rank; the other ranks have one row
    */
   private void inParts(
       Operation op, Tensor first, int ranks, DeviceRows in, DeviceRows out, PartCall call)
@@ -186,7 +192,7 @@ public final class GlooCudaBackend implements Backend {
     HostPipeline.run(begin(op, first), op, in, out, partSize.numel(own, ranks), call);
   }
 
-  /** Views a part of rows for all ranks as one for each. */
+  /** Views a part of the rows for all ranks as one tensor for each rank. */
   private List<Tensor> ofEach(Tensor all) {
     long numel = all.numel() / size;
     List<Tensor> each = new ArrayList<>(size);
@@ -196,12 +202,12 @@ public final class GlooCudaBackend implements Backend {
     return each;
   }
 
-  /** Runs an operation of the host. */
+  /** A host operation. */
   private interface HostCall {
     void run() throws Exception;
   }
 
-  /** Runs an operation of the host on parts that were begun until its results are on their way. */
+  /** Runs a host operation on parts whose copies were begun, until its results are on their way. */
   private static void run(Operation op, HostWork work, HostCall call) throws Exception {
     boolean good = false;
     try {
@@ -215,7 +221,9 @@ public final class GlooCudaBackend implements Backend {
     }
   }
 
-  /** Takes what the operation reads; what goes to several ranks once. */
+  /**
+   * Begins to copy the inputs of the operation; an input that goes to several ranks is copied once.
+   */
   private static List<Tensor> inputs(HostWork work, List<Tensor> tensors) {
     IdentityHashMap<Tensor, Tensor> known = new IdentityHashMap<>();
     List<Tensor> hosts = new ArrayList<>(tensors.size());

@@ -6,7 +6,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** A part of each of some rows of a device, with its stand-in on the host. */
+/** A part of each of some rows on a device, with its counterpart on the host. */
 final class HostPart {
   private static final Tensor NOTHING = Tensor.allocate(DType.UINT8, 0);
 
@@ -16,24 +16,24 @@ final class HostPart {
   private final @Nullable PinnedBlock block;
   private final Tensor host;
 
-  /** Says whether the host gets it. */
+  /** Whether the part is copied to the host. */
   final boolean isRead;
 
-  /** Says whether the device gets it back. */
+  /** Whether the part is copied back to the device. */
   final boolean isResult;
 
-  /** Says that nobody can tell when the device is done with it. */
+  /** Whether it is unknown when the device is done with the part. */
   boolean isLost;
 
   /**
    * Creates a part.
    *
-   * @param rows of the device
-   * @param from the first element of each row
-   * @param length elements of each row
-   * @param block room for them, or null if there are none
-   * @param isRead whether the host gets it
-   * @param isResult whether the device gets it back
+   * @param rows the rows on the device
+   * @param from the first element within each row
+   * @param length the number of elements in each row
+   * @param block memory for the elements, or null if there are none
+   * @param isRead whether the part is copied to the host
+   * @param isResult whether the part is copied back to the device
    */
   HostPart(
       DeviceRows rows,
@@ -65,20 +65,20 @@ final class HostPart {
     return Tensor.wrap(block.segment().asSlice(0, bytes), first.dtype(), shape);
   }
 
-  /** Returns the bytes of a part of each row. */
+  /** Returns the size in bytes of a part of the given length from each row. */
   static long bytes(DeviceRows rows, long length) {
     return rows.count() == 0 ? 0 : rows.tensors().get(0).dtype().byteSize() * length * rows.count();
   }
 
   /**
-   * Returns it on the host: the parts of the rows one behind the other, or a whole tensor in its
+   * Returns the part on the host: the parts of the rows one after another, or a whole tensor in its
    * shape.
    */
   Tensor host() {
     return host;
   }
 
-  /** Returns the tensors of the device. */
+  /** Returns the tensors on the device. */
   List<Tensor> tensors() {
     return rows.tensors();
   }
@@ -87,7 +87,7 @@ final class HostPart {
     return block;
   }
 
-  /** Visits all pieces of it, with their places in the block. */
+  /** Visits all pieces of the part, with their offsets in the block. */
   void forEach(DeviceRows.PieceCall call) {
     rows.forEach(from, length, call);
   }

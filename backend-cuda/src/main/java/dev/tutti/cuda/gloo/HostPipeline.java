@@ -5,14 +5,15 @@ import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
 
 /**
- * Runs an elementwise operation of the host part by part: while one is run, those behind it are
- * copied to the host and those before it back.
+ * A pipeline that runs an elementwise host operation part by part: while one part is processed,
+ * later parts are copied to the host and earlier ones back.
  */
 final class HostPipeline {
   /*
-   * A part takes memory for what is read when its copy to the host begins, and memory for what is
-   * written, unless that is the same, when it is run. All of it is in one of the queues until it is
-   * given back. At most AHEAD parts are ahead and AHEAD + 1 go back, each of one chunk.
+   * A part takes memory for its input when its copy to the host begins, and memory for its output,
+   * unless that is the same, when it is processed. Every part is in one of the queues until its
+   * memory is given back. At most AHEAD parts are ahead and AHEAD + 1 are on the way back, each of
+   * one chunk.
    */
   private static final int AHEAD = 3;
 
@@ -26,27 +27,28 @@ final class HostPipeline {
     this.op = op;
   }
 
-  /** Runs an operation of the host on a part. */
+  /** A host operation on a part. */
   interface PartCall {
     /**
-     * Runs it.
+     * Runs the operation.
      *
-     * @param in what was read, the parts of the rows one behind the other
-     * @param out what is written, likewise; the same as {@code in} if it works in place
+     * @param in the input, the parts of the rows one after another
+     * @param out the output, likewise; the same as {@code in} if the operation works in place
      */
     void run(Tensor in, Tensor out) throws Exception;
   }
 
   /**
-   * Runs an operation that has begun until its results are on their way to the device.
+   * Runs an operation that has begun, until its results are on their way to the device.
    *
-   * @param work copies
+   * @param work makes the copies
    * @param op the operation
-   * @param in what it reads, or {@link DeviceRows#NONE}
-   * @param out what it writes, as long, or {@code NONE}; the same object where it does so in place
-   * @param length elements of each row that a part has, at least one
-   * @param call runs it on a part
-   * @throws UnsupportedOperationException if a tensor is not there
+   * @param in the rows that it reads, or {@link DeviceRows#NONE}
+   * @param out the rows that it writes, of the same length, or {@code NONE}; the same object if it
+   *     works in place
+   * @param length the number of elements of each row in a part, at least one
+   * @param call runs the operation on a part
+   * @throws UnsupportedOperationException if a tensor is not usable
    */
   static void run(
       HostWork work, Operation op, DeviceRows in, DeviceRows out, long length, PartCall call)
@@ -66,7 +68,7 @@ final class HostPipeline {
   private void run(DeviceRows in, DeviceRows out, long length, PartCall call) throws Exception {
     boolean isInPlace = in == out;
     long numel = Math.max(in.numel(), out.numel());
-    // Without elements there is one part too: all ranks meet in it.
+    // Even without elements there is one part: all ranks meet in it.
     long parts = Math.max(1, Math.ceilDiv(numel, length));
     long begun = 0;
     for (long done = 0; done < parts; done++) {

@@ -28,22 +28,23 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Brings tensors of one device to the host and back for the operations of a group, one after the
- * other, on two streams of its own: one for each direction, as the device has a copy engine for
- * each.
+ * Copies of one device's tensors to the host and back for the operations of a group, one operation
+ * after another, on two streams of its own: one for each direction, because the device has a copy
+ * engine for each.
  */
 final class HostWork {
   /*
-   * An operation begins behind what the caller's stream had at the call. Copies to the host need that
-   * since they read what was computed there, copies to the device since something there may still
-   * read what they write. The host is done with an operation when the copies of its results are in
-   * their stream; an event behind them says when the device is. The next operation may read those
-   * results, so its copies to the host begin behind that stream.
+   * An operation is ordered after the work that was in the caller's stream at the call. Copies to
+   * the host need this because they read what was computed there; copies to the device need it
+   * because work there may still read what they overwrite. The host is done with an operation once
+   * the copies of its results are enqueued in their stream; an event after them tells when the
+   * device is done. The next operation may read those results, so its copies to the host are
+   * ordered after that stream.
    */
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
 
-  /** How long the end of a group waits for the device. */
+  /** The longest that closing a group waits for the device. */
   static final long END_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final CudaDevice device;
@@ -69,9 +70,9 @@ final class HostWork {
   }
 
   /**
-   * Marks where the calling thread's stream is.
+   * Marks the current end of the work in the calling thread's stream.
    *
-   * @throws UnsupportedOperationException if it records a graph
+   * @throws UnsupportedOperationException if the stream is being captured into a graph
    */
   static CudaEvent mark(CudaDevice device) {
     CudaStream stream = device.currentStream();
@@ -87,7 +88,7 @@ final class HostWork {
     return device;
   }
 
-  /** Returns the stream for copies on the device, which nobody else uses. */
+  /** Returns a stream for copies within the device, which nothing else uses. */
   CudaStream copies() {
     CudaStream own = copies;
     if (own == null) {
@@ -97,7 +98,7 @@ final class HostWork {
     return own;
   }
 
-  /** Begins an operation behind the work of its caller. */
+  /** Begins an operation after its caller's work. */
   void begin(Operation op) {
     begin(
         op,
@@ -109,7 +110,7 @@ final class HostWork {
     order(toHost);
   }
 
-  /** Orders what comes later in a stream of the device behind the results of all operations. */
+  /** Orders later work in a stream of the device after the results of all operations. */
   void order(CudaStream stream) {
     CudaEvent before = results;
     if (before != null) {
@@ -118,11 +119,11 @@ final class HostWork {
   }
 
   /**
-   * Orders something behind the work of an operation's caller.
+   * Orders work after the work of an operation's caller.
    *
    * @param op the operation
-   * @param device of its tensors
-   * @param order orders it behind an event
+   * @param device the device of the operation's tensors
+   * @param order orders the work after an event
    */
   static void begin(Operation op, CudaDevice device, Consumer<CudaEvent> order) {
     access().context(device).enter();
@@ -136,12 +137,12 @@ final class HostWork {
     }
   }
 
-  /** Takes a tensor that the operation reads. */
+  /** Adds a tensor that the operation reads. */
   HostPart input(Tensor tensor) {
     return take(tensor, true, false);
   }
 
-  /** Takes a tensor that the operation writes. */
+  /** Adds a tensor that the operation writes. */
   HostPart output(Tensor tensor) {
     return take(tensor, false, true);
   }
@@ -156,13 +157,13 @@ final class HostWork {
       return part;
     } finally {
       if (!good) {
-        // The operation has not begun, so nobody else ends it.
+        // The operation has not begun, so nothing else ends it.
         end(false);
       }
     }
   }
 
-  /** Requires that tensors are there, and on the device. */
+  /** Requires that tensors are alive and on the device. */
   void requireUsable(List<Tensor> tensors) {
     for (Tensor tensor : tensors) {
       if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
@@ -178,15 +179,15 @@ final class HostWork {
   }
 
   /**
-   * Adds a part to some, and begins to copy it to the host if that reads it; what fails from there
-   * on leaves it to who ends those.
+   * Adds a part to a collection, and begins to copy it to the host if it is read; if that fails,
+   * the part is left to the code that ends the collection's parts.
    *
-   * @param to takes it
-   * @param rows of the device
-   * @param from the first element of each row
-   * @param length elements of each row
-   * @param isRead whether the host gets it
-   * @param isResult whether the device gets it back
+   * @param to the collection to which the part is added
+   * @param rows the rows on the device
+   * @param from the first element within each row
+   * @param length the number of elements in each row
+   * @param isRead whether the part is copied to the host
+   * @param isResult whether the part is copied back to the device
    */
   HostPart begin(
       Collection<HostPart> to,
@@ -212,7 +213,7 @@ final class HostWork {
     return part;
   }
 
-  /** Waits until all that the operation reads is on the host. */
+  /** Waits until everything that the operation reads is on the host. */
   void awaitInputs(Operation op) throws Exception {
     for (HostPart part : parts) {
       if (part.isRead) {
@@ -221,12 +222,12 @@ final class HostWork {
     }
   }
 
-  /** Puts the copies of all results into their stream. */
+  /** Enqueues the copies of all results into their stream. */
   void copyBack() {
     parts.forEach(this::copyBack);
   }
 
-  /** Puts the copy of a part into its stream, if it is a result. */
+  /** Enqueues the copy of a part into its stream, if the part is a result. */
   void copyBack(HostPart part) {
     PinnedBlock block = part.block();
     if (part.isResult && block != null) {
@@ -242,9 +243,9 @@ final class HostWork {
   }
 
   /**
-   * Copies a tensor of the host to a new one of the device, and waits for it.
+   * Copies a host tensor to a new tensor on the device, and waits for the copy.
    *
-   * @throws TimeoutException if the operation's deadline comes first
+   * @throws TimeoutException if the operation's deadline passes first
    */
   Tensor copyOf(Operation op, Tensor host) throws TimeoutException {
     try (CudaStream.Scope _ = toDevice.use()) {
@@ -259,7 +260,7 @@ final class HostWork {
     }
   }
 
-  /** Lets a result that the caller frees wait for the stream of the call, which reads it. */
+  /** Makes a result that the caller frees wait for the stream of the call, which reads it. */
   static void keepForCaller(Operation op, CudaDevice device, Tensor result) {
     if (result.isSparse()) {
       keepForCaller(op, device, result.indices());
@@ -277,9 +278,9 @@ final class HostWork {
   /**
    * Sums sparse tensors on the device.
    *
-   * @param others brings them to all ranks; null to coalesce this rank's alone
-   * @param arena owns the memory of the sum
-   * @throws UnsupportedOperationException if the tensor is not there, or cannot be summed
+   * @param others exchanges the tensors between all ranks; null to coalesce only this rank's
+   * @param arena the arena that owns the memory of the sum
+   * @throws UnsupportedOperationException if the tensor is not usable, or cannot be summed
    */
   Tensor sum(Operation op, Tensor sparse, int size, @Nullable Backend others, Arena arena)
       throws Exception {
@@ -293,13 +294,16 @@ final class HostWork {
       return sum;
     } finally {
       if (!good && !toHost.isIdle()) {
-        // What runs late still reads the caller's memory, which the caller may free now.
+        // Work that finishes late still reads the caller's memory, which may be freed now.
         read.forEach(tensor -> keep(tensor.segment().address()));
       }
     }
   }
 
-  /** Tells an operation, if it has results, that the copies of all of them are in their stream. */
+  /**
+   * Tells an operation that has results that the copies of all of them are enqueued in their
+   * stream.
+   */
   void enqueued(Operation op) {
     List<Tensor> written = new ArrayList<>();
     parts.stream().filter(part -> part.isResult).forEach(part -> written.addAll(part.tensors()));
@@ -307,17 +311,18 @@ final class HostWork {
   }
 
   /**
-   * Tells an operation, if it has results, that the copies of all of them are in their stream.
+   * Tells an operation that has results that the copies of all of them are enqueued in their
+   * stream.
    *
    * @param op the operation
-   * @param written what it writes on the device
+   * @param written the tensors that it writes on the device
    */
   void enqueued(Operation op, List<Tensor> written) {
     if (written.isEmpty()) {
       return;
     }
     for (Tensor result : written) {
-      // The caller may free it when the host is done.
+      // The caller may free it once the host is done.
       long address = result.segment().address();
       access().allocator(device).keepFor(address, access().forBlocks(toDevice));
       access().sharable(device).keepFor(address, access().forBlocks(toDevice));
@@ -325,7 +330,10 @@ final class HostWork {
     enqueued(op, toDevice);
   }
 
-  /** Tells an operation that the copies of all its results are in a stream, for the next to see. */
+  /**
+   * Tells an operation that the copies of all its results are enqueued in a stream, and records
+   * this for the next operation.
+   */
   void enqueued(Operation op, CudaStream stream) {
     CudaEvent event = stream.record();
     events.add(event);
@@ -333,7 +341,7 @@ final class HostWork {
     op.enqueued(event);
   }
 
-  /** Waits until a part is where it was last copied to. */
+  /** Waits until the last copy of a part has finished. */
   void await(Operation op, HostPart part) throws Exception {
     PinnedBlock block = part.block();
     if (block == null || pinned.isIdle(block)) {
@@ -353,7 +361,7 @@ final class HostWork {
     }
   }
 
-  /** Gives the memory of a part back; who gets it next waits for copies that are known. */
+  /** Frees the memory of a part; its next user waits for all copies that are known. */
   void free(HostPart part) {
     PinnedBlock block = part.block();
     if (block != null) {
@@ -361,7 +369,7 @@ final class HostWork {
     }
   }
 
-  /** Takes parts that were begun elsewhere, and ends them with the others. */
+  /** Adopts parts that were begun elsewhere, and ends them together with the others. */
   void end(boolean good, Collection<HostPart> one, Collection<HostPart> other) {
     parts.addAll(one);
     parts.addAll(other);
@@ -369,8 +377,8 @@ final class HostWork {
   }
 
   /**
-   * Gives the memory back; after a failure only once nothing of it is copied any more. Close may
-   * call it meanwhile.
+   * Frees the memory; after a failure, only once none of it is being copied anymore. Close may call
+   * this concurrently.
    */
   void end(boolean good) {
     boolean idle = good || awaitIdle();
@@ -389,7 +397,7 @@ final class HostWork {
     }
   }
 
-  /** Lets the next users of memory of the device wait for what is copied late. */
+  /** Makes the next users of device memory wait for copies that finish late. */
   private void keep(long address) {
     access()
         .allocator(device)
@@ -407,7 +415,7 @@ final class HostWork {
         && (own == null || access().awaitIdle(own, until));
   }
 
-  /** Gives the streams and the memory back, unless they do not end. */
+  /** Frees the streams and the memory, unless the streams do not become idle. */
   void close() {
     if (awaitIdle()) {
       end(true);

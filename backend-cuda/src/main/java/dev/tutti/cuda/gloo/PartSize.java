@@ -4,14 +4,14 @@ import dev.tutti.Setting;
 import dev.tutti.gloo.spi.GlooGroup;
 
 /**
- * Says how much of the CUDA tensors of an operation is on its way through the host at once: the
- * same on all ranks, as each part is an operation of its own.
+ * The size of the parts in which the CUDA tensors of an operation pass through the host. It must be
+ * the same on all ranks, because each part is an operation of its own.
  *
- * @param chunkBytes the most, of the rows of all ranks together; {@code Long.MAX_VALUE} for whole
- *     tensors
+ * @param chunkBytes the maximum size, over the rows of all ranks together; {@code Long.MAX_VALUE}
+ *     for whole tensors
  */
 public record PartSize(long chunkBytes) {
-  /** Says how much of a tensor is on its way at once. */
+  /** The maximum amount of a tensor that is in flight at once. */
   public static final Setting<Long> CHUNK_BYTES =
       Setting.bytes(
           "TUTTI_GLOO_CUDA_CHUNK_BYTES",
@@ -25,7 +25,7 @@ public record PartSize(long chunkBytes) {
   private static final long LEAST_PART = 256 << 10;
   private static final long LINE = 64;
 
-  /** Returns that of a group: whole tensors if any rank is not of Tutti. */
+  /** Returns the part size of a group: whole tensors if any rank does not run Tutti. */
   static PartSize of(GlooGroup group) {
     return new PartSize(
         group.isAllTutti()
@@ -33,17 +33,17 @@ public record PartSize(long chunkBytes) {
             : Long.MAX_VALUE);
   }
 
-  /** Tells whether tensors go whole, each in one operation. */
+  /** Tells whether tensors are transferred whole, each in one operation. */
   boolean isWhole() {
     return chunkBytes == Long.MAX_VALUE;
   }
 
   /**
-   * Returns how many elements of a row are on their way at once: with those of the other rows an
-   * eighth, within limits.
+   * Returns the number of elements of a row in a part: together with those of the other rows an
+   * eighth of all, within limits.
    *
-   * @param row what each rank has one of
-   * @param ranks how many such rows a rank has that has most
+   * @param row the single row that each rank has
+   * @param ranks the largest number of such rows on any rank
    */
   long numel(DeviceRows row, int ranks) {
     if (isWhole()) {

@@ -1,7 +1,4 @@
-/**
- * Tensors of devices in groups of Gloo: copies to the host and back, or the work of the backend
- * cuda.
- */
+/** Device tensors in Gloo groups: copies to the host and back, or the work of the backend cuda. */
 @NullMarked
 package dev.tutti.cuda.gloo;
 

@@ -4,26 +4,27 @@ import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 
 /**
- * A stream whose work uses blocks.
+ * A stream whose work uses blocks of memory.
  *
- * @param context its device
- * @param events events of its device
- * @param handle the driver's; 0 is the default stream
- * @param isForeign whether another library made it, and may destroy it as soon as no block uses it
+ * @param context the context of the stream's device
+ * @param events the event pool of the stream's device
+ * @param handle the driver's handle; 0 is the default stream
+ * @param isForeign whether another library created the stream and may destroy it as soon as no
+ *     block uses it
  */
 public record BlockStream(DeviceContext context, EventPool events, long handle, boolean isForeign) {
 
   /**
-   * Marks where the stream is by an event of its device.
+   * Marks the current end of the stream's work with an event.
    *
-   * @return the event, or 0 if there is none now: a stream that is being recorded into a graph
-   *     would take the event into the graph, where nobody may ask for it
+   * @return the event, or 0 if it cannot be recorded now: a stream that is being captured would
+   *     take the event into the graph, where it cannot be queried
    */
   long tryMark() {
     try {
       return context.callRelaxed(this::mark);
     } catch (RuntimeException e) {
-      // Whoever asks tries again, and keeps the block until then.
+      // The caller tries again, and keeps the block until then.
       return 0;
     }
   }
@@ -34,7 +35,7 @@ public record BlockStream(DeviceContext context, EventPool events, long handle, 
     try {
       if (!isCapturing()) {
         context.driver().events().record(event, handle);
-        // A recording that began just then has the event in it.
+        // A capture that began just then contains the event.
         good = !isCapturing();
       }
       return good ? event : 0;
@@ -49,7 +50,7 @@ public record BlockStream(DeviceContext context, EventPool events, long handle, 
     return context.driver().streams().isCapturing(handle);
   }
 
-  /** Tells, without blocking, whether an event of {@link #tryMark} was reached. */
+  /** Tells, without blocking, whether an event from {@link #tryMark} was reached. */
   boolean isReached(long event) {
     return context.isReached(event);
   }

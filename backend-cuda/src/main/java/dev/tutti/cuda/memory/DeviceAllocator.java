@@ -17,22 +17,24 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Allocates memory of one device, and keeps what is freed. Any thread may call any method.
+ * A caching allocator for one device's memory. All methods may be called from any thread.
  *
- * <p>A block belongs to a stream: it is used in that stream's order, and the next allocation for
- * the stream may get it as soon as it is freed, since its work follows that of the last user. A
- * block that other streams use as well is told so by {@link #useOn}; once freed it waits for events
- * in those streams, and in its own if that is foreign: no stream of another library is asked later,
- * when it may be gone. Where a stream is being recorded into a graph the event waits until it is
- * not. Blocks are cut from segments that the driver gave: of {@value #SMALL_SEGMENT} bytes for up
- * to {@value #SMALL_LIMIT} bytes, of {@value #LARGE_SEGMENT} for up to {@value #LARGE_LIMIT}, else
- * of the size rounded up to {@value #SMALL_SEGMENT}. Neighbors that are free are one block again.
+ * <p>A block belongs to a stream: it is used in that stream's order. The next allocation for the
+ * stream may reuse the block as soon as it is freed, because that allocation's work follows the
+ * last user's work. If other streams use a block as well, {@link #useOn} must say so. Once freed,
+ * such a block waits for events in those streams, and in its own stream if that is foreign: a
+ * stream of another library is never queried later, when it may no longer exist. While a stream is
+ * being captured into a graph, recording its event is postponed. Blocks are cut from segments
+ * obtained from the driver: of {@value #SMALL_SEGMENT} bytes for sizes up to {@value #SMALL_LIMIT}
+ * bytes, of {@value #LARGE_SEGMENT} bytes for sizes up to {@value #LARGE_LIMIT} bytes, and
+ * otherwise of the size rounded up to a multiple of {@value #SMALL_SEGMENT}. Adjacent free blocks
+ * are merged.
  *
- * <p>When the driver has no more memory, everything that is cached and idle goes back to it, then
- * the listeners are called, and the allocation is tried once more.
+ * <p>When the driver is out of memory, everything cached and idle is returned to it, then the
+ * listeners are called, and the allocation is retried once.
  */
 public final class DeviceAllocator {
-  /** The bytes that every size is a multiple of. */
+  /** The granularity of all sizes, in bytes. */
   static final long GRAIN = 512;
 
   static final long SMALL_LIMIT = 1 << 20;
@@ -40,7 +42,7 @@ public final class DeviceAllocator {
   static final long LARGE_LIMIT = 10 << 20;
   static final long LARGE_SEGMENT = 32 << 20;
 
-  /** Bounds how long a full device waits for streams that still use what was freed. */
+  /** The longest that a full device waits for streams that still use freed memory. */
   private static final long RELEASE_WAIT_NANOS = 1_000_000_000;
 
   private static final int COLLECTED_AT_ONCE = 2;
@@ -59,18 +61,18 @@ public final class DeviceAllocator {
   private boolean closed;
 
   /**
-   * Says how much memory this allocator has.
+   * The memory usage of this allocator.
    *
-   * @param usedBytes bytes of blocks that are not freed
-   * @param reservedBytes bytes that the driver gave
+   * @param usedBytes the number of bytes in blocks that are not freed
+   * @param reservedBytes the number of bytes obtained from the driver
    */
   public record Usage(long usedBytes, long reservedBytes) {}
 
   /**
-   * Creates an allocator that holds nothing yet.
+   * Creates an empty allocator.
    *
-   * @param context the device
-   * @param mayWait whether the device gets idle by itself; not while a stream block is open
+   * @param context the device's context
+   * @param mayWait whether the device becomes idle by itself; false while a stream block is open
    */
   public DeviceAllocator(DeviceContext context, BooleanSupplier mayWait) {
     this(context, Segments.of(context), mayWait);
@@ -84,11 +86,11 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Creates an allocator whose segments other processes can open by a handle of 64 bytes. To give
-   * one back to the driver waits until the device is idle.
+   * Creates an allocator whose segments other processes can open by a 64-byte handle. Returning a
+   * segment to the driver waits until the device is idle.
    *
-   * @param context the device
-   * @param mayWait whether the device gets idle by itself
+   * @param context the device's context
+   * @param mayWait whether the device becomes idle by itself
    */
   public static DeviceAllocator ofPlainSegments(DeviceContext context, BooleanSupplier mayWait) {
     return new DeviceAllocator(context, new Segments.Plain(context), mayWait);
@@ -97,9 +99,9 @@ public final class DeviceAllocator {
   /**
    * Allocates memory.
    *
-   * @param bytes how much, at least 1
-   * @param stream in whose order it is used
-   * @throws CudaException with the numbers, if the device has no room
+   * @param bytes the size, at least 1
+   * @param stream the stream in whose order the memory is used
+   * @throws CudaException if the device is out of memory; the message gives the sizes
    */
   public DeviceBlock allocate(long bytes, BlockStream stream) {
     if (bytes < 1 || bytes > Long.MAX_VALUE / 2) {
@@ -119,10 +121,10 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Gives what is cached and idle back to the driver, and so what listeners can do without. Waits
-   * as {@link #releaseCached} does.
+   * Returns cached idle memory to the driver, asks listeners to free what they can spare, and
+   * returns that too. Waits as {@link #releaseCached} does.
    *
-   * @param bytes how much is wanted
+   * @param bytes the number of bytes wanted
    */
   public void makeRoom(long bytes) {
     releaseCached();
@@ -132,7 +134,7 @@ public final class DeviceAllocator {
     releaseCached();
   }
 
-  /** Returns null if the driver has no room. */
+  /** Allocates a block, or returns null if the driver is out of memory. */
   private synchronized @Nullable DeviceBlock tryAllocate(long bytes, BlockStream stream) {
     requireOpen();
     boolean small = bytes <= SMALL_LIMIT;
@@ -164,7 +166,7 @@ public final class DeviceAllocator {
             ? SMALL_SEGMENT
             : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
     if (isHeld() && room().free() < size) {
-      // The driver may wait for the whole device before it says so.
+      // The driver may wait for the whole device before it reports this.
       return null;
     }
     long address;
@@ -212,10 +214,10 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Says that another stream uses a block too; call it before the block is freed.
+   * Declares that another stream uses a block too; must be called before the block is freed.
    *
    * @param block the block
-   * @param stream the other stream, also one of another device
+   * @param stream the other stream, possibly on another device
    */
   public synchronized void useOn(DeviceBlock block, BlockStream stream) {
     if (block.free) {
@@ -224,7 +226,7 @@ public final class DeviceAllocator {
     block.useOn(stream);
   }
 
-  /** Lets the next user of the block in use at an address, if there is one, wait for streams. */
+  /** Makes the next user of the block in use at an address, if any, wait for the given streams. */
   public synchronized void keepFor(long address, BlockStream... streams) {
     DeviceBlock block = find(address);
     if (block != null) {
@@ -234,12 +236,12 @@ public final class DeviceAllocator {
     }
   }
 
-  /** Lets the next users of all blocks that are in use wait for a stream. */
+  /** Makes the next users of all blocks now in use wait for a stream. */
   public synchronized void keepAllFor(BlockStream stream) {
     used.values().forEach(block -> block.useOn(stream));
   }
 
-  /** Returns the block in use that an address lies in, or null. */
+  /** Returns the block in use that contains an address, or null. */
   public synchronized @Nullable DeviceBlock find(long address) {
     var entry = used.floorEntry(address);
     return entry != null && address - entry.getKey() < entry.getValue().bytes
@@ -248,8 +250,8 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Frees a block; call it once. Returns at once, whether or not the device is done with it. Does
-   * nothing after {@link #close}.
+   * Frees a block; must be called only once. Returns at once, whether or not the device is done
+   * with the block. Does nothing after {@link #close}.
    *
    * @param block the block
    */
@@ -270,19 +272,19 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Asks a stream no more on account of what is freed already.
+   * Stops querying a stream for blocks that were already freed.
    *
-   * @param stream which is about to be destroyed
-   * @throws IllegalStateException if it is being recorded into a graph
+   * @param stream the stream, which is about to be destroyed
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   public synchronized void leave(BlockStream stream) {
     waiting.forEach(freed -> freed.leave(stream));
   }
 
-  /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
+  /** Checks the blocks that have waited longest; those that must keep waiting move to the end. */
   private void collect(int limit) {
     for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
-      // It stays in its place if the driver throws.
+      // The block stays in its place if the driver throws.
       FreedBlock freed = waiting.getFirst();
       boolean done = freed.isDone();
       waiting.removeFirst();
@@ -320,16 +322,16 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Gives segments that are free and whose streams are idle back to the driver; waits up to a
-   * second for streams that are not. A stream that is held longer keeps its segments; so do all
-   * where to give one back waits for the whole device and somebody holds that.
+   * Returns free segments whose streams are idle to the driver; waits up to one second for streams
+   * that are not. A stream that is held longer keeps its segments; all segments are kept if
+   * returning one waits for the whole device while a stream block is open.
    */
   public void releaseCached() {
     long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
     boolean _ = WaitStrategy.until(this::releaseIdle, deadline, POLL_NANOS);
   }
 
-  /** Returns whether nothing is left that a longer wait could release. */
+  /** Releases what is idle; returns whether waiting longer could release nothing more. */
   private synchronized boolean releaseIdle() {
     collect(waiting.size());
     if (isHeld()) {
@@ -340,7 +342,7 @@ public final class DeviceAllocator {
       BlockStream stream = block.segment.stream;
       if (stream.isForeign() || context.isIdle(stream.handle())) {
         if (isHeld()) {
-          // Somebody opened a stream block meanwhile.
+          // A stream block was opened meanwhile.
           return true;
         }
         release(block);
@@ -356,7 +358,7 @@ public final class DeviceAllocator {
     return driver.memory().room();
   }
 
-  /** Tells whether what waits for the whole device could wait for ever. */
+  /** Tells whether a call that waits for the whole device could wait forever. */
   private boolean isHeld() {
     return segments.freeWaits() && !mayWait.getAsBoolean();
   }
@@ -374,7 +376,7 @@ public final class DeviceAllocator {
   /**
    * Adds a listener that is called before an allocation fails.
    *
-   * @return removes it when closed
+   * @return a registration that removes the listener when closed
    */
   public Registration addListener(MemoryPressureListener listener) {
     listeners.add(listener);
@@ -387,7 +389,7 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Lets another device of this process reach all memory of this one, as far as it can.
+   * Lets another device of this process access all memory of this device, if it can.
    *
    * @param peer the other device
    */
@@ -401,7 +403,7 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Forgets a device that {@link #addPeer} named, and that is given up.
+   * Forgets a device that {@link #addPeer} named and that is being given up.
    *
    * @param peer the other device
    */
@@ -409,7 +411,7 @@ public final class DeviceAllocator {
     segments.removePeer(peer);
   }
 
-  /** Returns how much memory this allocator has. */
+  /** Returns the memory usage of this allocator. */
   public synchronized Usage usage() {
     return new Usage(usedBytes, segmentBytes);
   }
@@ -421,8 +423,8 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Gives back everything, blocks in use as well; whoever still has one must not touch it. Called
-   * when the device is idle.
+   * Returns all memory to the driver, including blocks in use; these must not be touched
+   * afterwards. Must be called when the device is idle.
    */
   public synchronized void close() {
     if (closed) {

@@ -19,12 +19,12 @@ public final class DeviceBlock {
     this.bytes = bytes;
   }
 
-  /** Returns where the block begins. */
+  /** Returns the address of the block. */
   public long address() {
     return address;
   }
 
-  /** Returns how long the block is, which may be more than was asked for. */
+  /** Returns the size of the block in bytes, which may be larger than requested. */
   public long bytes() {
     return bytes;
   }
@@ -34,12 +34,12 @@ public final class DeviceBlock {
     return segment.stream.handle();
   }
 
-  /** Returns where the allocation begins that the block was cut from. */
+  /** Returns the address of the allocation from which the block was cut. */
   public long segmentAddress() {
     return segment.address;
   }
 
-  /** Returns how long the allocation is that the block was cut from, in bytes. */
+  /** Returns the size in bytes of the allocation from which the block was cut. */
   public long segmentBytes() {
     return segment.bytes;
   }
@@ -58,8 +58,8 @@ public final class DeviceBlock {
   }
 
   /**
-   * Takes the streams that the next user has to wait for: the other ones, and the block's own if
-   * that may be destroyed, as its order is lost then.
+   * Takes the streams that the next user must wait for: the other streams, and the block's own
+   * stream if it may be destroyed, since its ordering is then lost.
    */
   BlockStream[] takeStreams() {
     BlockStream[] taken = otherStreams;
@@ -71,7 +71,9 @@ public final class DeviceBlock {
     return taken;
   }
 
-  /** What the driver gave at once. All its blocks belong to one stream. */
+  /**
+   * A piece of memory obtained from the driver in one call. All its blocks belong to one stream.
+   */
   static final class Segment {
     final long address;
     final long bytes;

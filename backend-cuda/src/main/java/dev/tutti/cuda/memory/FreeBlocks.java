@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/** Sorts free blocks by stream, kind and size. */
+/** Free blocks, sorted by stream, kind, and size. */
 final class FreeBlocks {
   private static final Comparator<DeviceBlock> BY_SIZE =
       Comparator.<DeviceBlock>comparingLong(block -> block.bytes)
@@ -33,7 +33,7 @@ final class FreeBlocks {
     return new Key(block.segment.stream, block.segment.small);
   }
 
-  /** Takes the smallest block that is long enough, or returns null. */
+  /** Takes the smallest block that is large enough, or returns null. */
   @Nullable DeviceBlock take(BlockStream stream, boolean small, long bytes) {
     TreeSet<DeviceBlock> sorted = blocks.get(new Key(stream, small));
     if (sorted == null) {
@@ -47,7 +47,7 @@ final class FreeBlocks {
     return found;
   }
 
-  /** Returns the free blocks that are all of their segment. */
+  /** Returns the free blocks that span their whole segment. */
   List<DeviceBlock> wholeSegments() {
     List<DeviceBlock> whole = new ArrayList<>();
     for (TreeSet<DeviceBlock> sorted : blocks.values()) {

@@ -15,7 +15,7 @@ final class FreedBlock {
     mark();
   }
 
-  /** Marks where the streams are that could not be marked before. */
+  /** Records events in the streams that could not be marked before. */
   private void mark() {
     for (int i = 0; i < left; i++) {
       if (events[i] == 0) {
@@ -24,7 +24,7 @@ final class FreedBlock {
     }
   }
 
-  /** Tells, without blocking, whether the streams are done with the block. */
+  /** Tells, without blocking, whether all streams are done with the block. */
   boolean isDone() {
     mark();
     while (left > 0) {
@@ -39,9 +39,10 @@ final class FreedBlock {
   }
 
   /**
-   * Marks where a stream is, unless that was done before; it is not asked again.
+   * Marks the current end of a stream's work, unless that was done before; the stream is not used
+   * again.
    *
-   * @throws IllegalStateException if it is being recorded into a graph
+   * @throws IllegalStateException if the stream is being captured into a graph
    */
   void leave(BlockStream stream) {
     for (int i = 0; i < left; i++) {
@@ -55,7 +56,7 @@ final class FreedBlock {
     }
   }
 
-  /** Gives the events up. */
+  /** Releases the events. */
   void release() {
     while (left > 0) {
       left--;

@@ -14,13 +14,14 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Allocates page-locked host memory for one device, and keeps what is freed. A block may be freed
- * while the device still uses it: it waits for the events of its uses first. Sizes are powers of
- * two; those up to {@value #SLAB_LIMIT} bytes are cut from slabs. Where the driver has no more,
- * larger ones that nobody uses go back to it first. Any thread may call any method.
+ * A caching allocator of page-locked host memory for one device. A block may be freed while the
+ * device still uses it: it then waits for the events of its uses before it is reused. Sizes are
+ * powers of two; blocks of up to {@value #SLAB_LIMIT} bytes are cut from slabs. When the driver has
+ * no more memory, larger unused blocks are first returned to it. All methods may be called from any
+ * thread.
  */
 public final class PinnedAllocator {
-  /** The smallest block: two never share a cache line. */
+  /** The size of the smallest block: no two blocks share a cache line. */
   static final int LEAST_BYTES = 64;
 
   static final int SLAB_LIMIT = 4096;
@@ -28,10 +29,13 @@ public final class PinnedAllocator {
   private static final int CLASSES = 41;
   private static final int COLLECTED_AT_ONCE = 2;
 
-  /** What some drivers answer where no more memory may be locked. */
+  /** The result that some drivers return when no more memory can be locked. */
   private static final int OPERATING_SYSTEM = 304;
 
-  /** Bounds how long an allocation waits for the device, which a free of the driver waits for. */
+  /**
+   * The longest that an allocation waits for the device, which freeing memory in the driver waits
+   * for.
+   */
   private static final Duration RELEASE_WAIT = Duration.ofSeconds(1);
 
   private static final System.Logger LOG = System.getLogger(PinnedAllocator.class.getName());
@@ -50,11 +54,11 @@ public final class PinnedAllocator {
   private boolean closed;
 
   /**
-   * Creates an allocator that holds nothing yet.
+   * Creates an empty allocator.
    *
-   * @param context the device
-   * @param events events of the device
-   * @param mayWait whether the device gets idle by itself; not while a stream block is open
+   * @param context the device's context
+   * @param events the device's event pool
+   * @param mayWait whether the device becomes idle by itself; false while a stream block is open
    */
   public PinnedAllocator(DeviceContext context, EventPool events, BooleanSupplier mayWait) {
     this.context = context;
@@ -67,9 +71,9 @@ public final class PinnedAllocator {
   }
 
   /**
-   * Allocates memory, with any content.
+   * Allocates uninitialized memory.
    *
-   * @param bytes at least this many
+   * @param bytes the minimum size
    */
   public PinnedBlock allocate(long bytes) {
     if (bytes < 1 || bytes > 1L << (CLASSES - 1)) {
@@ -103,7 +107,10 @@ public final class PinnedAllocator {
     return block;
   }
 
-  /** Gives free blocks that are no part of a slab back; false if none goes soon. */
+  /**
+   * Returns free blocks that are not part of a slab to the driver; returns false if none can be
+   * freed soon.
+   */
   private boolean releaseCached() {
     Thread freeing;
     synchronized (this) {
@@ -115,7 +122,7 @@ public final class PinnedAllocator {
       if (addresses.isEmpty()) {
         return false;
       }
-      // On a thread of its own, as it waits for the device: kernels there may wait for a peer.
+      // On a thread of its own, because it waits for the device: kernels there may wait for a peer.
       freeing =
           Thread.ofPlatform()
               .daemon()
@@ -175,10 +182,10 @@ public final class PinnedAllocator {
   }
 
   /**
-   * Says that a stream uses a block up to where the stream is now.
+   * Declares that a stream's work up to now uses a block.
    *
-   * @param block not yet freed
-   * @param stream of this device
+   * @param block a block that is not freed yet
+   * @param stream a stream of this device
    */
   public void useOn(PinnedBlock block, long stream) {
     synchronized (this) {
@@ -195,14 +202,14 @@ public final class PinnedAllocator {
     }
   }
 
-  /** Tells whether the device is done with all uses that {@link #useOn} was told of. */
+  /** Tells whether the device is done with all uses declared by {@link #useOn}. */
   public synchronized boolean isIdle(PinnedBlock block) {
     return closed || isDone(block);
   }
 
   /**
-   * Frees a block; call it once. Returns at once, whether or not the device is done with it. Does
-   * nothing after {@link #close}.
+   * Frees a block; must be called only once. Returns at once, whether or not the device is done
+   * with the block. Does nothing after {@link #close}.
    */
   public synchronized void free(PinnedBlock block) {
     if (closed) {
@@ -220,10 +227,10 @@ public final class PinnedAllocator {
     }
   }
 
-  /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
+  /** Checks the blocks that have waited longest; those that must keep waiting move to the end. */
   private void collect(int limit) {
     for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
-      // It stays in its place if the driver throws.
+      // The block stays in its place if the driver throws.
       PinnedBlock block = waiting.getFirst();
       boolean done = isDone(block);
       waiting.removeFirst();
@@ -252,7 +259,7 @@ public final class PinnedAllocator {
     return used;
   }
 
-  /** Returns the number of bytes that the driver gave. */
+  /** Returns the number of bytes obtained from the driver. */
   public synchronized long allocatedBytes() {
     return allocatedBytes;
   }
@@ -264,8 +271,8 @@ public final class PinnedAllocator {
   }
 
   /**
-   * Gives back everything; whoever still has a block must not touch it. Called when the device is
-   * idle.
+   * Returns all memory to the driver; blocks still in use must not be touched afterwards. Must be
+   * called when the device is idle.
    */
   public synchronized void close() {
     if (closed) {

@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Page-locked host memory that the device reaches under the same address. {@link PinnedAllocator}
- * guards its state.
+ * A block of page-locked host memory that the device can access at the same address. {@link
+ * PinnedAllocator} guards its state.
  */
 public final class PinnedBlock {
   final int sizeClass;
@@ -21,12 +21,12 @@ public final class PinnedBlock {
     this.sizeClass = sizeClass;
   }
 
-  /** Returns the memory; valid until the block is freed. */
+  /** Returns the memory, which is valid until the block is freed. */
   public MemorySegment segment() {
     return segment;
   }
 
-  /** Returns the address, for host and device. */
+  /** Returns the address, which is the same for host and device. */
   public long address() {
     return address;
   }

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Gets large pieces of a device's memory from the driver and gives them back. {@link
- * DeviceAllocator} lets one thread at a time in.
+ * The source of large pieces of a device's memory, which obtains them from the driver and returns
+ * them. Calls are serialized by {@link DeviceAllocator}.
  */
 interface Segments {
   /**
@@ -27,27 +27,27 @@ interface Segments {
    */
   long allocate(long bytes);
 
-  /** Gives memory back that no work uses any more. */
+  /** Frees memory that no work uses anymore. */
   void free(long address, long bytes);
 
   /** Tells whether {@link #free} waits until the device is idle. */
   boolean freeWaits();
 
   /**
-   * Lets another device reach what is allocated, now and from now on.
+   * Lets another device access what is allocated, now and in the future.
    *
-   * @param peer a device that can
+   * @param peer a device that is capable of the access
    */
   void addPeer(DeviceContext peer);
 
   /**
-   * Does no more for a device that {@link #addPeer} named.
+   * Forgets a device that {@link #addPeer} named.
    *
-   * @param peer which is given up
+   * @param peer the device, which is being given up
    */
   void removePeer(DeviceContext peer);
 
-  /** Chooses what the device can do. */
+  /** Chooses an implementation that the device supports. */
   static Segments of(DeviceContext context) {
     CudaDriver driver = context.driver();
     int device = context.device();
@@ -65,8 +65,9 @@ interface Segments {
   }
 
   /**
-   * Maps physical memory. To unmap it does not wait for the device, where cuMemFree waits until all
-   * streams are idle, so for ever behind a stream block that the same thread has to release.
+   * Segments of mapped physical memory. Unmapping it does not wait for the device. cuMemFree, by
+   * contrast, waits until all streams are idle, and so would wait forever behind a stream block
+   * that the same thread has to release.
    */
   final class Mapped implements Segments {
     private final VirtualMemoryCalls calls;
@@ -94,7 +95,7 @@ interface Segments {
           throw e;
         }
       } finally {
-        // What is mapped stays.
+        // Existing mappings stay.
         calls.release(handle);
       }
     }
@@ -135,7 +136,7 @@ interface Segments {
     }
   }
 
-  /** Allocates as all devices can. */
+  /** Segments from the plain allocation calls that every device supports. */
   final class Plain implements Segments {
     private static final System.Logger LOG = System.getLogger(Plain.class.getName());
 
@@ -179,7 +180,10 @@ interface Segments {
       peers.remove(peer);
     }
 
-    /** Lets the other devices in, not before there is memory: it maps all memory of the process. */
+    /**
+     * Enables access for the peers, but not before there is memory: doing so maps all memory of the
+     * process.
+     */
     private void letIn() {
       while (!peers.isEmpty()) {
         DeviceContext peer = peers.removeFirst();
@@ -187,7 +191,7 @@ interface Segments {
           peer.enter();
           peer.driver().contexts().enablePeerAccess(context.handle());
         } catch (CudaException e) {
-          // A device that has to reach it asks itself, and the memory may be for another process.
+          // A device that needs access enables it itself; the memory may be for another process.
           LOG.log(
               Level.WARNING,
               "cuda:{0} does not reach the memory of cuda:{1} that can be shared: {2}",

@@ -1,4 +1,4 @@
-/** Memory of devices and page-locked memory of the host, kept for use again. */
+/** Device memory and page-locked host memory, cached for reuse. */
 @NullMarked
 package dev.tutti.cuda.memory;
 

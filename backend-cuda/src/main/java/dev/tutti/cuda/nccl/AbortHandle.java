@@ -3,22 +3,23 @@ package dev.tutti.cuda.nccl;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongConsumer;
 
-/** Ends calls that block in a communicator. Any thread. */
+/** A handle that ends blocking calls on a communicator. Thread-safe. */
 final class AbortHandle {
   /*
-   * NCCL starts a thread for each call that does not block, which takes longer than the call. But only a
-   * set-up that does not block can be ended. So the set-up makes a communicator whose calls do not block,
-   * the handle, and of that another one whose calls do. The two share what an abort sets: to abort the
-   * handle, which nobody uses for anything else and for which nobody needs a monitor, ends a call that
-   * blocks in the other one. A thread watches a call that a peer may keep from returning, and aborts the
-   * handle at the deadline; for all others the group's watch does, by an abort.
+   * NCCL starts a thread for each nonblocking call, which takes longer than the call itself. But
+   * only a nonblocking initialization can be ended early. So initialization creates a communicator
+   * with nonblocking calls, the handle, and splits from it another one with blocking calls. The two
+   * share the flag that an abort sets: aborting the handle ends a blocking call on the other
+   * communicator. The handle is used for nothing else, so aborting it needs no monitor. For a call
+   * that a peer may keep from returning, a thread watches and aborts the handle at the deadline;
+   * for all other calls, the group's watch does so through an abort.
    */
   private final LongConsumer abort;
   private final AtomicLong handle = new AtomicLong();
   private volatile boolean aborted;
 
   /**
-   * Creates a handle that does nothing yet.
+   * Creates a handle that has no communicator yet.
    *
    * @param abort aborts a communicator
    */
@@ -26,19 +27,20 @@ final class AbortHandle {
     this.abort = abort;
   }
 
-  /** Takes over the communicator that is to be aborted. */
+  /** Sets the communicator to abort. */
   void set(long communicator) {
     handle.set(communicator);
   }
 
-  /** Tells whether there is a communicator to be aborted. */
+  /** Tells whether there is a communicator to abort. */
   boolean isSet() {
     return handle.get() != 0;
   }
 
   /**
-   * Ends a call that blocks, as all later ones; does nothing where it is not set. Returns when that
-   * is over, also where another thread does it: what is shared can be freed then.
+   * Ends a blocking call in progress and all later ones; does nothing if no communicator is set.
+   * Returns when the abort is over, even if another thread performs it; the shared resources can
+   * then be freed.
    */
   synchronized void abortNow() {
     long own = take();
@@ -48,21 +50,21 @@ final class AbortHandle {
     }
   }
 
-  /** Tells whether it ended calls, so that nothing is to be expected of their communicator. */
+  /** Tells whether this handle ended calls, so that their communicator can no longer be used. */
   boolean hasAborted() {
     return aborted;
   }
 
-  /** Gives the communicator away, which the caller has to end; 0 if there is none. */
+  /** Releases the communicator to the caller, which must end it; returns 0 if there is none. */
   long take() {
     return handle.getAndSet(0);
   }
 
   /**
-   * Watches over a call that blocks.
+   * Starts a guard for a blocking call.
    *
    * @param deadlineNanos when to abort, in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms, and throws to end the call
+   * @param look called every 200 ms; throws to end the call
    */
   BlockingCallGuard guard(long deadlineNanos, Runnable look) {
     return new BlockingCallGuard(deadlineNanos, look, this::abortNow);

@@ -4,8 +4,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Watches over a call that blocks until it is closed: from a thread of its own it looks around now
- * and then, and ends the call when that finds something or the deadline comes.
+ * A guard for a blocking call until closed: a thread of its own checks for problems periodically,
+ * and ends the call when it finds one or at the deadline.
  */
 final class BlockingCallGuard implements AutoCloseable {
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -18,10 +18,10 @@ final class BlockingCallGuard implements AutoCloseable {
   private @Nullable RuntimeException found;
 
   /**
-   * Begins to watch.
+   * Starts the guard.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms, and throws to end the call
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param look called every 200 ms; throws to end the call
    * @param end ends the call
    */
   BlockingCallGuard(long deadlineNanos, Runnable look, Runnable end) {
@@ -43,7 +43,7 @@ final class BlockingCallGuard implements AutoCloseable {
     }
   }
 
-  /** Waits for a while; ends the call at the deadline. */
+  /** Waits for one period; ends the call at the deadline. */
   private boolean isNeeded() {
     synchronized (this) {
       long now = System.nanoTime();
@@ -81,7 +81,7 @@ final class BlockingCallGuard implements AutoCloseable {
     return late;
   }
 
-  /** Throws what the look threw, if that ended the call. */
+  /** Rethrows what the check threw, if that ended the call. */
   synchronized void throwFound() {
     if (found != null) {
       throw found;

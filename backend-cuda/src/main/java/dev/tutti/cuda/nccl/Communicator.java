@@ -11,15 +11,17 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One rank's side of a communicator whose calls do not block, from its first call to its end. Any
- * thread may call any method; calls that start something take turns.
+ * One rank's side of a communicator, from its first call to its end. Its calls do not block until
+ * {@link #block} says so. All methods may be called from any thread; calls that start something
+ * take turns.
  */
 public final class Communicator {
   /*
-   * The monitor guards the handle: whoever holds it and finds the handle not 0 may use it. A thread
-   * that waits for a call of NCCL holds it too, but asks again and again whether there was an abort, so
-   * that an abort gets it soon. Calls that block do not ask: an abort aborts the handle first, which needs no
-   * monitor, and the thread in the call gives the monitor free.
+   * The monitor guards the handle: a thread that holds the monitor and finds the handle nonzero may
+   * use it. A thread that waits for an NCCL call holds the monitor too, but polls for an abort, so
+   * that an abort soon gets the monitor. Blocking calls do not poll: an abort first aborts the
+   * handle of AbortHandle, which needs no monitor; the thread in the call then releases the
+   * monitor.
    */
   private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
   private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
@@ -35,14 +37,14 @@ public final class Communicator {
   private NcclCalls.@Nullable Child child;
   private long handle;
 
-  /** Calls NCCL. */
+  /** An action that calls NCCL. */
   @FunctionalInterface
   public interface Call {
     /**
-     * Starts something.
+     * Makes the calls that start an operation.
      *
-     * @param nccl to be called
-     * @param handle of the communicator
+     * @param nccl the NCCL calls
+     * @param handle the communicator's handle
      * @return NCCL's result
      */
     int run(NcclCalls nccl, long handle);
@@ -57,18 +59,18 @@ public final class Communicator {
   }
 
   /**
-   * Makes a communicator and waits for all its ranks.
+   * Creates a communicator and waits for all its ranks.
    *
-   * @param calls NCCL
-   * @param enter makes the device's context the calling thread's
-   * @param id the same on all ranks
-   * @param size number of ranks
-   * @param rank this rank
-   * @param shares whether those made of it share what it has, which {@link #block} needs; the same
-   *     on all ranks, and false where there are ranks of PyTorch
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms of a wait, and throws to end it
-   * @throws RendezvousException if not all ranks come by then
+   * @param calls the NCCL calls
+   * @param enter makes the device's context current on the calling thread
+   * @param id the communicator's id, the same on all ranks
+   * @param size the number of ranks
+   * @param rank this rank's number
+   * @param shares whether communicators split from it share its resources, which {@link #block}
+   *     needs; the same on all ranks, and false if any ranks run PyTorch
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param look called every 200 ms during a wait; throws to end the wait
+   * @throws RendezvousException if not all ranks arrive by the deadline
    * @throws NcclException if NCCL fails
    */
   public static Communicator create(
@@ -84,7 +86,7 @@ public final class Communicator {
         .ready(deadlineNanos, look);
   }
 
-  /** Waits for the ranks of a new communicator, and ends it if they do not come. */
+  /** Waits for the ranks of a new communicator, and ends it if they do not arrive. */
   private Communicator ready(long deadlineNanos, Runnable look) {
     boolean ready = false;
     try {
@@ -100,16 +102,16 @@ public final class Communicator {
   }
 
   /**
-   * Begins to make a communicator, which {@link #awaitRanks} ends.
+   * Begins to create a communicator; {@link #awaitRanks} completes it.
    *
-   * @param calls NCCL
-   * @param enter makes the device's context the calling thread's
-   * @param name of this rank, for texts
-   * @param id the same on all ranks
-   * @param size number of ranks
-   * @param rank this rank
-   * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
-   * @param shares as of {@link #create}
+   * @param calls the NCCL calls
+   * @param enter makes the device's context current on the calling thread
+   * @param name the name of this rank, for messages
+   * @param id the communicator's id, the same on all ranks
+   * @param size the number of ranks
+   * @param rank this rank's number
+   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
+   * @param shares as for {@link #create}
    * @throws NcclException if NCCL fails
    */
   public static Communicator begin(
@@ -126,12 +128,12 @@ public final class Communicator {
   }
 
   /**
-   * Waits until all ranks of a new communicator are there.
+   * Waits until all ranks of a new communicator have arrived.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException if not all ranks come by then
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if not all ranks arrive by the deadline
    * @throws NcclException if NCCL fails
-   * @throws BackendException if it is aborted meanwhile
+   * @throws BackendException if the communicator is aborted meanwhile
    */
   public void awaitRanks(long deadlineNanos) {
     awaitRanks(deadlineNanos, () -> {});
@@ -148,16 +150,16 @@ public final class Communicator {
   }
 
   /**
-   * Continues with calls that block, which are several times as fast, unless NCCL's settings are
-   * such that they could not be ended; all ranks call it.
+   * Switches to blocking calls, which are several times as fast, unless NCCL's settings are such
+   * that those could not be ended; all ranks must call this.
    *
-   * @param rank this rank
-   * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms of a wait, and throws to end it
-   * @throws RendezvousException if not all ranks come by then
+   * @param rank this rank's number
+   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param look called every 200 ms during a wait; throws to end the wait
+   * @throws RendezvousException if not all ranks arrive by the deadline
    * @throws NcclException if NCCL fails
-   * @throws BackendException if it is aborted meanwhile
+   * @throws BackendException if the communicator is aborted meanwhile
    */
   public synchronized void block(int rank, int mostBlocks, long deadlineNanos, Runnable look) {
     long own = require();
@@ -166,7 +168,7 @@ public final class Communicator {
     }
     NcclCalls.Child made = calls.splitBlocking(own, rank, mostBlocks);
     child = made;
-    // NCCL may say that the call is over before it has written the handle.
+    // NCCL may report that the call is over before it has written the handle.
     int result = awaitState(deadlineNanos, look, () -> made.handle() != 0);
     if (result == NcclResult.IN_PROGRESS) {
       throw new RendezvousException(
@@ -179,18 +181,21 @@ public final class Communicator {
   }
 
   /**
-   * Makes a communicator of the ranks that give the same color; all ranks of this one call it, and
-   * nothing may run in it. A rank that gets none returns once all have come.
+   * Creates a communicator of the ranks that pass the same color; all ranks of this communicator
+   * must call this, and nothing may be running in it. A rank that gets no communicator returns once
+   * all ranks have arrived.
    *
-   * @param newName of this rank in the new one, for texts
-   * @param color at least 0, or {@link NcclCalls#NO_COLOR}
-   * @param rank this rank among those of its color
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms of a wait, and throws to end it
-   * @return the new one, which may block as one that shares; null where there is no color
-   * @throws RendezvousException if not all ranks come by then; this communicator is of no use then
+   * @param newName the name of this rank in the new communicator, for messages
+   * @param color the color, at least 0, or {@link NcclCalls#NO_COLOR}
+   * @param rank this rank's number among those of its color
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param look called every 200 ms during a wait; throws to end the wait
+   * @return the new communicator, which can switch to blocking calls if this one shares its
+   *     resources; null if there is no color
+   * @throws RendezvousException if not all ranks arrive by the deadline; this communicator is then
+   *     unusable
    * @throws NcclException if NCCL fails
-   * @throws BackendException if it is aborted meanwhile
+   * @throws BackendException if the communicator is aborted meanwhile
    */
   public synchronized @Nullable Communicator split(
       String newName, int color, int rank, long deadlineNanos, Runnable look) {
@@ -212,13 +217,13 @@ public final class Communicator {
   }
 
   /**
-   * Calls NCCL and waits until it took what it was given, not until the device has done it.
+   * Calls NCCL and waits until NCCL has accepted the work, not until the device has done it.
    *
-   * @param what the call, for texts
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param call starts something
-   * @throws NcclException if it failed, or a peer or the network did before
-   * @throws NcclException also if NCCL did not take it by then
+   * @param what the name of the call, for messages
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param call makes the call
+   * @throws NcclException if the call failed, or a peer or the network failed before
+   * @throws NcclException also if NCCL did not accept the work by the deadline
    */
   public synchronized void run(String what, long deadlineNanos, Call call) {
     long own = require();
@@ -230,25 +235,25 @@ public final class Communicator {
   }
 
   /**
-   * Makes several calls that run as one.
+   * Makes several calls that run as one group.
    *
-   * @param what the calls, for texts
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param call makes them
-   * @throws NcclException as {@link #run} does
+   * @param what the name of the calls, for messages
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param call makes the calls
+   * @throws NcclException as for {@link #run}
    */
   public void runGroup(String what, long deadlineNanos, Call call) {
     inGroup(what, deadlineNanos, null, call);
   }
 
   /**
-   * Makes several calls that run as one.
+   * Makes several calls that run as one group.
    *
-   * @param what the calls, for texts
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param look is called each 200 ms of a wait, and throws to end it
-   * @param call makes them
-   * @throws NcclException as {@link #run} does
+   * @param what the name of the calls, for messages
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param look called every 200 ms during a wait; throws to end the wait
+   * @param call makes the calls
+   * @throws NcclException as for {@link #run}
    */
   public void runGroup(String what, long deadlineNanos, Runnable look, Call call) {
     inGroup(what, deadlineNanos, look, call);
@@ -274,7 +279,7 @@ public final class Communicator {
     check(result, what);
   }
 
-  /** Ends a group of calls, which a peer that does not come may keep from returning. */
+  /** Ends a group of calls; a peer that does not arrive may keep this from returning. */
   private int groupEnd(long deadlineNanos, @Nullable Runnable look) {
     if (!abortHandle.isSet() || look == null) {
       return calls.groupEnd();
@@ -299,7 +304,10 @@ public final class Communicator {
     return handle;
   }
 
-  /** Waits for the end of the last call; the result, which may still be that it is under way. */
+  /**
+   * Waits for the last call to finish and returns its result, which may still be that it is in
+   * progress.
+   */
   private int awaitState(long deadlineNanos, @Nullable Runnable look) {
     return awaitState(deadlineNanos, look, () -> true);
   }
@@ -343,14 +351,14 @@ public final class Communicator {
         result);
   }
 
-  /** Tells whether it was aborted. */
+  /** Tells whether the communicator was aborted. */
   public boolean isAborted() {
     return teardown.cause() != null;
   }
 
   /**
-   * Tells whether an operation that the device has done has a result, as it has none after an
-   * abort; fails it if not.
+   * Tells whether an operation that the device has completed has a valid result; after an abort it
+   * has none, and this method fails it.
    */
   boolean endedWell(Operation op) {
     boolean aborted = isAborted();
@@ -360,7 +368,10 @@ public final class Communicator {
     return !aborted;
   }
 
-  /** Returns what failed since, without a call of its own: a peer or the network; or null. */
+  /**
+   * Returns the failure of a peer or the network that NCCL has noticed since, if any, or null;
+   * makes no call for that purpose alone.
+   */
   public synchronized @Nullable NcclException failure() {
     if (handle == 0 || isAborted()) {
       return null;
@@ -371,7 +382,7 @@ public final class Communicator {
         : failure(state, "NCCL");
   }
 
-  /** Ends what runs, without a result. Never blocks: a thread of its own does it. */
+  /** Ends running operations without a result. Never blocks: a separate thread does the work. */
   public void abort(Throwable cause) {
     teardown.abort(cause);
   }
@@ -379,7 +390,7 @@ public final class Communicator {
   private void abortCommunicator() {
     abortHandle.abortNow();
     synchronized (this) {
-      // It may have come only now.
+      // It may have been created only now.
       abortHandle.abortNow();
       long own = handle;
       handle = 0;
@@ -395,7 +406,7 @@ public final class Communicator {
     warn(calls.abort(own), "ncclCommAbort");
   }
 
-  /** Frees the communicator that was there too late to be used. */
+  /** Frees a child communicator that was created too late to be used. */
   private void abortUnused(long used) {
     long made = child == null ? 0 : child.handle();
     if (made != 0 && made != used) {
@@ -428,7 +439,7 @@ public final class Communicator {
       }
     }
     if (abortHandle.hasAborted()) {
-      abortHandle.abortNow(); // Another thread may be in it.
+      abortHandle.abortNow(); // Another thread may be in the abort.
     }
     if (result == NcclResult.SUCCESS) {
       warn(calls.destroy(own), "ncclCommDestroy");
@@ -453,20 +464,23 @@ public final class Communicator {
     }
   }
 
-  /** Begins to free it, which {@link #close} waits for; nothing may run in it. */
+  /**
+   * Begins to free the communicator; {@link #close} waits for that. Nothing may be running in it.
+   */
   public void beginClose() {
     Thread _ = teardown.close();
   }
 
-  /** Frees it, as {@link #close(long)} does within some seconds. */
+  /** Frees the communicator, like {@link #close(long)} with a deadline of some seconds. */
   public void close() {
     close(System.nanoTime() + CLOSE_NANOS);
   }
 
   /**
-   * Frees it, by a thread that this waits for; nothing may run in it.
+   * Frees the communicator on a separate thread, and waits for that thread; nothing may be running
+   * in it.
    *
-   * @param deadlineNanos when to wait no longer, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos when to stop waiting, in terms of {@link System#nanoTime()}
    */
   public void close(long deadlineNanos) {
     teardown.await(deadlineNanos);

@@ -5,8 +5,8 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The end of a communicator: an abort or a close, whichever is begun first, on a thread of its own,
- * as NCCL may hang in it. Any thread.
+ * The end of a communicator: an abort or a close, whichever begins first. It runs on a thread of
+ * its own, because NCCL may hang in it. Thread-safe.
  */
 final class CommunicatorTeardown {
   private static final System.Logger LOG = System.getLogger(CommunicatorTeardown.class.getName());
@@ -18,11 +18,11 @@ final class CommunicatorTeardown {
   private @Nullable Thread thread;
 
   /**
-   * Creates an end that has not begun.
+   * Creates a teardown that has not begun.
    *
-   * @param name of the communicator, for texts
-   * @param abort ends what runs, and frees the communicator
-   * @param close frees the communicator, in which nothing runs
+   * @param name the name of the communicator, for messages
+   * @param abort ends running operations and frees the communicator
+   * @param close frees the communicator, in which nothing may be running
    */
   CommunicatorTeardown(String name, Runnable abort, Runnable close) {
     this.name = name;
@@ -30,7 +30,7 @@ final class CommunicatorTeardown {
     this.close = close;
   }
 
-  /** Begins an abort, unless the end has begun. */
+  /** Begins an abort, unless the teardown has begun. */
   synchronized void abort(Throwable newCause) {
     if (thread == null) {
       cause = newCause;
@@ -38,12 +38,12 @@ final class CommunicatorTeardown {
     }
   }
 
-  /** Returns why it is aborted, or null if it is not. */
+  /** Returns the cause of the abort, or null if there was none. */
   @Nullable Throwable cause() {
     return cause;
   }
 
-  /** Begins a close, unless the end has begun; returns the thread that ends it. */
+  /** Begins a close, unless the teardown has begun; returns the thread that performs it. */
   synchronized Thread close() {
     Thread begun = thread;
     if (begun == null) {
@@ -53,7 +53,10 @@ final class CommunicatorTeardown {
     return begun;
   }
 
-  /** Waits for the end, which this begins if nobody has; an interrupt ends the wait and is kept. */
+  /**
+   * Waits for the teardown, beginning a close if it has not begun; an interrupt ends the wait, and
+   * the interrupt status is kept.
+   */
   void await(long deadlineNanos) {
     Thread begun = close();
     boolean interrupted = Thread.interrupted();

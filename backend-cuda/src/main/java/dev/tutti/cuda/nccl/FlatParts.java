@@ -7,13 +7,13 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.spi.Operation;
 
-/** Lends operations on lists of tensors memory for the parts in one piece. */
+/** A lender of contiguous memory that holds the parts of operations on lists of tensors. */
 final class FlatParts {
   private final CudaDevice device;
   private final NcclLauncher launcher;
   private final int rank;
 
-  /** Puts an operation into its stream that works on such memory. */
+  /** An action that enqueues an operation on such memory into its stream. */
   interface Body {
     void run(CudaStream stream, long address);
   }
@@ -25,10 +25,10 @@ final class FlatParts {
   }
 
   /**
-   * Lends memory to an operation, which has its turn on the launcher meanwhile. It is used in the
-   * order of the stream, so it is free again once all is queued.
+   * Lends memory to an operation, which holds the launcher's turn meanwhile. The memory is used in
+   * stream order, so it is free again once everything is enqueued.
    *
-   * @throws UnsupportedOperationException if the stream is being recorded
+   * @throws UnsupportedOperationException if the stream is being captured into a graph
    */
   void lend(Operation op, long bytes, Body body) {
     CudaStream stream = launcher.begin();

@@ -5,54 +5,55 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The place of a communicator that is there, or is made when it is first needed. One thread at a
- * time asks for it; any thread may abort it.
+ * The holder of a communicator that exists already, or is created when first needed. One thread at
+ * a time may request it; any thread may abort it.
  */
 final class LazyCommunicator {
   /*
-   * An abort ends the communicator without a lock. It sets "aborted" and then reads "communicator"; who
-   * makes a communicator writes that and then reads "aborted": one of the two sees the other, and if both
-   * do, the second abort of the communicator does nothing.
+   * An abort ends the communicator without a lock. The aborting thread sets "aborted" and then
+   * reads "communicator"; a thread that creates a communicator writes "communicator" and then reads
+   * "aborted". So at least one of the two sees the other's write, and if both do, the second abort
+   * of the communicator has no effect.
    */
   private final @Nullable Maker maker;
   private final AtomicReference<@Nullable Throwable> aborted = new AtomicReference<>();
   private volatile @Nullable Communicator communicator;
 
-  /** Makes a communicator together with its other ranks. */
+  /** A maker of a communicator, together with its other ranks. */
   interface Maker {
     /**
-     * Begins to make it.
+     * Begins to create the communicator.
      *
-     * @param deadlineNanos in terms of {@link System#nanoTime()}
-     * @param look throws once it is not wanted any more
+     * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+     * @param look throws once the communicator is no longer wanted
      */
     Communicator begin(long deadlineNanos, Runnable look);
 
-    /** Waits until all its ranks are there. */
+    /** Waits until all ranks of the communicator have arrived. */
     void complete(Communicator begun, long deadlineNanos, Runnable look);
   }
 
-  /** Creates the place of one that the first call of {@link #get} makes. */
+  /** Creates a holder whose communicator is created by the first call of {@link #get}. */
   LazyCommunicator(Maker maker) {
     this.maker = maker;
   }
 
-  /** Creates the place of one that is there. */
+  /** Creates a holder of an existing communicator. */
   LazyCommunicator(Communicator made) {
     this.maker = null;
     this.communicator = made;
   }
 
-  /** Returns the communicator, or null while it is not there. */
+  /** Returns the communicator, or null if it does not exist yet. */
   @Nullable Communicator made() {
     return communicator;
   }
 
   /**
-   * Returns the communicator, made by the first call.
+   * Returns the communicator; the first call creates it.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException if it cannot be made, or is aborted meanwhile
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws BackendException if the communicator cannot be created, or is aborted meanwhile
    */
   Communicator get(long deadlineNanos) {
     Communicator known = communicator;
@@ -79,12 +80,12 @@ final class LazyCommunicator {
     return made;
   }
 
-  /** Returns why there is no communicator any more, or null. */
+  /** Returns why there is no longer a communicator, or null. */
   @Nullable Throwable aborted() {
     return aborted.get();
   }
 
-  /** Tells whether the communicator was aborted, by this or by itself. */
+  /** Tells whether the communicator was aborted, through this object or by itself. */
   boolean isAborted() {
     Communicator to = communicator;
     return aborted.get() != null || (to != null && to.isAborted());
@@ -97,13 +98,13 @@ final class LazyCommunicator {
     }
   }
 
-  /** Returns what NCCL says that failed since, or null. */
+  /** Returns the failure that NCCL has reported since, or null. */
   @Nullable RuntimeException failure() {
     Communicator to = communicator;
     return to == null ? null : to.failure();
   }
 
-  /** Ends what runs, without a result, and refuses more; never blocks. */
+  /** Ends running operations without a result, and rejects further ones; never blocks. */
   void abort(Throwable cause) {
     boolean first = aborted.compareAndSet(null, cause);
     Communicator to = communicator;
@@ -112,7 +113,9 @@ final class LazyCommunicator {
     }
   }
 
-  /** Begins to free the communicator, which {@link #close} waits for; nothing may run in it. */
+  /**
+   * Begins to free the communicator; {@link #close} waits for that. Nothing may be running in it.
+   */
   void beginClose() {
     boolean _ = aborted.compareAndSet(null, new IllegalStateException("the group is closed"));
     Communicator to = communicator;
@@ -121,7 +124,7 @@ final class LazyCommunicator {
     }
   }
 
-  /** Frees the communicator, by a thread that this waits for. */
+  /** Frees the communicator on a separate thread, and waits for that thread. */
   void close(long deadlineNanos) {
     Communicator to = communicator;
     if (to != null) {

@@ -12,11 +12,11 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/** Calls a loaded {@code libnccl.so.2}. */
+/** The calls of a loaded {@code libnccl.so.2}. */
 final class LibNccl extends NativeFunctions implements NcclCalls {
   /*
-   * The configuration of a communicator has the form of NCCL 2.18: newer ones take what is given and
-   * have defaults for the rest.
+   * The configuration of a communicator has the layout of NCCL 2.18: newer versions accept it and
+   * use defaults for the rest.
    */
   private static final int CONFIG_BYTES = 48;
   private static final int CONFIG_MAGIC = 0xcafebeef;
@@ -102,13 +102,13 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   /**
    * Links the functions.
    *
-   * @throws dev.tutti.BackendException if one is missing
+   * @throws dev.tutti.BackendException if a function is missing
    */
   LibNccl(SymbolLookup library) {
     super(library);
   }
 
-  /** Throws if a call failed that may also go on. */
+  /** Throws if a call that may also be in progress has failed. */
   private void require(int result, String call) {
     if (result != NcclResult.SUCCESS && result != NcclResult.IN_PROGRESS) {
       throw new NcclException(
@@ -149,7 +149,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
     config.set(JAVA_INT, 28, mostBlocks == 0 ? UNDEFINED : mostBlocks); // maxCTAs
     config.set(JAVA_LONG, 32, 0); // netName
-    config.set(JAVA_INT, 40, shares ? 1 : 0); // splitShare: also what an abort sets
+    config.set(JAVA_INT, 40, shares ? 1 : 0); // splitShare: includes the abort flag
     return config;
   }
 
@@ -203,7 +203,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   }
 
   private Child split(long communicator, int color, int rank, boolean blocking, int mostBlocks) {
-    // NCCL writes here when it is done, perhaps after the caller has given up.
+    // NCCL writes here when it is done, possibly after the caller has given up.
     MemorySegment cell = Arena.global().allocate(JAVA_LONG);
     try (Arena arena = Arena.ofConfined()) {
       require(

@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 
-/** Finds functions of a library, for the fields of a class that extends it. */
+/** A base class that finds functions of a library for the fields of its subclasses. */
 abstract class NativeFunctions {
   private final SymbolLookup library;
 
@@ -31,13 +31,13 @@ abstract class NativeFunctions {
         .downcallHandle(find(name), FunctionDescriptor.of(JAVA_INT, parameters));
   }
 
-  /** Finds a function that returns the address of a text. */
+  /** Finds a function that returns the address of a string. */
   final MethodHandle text(String name, MemoryLayout parameter) {
     return Linker.nativeLinker()
         .downcallHandle(find(name), FunctionDescriptor.of(JAVA_LONG, parameter));
   }
 
-  /** Wraps what a method handle can throw in theory. */
+  /** Wraps what a method handle is declared to throw. */
   static AssertionError unexpected(Throwable e) {
     if (e instanceof Error error) {
       throw error;

@@ -26,8 +26,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves and reduces CUDA tensors of ranks on any hosts, by NCCL. Each operation makes the calls
- * that c10d makes for it, so that ranks of PyTorch can take part.
+ * A backend that moves and reduces CUDA tensors of ranks on any hosts through NCCL. Each operation
+ * makes the same calls that c10d makes for it, so that PyTorch ranks can take part.
  */
 public final class NcclBackend implements Backend {
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(6);
@@ -50,10 +50,10 @@ public final class NcclBackend implements Backend {
   /**
    * Creates the backend of a rank.
    *
-   * @param launcher of that communicator
-   * @param messages null where there is one rank
-   * @param subgroups makes groups of ranks of this one, where some are of PyTorch; else null
-   * @param missing what the group has to do without, with the reason
+   * @param launcher the launcher for that communicator
+   * @param messages null in a group of one rank
+   * @param subgroups creates groups from ranks of this group, if some run PyTorch; otherwise null
+   * @param missing the features that the group lacks, with the reasons
    */
   NcclBackend(
       CudaDevice device,
@@ -129,7 +129,7 @@ public final class NcclBackend implements Backend {
             nccl.allReduce(address, address, count, type, operator, handle, stream));
   }
 
-  /** Puts a reduction into the current stream, unless there is nothing to reduce. */
+  /** Enqueues a reduction into the current stream, unless there is nothing to reduce. */
   private void put(Operation op, Tensor like, ReduceOp reduceOp, NcclReductions.Call call) {
     NcclLauncher.Call reduction = reductions.of(op, like, reduceOp, call);
     if (like.numel() > 0) {
@@ -267,7 +267,7 @@ public final class NcclBackend implements Backend {
     exchanges.allToAll(op, to, from);
   }
 
-  /** Returns where the parts begin, and where the last one ends. */
+  /** Returns the start addresses of the parts, followed by the end of the last one. */
   private static long[] starts(long address, Tensor tensor, long[] splits) {
     long row = tensor.size(0) == 0 ? 0 : tensor.byteSize() / tensor.size(0);
     long[] starts = new long[splits.length + 1];
@@ -373,7 +373,7 @@ public final class NcclBackend implements Backend {
         own.beginClose();
       }
     } finally {
-      // Only now, that peers have heard all that this rank had to say.
+      // Only now: the peers have received everything that this rank had to send.
       watch.close();
       communicator.close(until);
     }
@@ -388,7 +388,7 @@ public final class NcclBackend implements Backend {
     }
     if (idle) {
       launcher.close();
-      // A barrier that does not end may still write to it.
+      // A barrier that has not ended may still write to it.
       access().allocator(device).free(barrierCell);
     }
   }

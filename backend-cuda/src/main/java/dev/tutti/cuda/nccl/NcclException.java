@@ -2,7 +2,7 @@ package dev.tutti.cuda.nccl;
 
 import dev.tutti.BackendException;
 
-/** Reports that a call of NCCL failed: which call, NCCL's result and what else NCCL said. */
+/** Thrown when an NCCL call fails; reports the call, NCCL's result, and NCCL's last error. */
 public final class NcclException extends BackendException {
   private static final long serialVersionUID = 1L;
 
@@ -11,15 +11,15 @@ public final class NcclException extends BackendException {
   /**
    * Creates an exception.
    *
-   * @param message the call, the result in words and numbers, and NCCL's last error
-   * @param code NCCL's result
+   * @param message the call, the result as text and number, and NCCL's last error
+   * @param code NCCL's result code
    */
   public NcclException(String message, int code) {
     super(message);
     this.code = code;
   }
 
-  /** Returns NCCL's result. */
+  /** Returns NCCL's result code. */
   public int code() {
     return code;
   }

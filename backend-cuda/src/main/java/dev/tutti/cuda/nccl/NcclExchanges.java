@@ -7,15 +7,15 @@ import dev.tutti.spi.Operation;
 import java.util.List;
 
 /**
- * Makes the collectives that NCCL has no call for out of its sends and receives, which run as one.
- * The tensors are of this rank's device.
+ * The collectives that NCCL has no call for, composed of sends and receives that run as one group.
+ * The tensors must be on this rank's device.
  */
 final class NcclExchanges {
   private final NcclLauncher launcher;
   private final int rank;
   private final int size;
 
-  /** Calls NCCL for a part of an operation. */
+  /** A call to NCCL for a part of an operation. */
   private interface Part {
     int run(NcclCalls nccl, int rank);
   }
@@ -27,11 +27,11 @@ final class NcclExchanges {
   }
 
   /**
-   * Gathers what ranks have on the root.
+   * Gathers one tensor of each rank on the root.
    *
-   * @param outputs on the root, one of each rank
-   * @param from what this rank has
-   * @param bytes of each rank
+   * @param outputs on the root, one tensor for each rank
+   * @param from the address of this rank's data
+   * @param bytes the number of bytes from each rank
    */
   void gather(Operation op, List<Tensor> outputs, long from, long bytes, int root) {
     launcher.put(
@@ -49,11 +49,11 @@ final class NcclExchanges {
   }
 
   /**
-   * Scatters what the root has.
+   * Scatters the root's tensors.
    *
-   * @param to where this rank gets its part
-   * @param inputs on the root, one of each rank
-   * @param bytes of each rank
+   * @param to the address at which this rank receives its part
+   * @param inputs on the root, one tensor for each rank
+   * @param bytes the number of bytes for each rank
    */
   void scatter(Operation op, long to, List<Tensor> inputs, long bytes, int root) {
     launcher.put(
@@ -70,7 +70,7 @@ final class NcclExchanges {
                     nccl, (same, r) -> same.send(address(inputs, r), bytes, r, handle, own)));
   }
 
-  /** Sends each rank a tensor, and receives one of it. */
+  /** Sends a tensor to each rank, and receives one from each. */
   void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
     launcher.put(
         op,
@@ -90,10 +90,11 @@ final class NcclExchanges {
   }
 
   /**
-   * Sends each rank a part of a tensor, and receives one of it.
+   * Sends a part of a tensor to each rank, and receives one from each.
    *
-   * @param to where the parts of the ranks begin that are received, and where the last one ends
-   * @param from where those begin that are sent, and where the last one ends
+   * @param to the start addresses of the parts received from the ranks, then the end of the last
+   *     one
+   * @param from the start addresses of the parts to send, then the end of the last one
    */
   void allToAll(Operation op, long[] to, long[] from) {
     launcher.put(
@@ -117,7 +118,7 @@ final class NcclExchanges {
     return tensors.get(rank).segment().address();
   }
 
-  /** Calls NCCL for each rank; the first result that is none of success. */
+  /** Calls NCCL for each rank; returns the first result that is not success. */
   private int forEachRank(NcclCalls nccl, Part part) {
     int first = NcclResult.SUCCESS;
     for (int r = 0; r < size; r++) {
@@ -140,7 +141,7 @@ final class NcclExchanges {
       long received,
       long handle,
       long stream) {
-    // Empty parts too: NCCL counts them, and PyTorch leaves none out.
+    // Empty parts too: NCCL counts them, and PyTorch omits none.
     int first = nccl.send(from, sent, peer, handle, stream);
     int second = nccl.receive(to, received, peer, handle, stream);
     return NcclResult.firstFailure(first, second);

@@ -18,19 +18,21 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts the operations on a group's communicator into streams, in their order. Any thread; between
- * {@link #begin} and {@link #leave} one at a time.
+ * A launcher that enqueues the operations on a group's communicator into streams, in their order.
+ * Thread-safe, but between {@link #begin} and {@link #leave} only one thread at a time proceeds.
  */
 final class NcclLauncher {
   /*
-   * NCCL's operations on one communicator must follow each other on the device as they were called.
-   * So when the stream is another one than last time, it is made to wait for the last operation.
+   * NCCL's operations on one communicator must run on the device in the order in which they were
+   * called. So when the stream differs from the last one, it is made to wait for the last
+   * operation.
    *
-   * The time-out of an operation is the group's to find, which then aborts the communicator and so
-   * ends the waits here; they have a later limit only to be sure.
+   * Operation timeouts are detected by the group, which then aborts the communicator and so ends
+   * the waits here; the waits have a later limit only as a safeguard.
    *
-   * Messages are in it with ranks of PyTorch, and may come from other threads than collectives. Those that
-   * NCCL is to get are to be seen while a call waits for a peer, all of them: each may have another one.
+   * With PyTorch ranks, the communicator also carries messages, which may come from other threads
+   * than the collectives. While a call waits for a peer, all messages that NCCL is to get must be
+   * visible, because each may have a different peer.
    */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
@@ -56,28 +58,30 @@ final class NcclLauncher {
     this.lastStream = device.defaultStream();
   }
 
-  /** Puts NCCL's operations into a stream. */
+  /** An action that enqueues NCCL's operations into a stream. */
   @FunctionalInterface
   interface Call {
     /**
      * Calls NCCL.
      *
-     * @param nccl to be called
-     * @param handle of the communicator
-     * @param stream where the operations go
-     * @return the first result that is none of success, else success
+     * @param nccl the NCCL calls
+     * @param handle the communicator's handle
+     * @param stream the stream for the operations
+     * @return the first result that is not success, or else success
      */
     int run(NcclCalls nccl, long handle, long stream);
   }
 
-  /** Returns the number of the last operation that the device got, or 0. Any thread. */
+  /**
+   * Returns the number of the last operation that was enqueued on the device, or 0. Thread-safe.
+   */
   long lastSequence() {
     return lastNumber;
   }
 
   /**
-   * Returns the last operation that the device got, if it has not ended; else the one that NCCL is
-   * to get, which may wait for other ranks. Any thread.
+   * Returns the last operation that was enqueued on the device, if it has not ended; otherwise the
+   * one that NCCL is about to get, which may be waiting for other ranks. Thread-safe.
    */
   @Nullable Operation pending() {
     Operation last = lastOp;
@@ -85,7 +89,7 @@ final class NcclLauncher {
     return op == null || op.isDone() ? null : op;
   }
 
-  /** Returns the messages that NCCL got or is to get and that have not ended. Any thread. */
+  /** Returns the messages that were or will be passed to NCCL and have not ended. Thread-safe. */
   List<NcclMessage> pendingMessages() {
     messages.removeIf(each -> each.op().isDone());
     return List.copyOf(messages);
@@ -100,13 +104,16 @@ final class NcclLauncher {
     messages.addAll(more);
   }
 
-  /** Returns the operation that waits for all ranks to make the communicator. Any thread. */
+  /** Returns the operation that waits for all ranks to create the communicator. Thread-safe. */
   @Nullable Operation first() {
     Operation waits = first;
     return waits == null || waits.isDone() ? null : waits;
   }
 
-  /** Returns what NCCL says that failed since, or null; null while it is called. Any thread. */
+  /**
+   * Returns the failure that NCCL has reported since, or null; null also while NCCL is being
+   * called. Thread-safe.
+   */
   @Nullable RuntimeException failure() {
     if (!turn.tryLock()) {
       return null;
@@ -118,7 +125,7 @@ final class NcclLauncher {
     }
   }
 
-  /** Takes the turn, and returns the current stream, ordered behind the last operation. */
+  /** Takes the turn, and returns the current stream, ordered after the last operation. */
   CudaStream begin() {
     turn.lock();
     boolean good = false;
@@ -138,21 +145,21 @@ final class NcclLauncher {
     }
   }
 
-  /** Gives the turn back that {@link #begin} took. */
+  /** Gives up the turn taken by {@link #begin}. */
   void leave() {
     turn.unlock();
   }
 
-  /** Puts an operation that is nothing but calls of NCCL into the current stream. */
+  /** Enqueues an operation that consists only of NCCL calls into the current stream. */
   void put(Operation op, Call call) {
     put(op, stream -> {}, call);
   }
 
   /**
-   * Puts an operation into the current stream.
+   * Enqueues an operation into the current stream.
    *
    * @param op the operation
-   * @param before puts there what comes before NCCL's calls
+   * @param before enqueues the work that precedes NCCL's calls
    * @param call calls NCCL
    */
   void put(Operation op, Consumer<CudaStream> before, Call call) {
@@ -170,7 +177,7 @@ final class NcclLauncher {
    * Runs an operation of one or more calls.
    *
    * @param op the operation
-   * @param stream of {@link #begin}
+   * @param stream the stream returned by {@link #begin}
    * @param call calls NCCL
    */
   void run(Operation op, CudaStream stream, Call call) {
@@ -189,7 +196,7 @@ final class NcclLauncher {
     to.runGroup(what, deadlineNanos, (nccl, handle) -> call.run(nccl, handle, stream.handle()));
   }
 
-  /** Runs messages as one; a message that fails ends by what this throws. */
+  /** Runs messages as one group; if messages fail, the exception that this throws ends them. */
   void exchange(List<NcclMessage> all) {
     add(all);
     CudaStream stream = begin();
@@ -219,7 +226,7 @@ final class NcclLauncher {
     }
   }
 
-  /** Says that all of an operation is in its stream. */
+  /** Declares that all of an operation has been enqueued into its stream. */
   void end(Operation op, CudaStream stream) {
     access().context(device).enter();
     if (stream.isCapturing()) {
@@ -247,19 +254,19 @@ final class NcclLauncher {
   }
 
   /**
-   * Runs something once the device is done with all operations; none is started meanwhile.
+   * Runs a task once the device is done with all operations; no operation is started meanwhile.
    *
-   * @throws BackendException if NCCL failed, or if that takes too long
+   * @throws BackendException if NCCL failed, or the device does not finish in time
    */
   void whenIdle(long deadlineNanos, Runnable task) {
     turn.lock();
     try {
-      // Later than the time-outs of the operations themselves, which say who is missing.
+      // Later than the timeouts of the operations themselves, which name the missing ranks.
       long until = deadlineNanos + GRACE_NANOS;
       for (long now = System.nanoTime();
           !awaitIdle(now + Math.min(LOOK_NANOS, until - now));
           now = System.nanoTime()) {
-        // Nobody else can ask: this has the turn.
+        // No other thread can check: this one holds the turn.
         RuntimeException failure = communicator.failure();
         if (failure != null) {
           throw failure;
@@ -274,13 +281,13 @@ final class NcclLauncher {
     }
   }
 
-  /** Waits until no operation runs; false if that takes too long. */
+  /** Waits until no operation is running; returns false if that is not so by the deadline. */
   boolean awaitIdle(long deadlineNanos) {
     CudaEvent last = lastEvent;
     return last == null || last.awaitReached(deadlineNanos);
   }
 
-  /** Frees the events; no operation runs. */
+  /** Frees the events; no operation may be running. */
   void close() {
     events.close();
   }

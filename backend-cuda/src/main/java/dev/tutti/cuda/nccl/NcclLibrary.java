@@ -16,11 +16,11 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds NCCL: where a setting says, else where the loader finds it, else in a wheel of Python's
- * {@code nvidia-nccl}. A process has one.
+ * The NCCL library, loaded from where a setting points, otherwise from where the loader finds it,
+ * otherwise from a Python {@code nvidia-nccl} wheel. A process loads only one NCCL.
  */
 public final class NcclLibrary {
-  /** Says which file to load. */
+  /** The file to load. */
   public static final Setting<String> FILE =
       Setting.text(
           "TUTTI_NCCL_LIBRARY",
@@ -28,7 +28,7 @@ public final class NcclLibrary {
           "file of NCCL, such as /opt/nccl/lib/libnccl.so.2; found by the loader, else in a wheel"
               + " of nvidia-nccl, if not set");
 
-  /** The oldest version that serves. */
+  /** The oldest supported version. */
   public static final int REQUIRED_VERSION = 22700;
 
   private static final String NAME = "libnccl.so.2";
@@ -58,10 +58,11 @@ public final class NcclLibrary {
   }
 
   /**
-   * Returns the library of this process, loaded by the first call that finds one.
+   * Returns the library of this process; the first call that finds one loads it.
    *
-   * @param settings may name the file
-   * @throws BackendException if there is none or it is too old, with where it was looked for
+   * @param settings the settings, which may name the file
+   * @throws BackendException if no library is found or it is too old; the message says where NCCL
+   *     was searched for
    */
   public static synchronized NcclLibrary get(Settings settings) {
     NcclLibrary known = loaded;
@@ -115,7 +116,9 @@ public final class NcclLibrary {
     }
   }
 
-  /** Returns the folders where Python keeps packages, those of an active environment first. */
+  /**
+   * Returns the directories in which Python keeps packages, those of an active environment first.
+   */
   static List<Path> wheelFolders(Settings settings) {
     List<Path> roots = new ArrayList<>();
     settings.text("VIRTUAL_ENV").map(Path::of).ifPresent(roots::add);
@@ -133,7 +136,7 @@ public final class NcclLibrary {
     return folders.stream().filter(Files::isDirectory).toList();
   }
 
-  /** Returns the folders of Python's versions, the newest first. */
+  /** Returns the directories of the Python versions, newest first. */
   private static List<Path> pythons(Path lib) {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(lib, "python3*")) {
@@ -162,17 +165,17 @@ public final class NcclLibrary {
     }
   }
 
-  /** Returns what calls it. */
+  /** Returns the calls of the library. */
   public NcclCalls calls() {
     return calls;
   }
 
-  /** Says which version it is and where it comes from. */
+  /** Describes the version and origin of the library. */
   public String describe() {
     return "NCCL " + versionText(version) + " from " + origin;
   }
 
-  /** Writes a version of NCCL's form, such as 22809, the usual way. */
+  /** Formats a version number of NCCL, such as 22809, in the usual dotted form. */
   public static String versionText(int version) {
     return version / 10000 + "." + version % 10000 / 100 + "." + version % 100;
   }

@@ -9,15 +9,16 @@ import dev.tutti.cuda.CudaDevice;
 import java.time.Duration;
 
 /**
- * Makes a communicator of ranks that find its id in the store, where one of them puts it.
+ * A maker of a communicator of ranks that share its id through the store, where one of them puts
+ * it.
  *
- * @param nccl to be called
- * @param device of this rank
- * @param store of the group
- * @param key of the id
- * @param place this rank's in the communicator
+ * @param nccl the NCCL calls
+ * @param device this rank's device
+ * @param store the group's store
+ * @param key the key of the id
+ * @param place this rank's place in the communicator
  * @param offers whether this rank puts the id
- * @param width how many blocks of threads an operation may have, and whether calls block
+ * @param width the number of thread blocks per operation, and whether calls block
  */
 record NcclLink(
     NcclCalls nccl,
@@ -33,20 +34,20 @@ record NcclLink(
   /**
    * A rank of a communicator.
    *
-   * @param name for texts
-   * @param size number of ranks
+   * @param name the rank's name, for messages
+   * @param size the number of ranks
    */
   record Place(String name, int rank, int size) {}
 
   /**
-   * Says how operations run.
+   * How operations run.
    *
-   * @param mostBlocks how many blocks of threads one may have; 0 if NCCL chooses
+   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
    * @param blocks whether calls block
-   * @param ofTutti whether all ranks are of Tutti, so that the id may go once it was taken
+   * @param ofTutti whether all ranks run Tutti, so that the id may be deleted once it was read
    */
   record Width(int mostBlocks, boolean blocks, boolean ofTutti) {
-    /** What PyTorch has. */
+    /** The configuration that PyTorch uses. */
     static final Width PYTORCH = new Width(0, false, false);
   }
 
@@ -97,9 +98,9 @@ record NcclLink(
   }
 
   /**
-   * Returns an id of the store.
+   * Returns an id read from the store.
    *
-   * @throws RendezvousException if it cannot be one
+   * @throws RendezvousException if it is not a valid id
    */
   static byte[] checked(String name, byte[] id) {
     if (id.length != NcclCalls.UNIQUE_ID_BYTES) {

@@ -17,18 +17,20 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves messages of two ranks by NCCL, in a communicator of these two that the first message makes,
- * and in a stream of its own. Any thread may start one; one at a time calls NCCL.
+ * A path that moves messages between two ranks through NCCL, in a communicator of these two that
+ * the first message creates, and in a stream of its own. Any thread may start a message; one thread
+ * at a time calls NCCL.
  */
 final class NcclMessagePath implements MessagePath {
   /*
-   * Among ranks of Tutti each direction has a communicator: with one for both, the ranks would have to
-   * agree on an order of messages that go opposite ways, as NCCL's operations on a communicator run one
-   * after another. The receiver offers its id in the store. With ranks of PyTorch there is one for both.
+   * Between Tutti ranks, each direction has its own communicator: with one for both, the ranks
+   * would have to agree on an order for messages in opposite directions, since NCCL runs the
+   * operations on a communicator one after another. The receiver puts the communicator's id into
+   * the store. With PyTorch ranks, one communicator serves both directions.
    *
-   * What may take long is outside the monitor, so that nobody waits for it who starts a message: calls of
-   * the store, and all of NCCL and the driver that may wait for the device's kernels, such as to make a
-   * communicator or a stream.
+   * Everything that may take long happens outside the monitor, so that threads that start messages
+   * do not wait for it: store calls, and all calls of NCCL and the driver that may wait for the
+   * device's kernels, such as creating a communicator or a stream.
    */
   private static final long IDLE_SECONDS = 1;
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
@@ -49,28 +51,28 @@ final class NcclMessagePath implements MessagePath {
   private record Message(
       Operation op, long address, long bytes, CudaEvent before, int source, boolean sends) {}
 
-  /** Has the paths of a rank. */
+  /** The owner of a rank's paths. */
   interface Owner {
     CudaDevice device();
 
     /**
-     * Runs the messages of a path, which has one such task at a time.
+     * Runs the messages of a path, which has only one such task at a time.
      *
      * @throws java.util.concurrent.RejectedExecutionException if the group is closed
      */
     void execute(Runnable task);
 
-    /** Returns a stream that nobody else has; the device may have to make it. */
+    /** Returns a stream for exclusive use; the device may have to create it. */
     CudaStream takeStream();
   }
 
   /**
    * Creates a path.
    *
-   * @param all those of this rank
+   * @param all the owner of this rank's paths
    * @param peer the other rank
-   * @param place this rank's in the communicator of the two, 0 or 1
-   * @param maker makes that communicator
+   * @param place this rank's number in the communicator of the two, 0 or 1
+   * @param maker creates that communicator
    */
   NcclMessagePath(Owner all, int peer, int place, LazyCommunicator.Maker maker) {
     this.all = all;
@@ -79,7 +81,7 @@ final class NcclMessagePath implements MessagePath {
     this.lazy = new LazyCommunicator(maker);
   }
 
-  /** Returns threads for the paths of a rank, which are there while messages start. */
+  /** Returns threads for a rank's paths; they exist only while messages are being started. */
   static ThreadPoolExecutor threads(int rank) {
     return new ThreadPoolExecutor(
         0,
@@ -158,7 +160,7 @@ final class NcclMessagePath implements MessagePath {
     lastOp = op;
   }
 
-  /** Returns the stream, taken by the first call; only who calls NCCL calls this. */
+  /** Returns the stream, which the first call takes; called only by the thread that calls NCCL. */
   private CudaStream stream() {
     synchronized (this) {
       lazy.throwIfAborted();
@@ -178,24 +180,30 @@ final class NcclMessagePath implements MessagePath {
     throw new AssertionError("an abort was taken back");
   }
 
-  /** Returns the first message that NCCL is to get, else the last one it got; null if it ended. */
+  /**
+   * Returns the first message that NCCL is about to get, otherwise the last one it got; null if
+   * that has ended.
+   */
   @Nullable Operation pending() {
     return pendingBeyond(0);
   }
 
-  /** Returns what {@link #pending} does, unless it is one of the first so many messages. */
+  /**
+   * Returns the result of {@link #pending}, unless it is among the given number of first messages.
+   */
   synchronized @Nullable Operation pendingBeyond(long last) {
     Operation op = calling == null ? lastOp : calling;
     return op == null || op.isDone() || taken <= last ? null : op;
   }
 
-  /** Returns how many messages were started. */
+  /** Returns the number of messages started. */
   synchronized long count() {
     return taken + queue.size();
   }
 
   /**
-   * Fails the last message if NCCL says that it cannot end; NCCL is not asked while it is called.
+   * Fails the last message if NCCL reports that it cannot complete; NCCL is not queried while it is
+   * being called.
    */
   void look() {
     Operation op = calling == null ? pending() : null;
@@ -205,23 +213,23 @@ final class NcclMessagePath implements MessagePath {
     }
   }
 
-  /** Ends what runs, without a result, and refuses more; never blocks. */
+  /** Ends running operations without a result, and rejects further ones; never blocks. */
   void abort(Throwable cause) {
     lazy.abort(cause);
   }
 
-  /** Forgets what waits for its turn, after an abort. */
+  /** Forgets the queued messages, after an abort. */
   synchronized void forget() {
     queue.forEach(message -> message.before.close());
     queue.clear();
   }
 
-  /** Begins to free the communicator, which {@link #close} waits for; nothing may run. */
+  /** Begins to free the communicator; {@link #close} waits for that. Nothing may be running. */
   void beginClose() {
     lazy.beginClose();
   }
 
-  /** Waits for the thread that calls NCCL; false if that takes too long. */
+  /** Waits for the thread that calls NCCL; returns false if it does not finish by the deadline. */
   private synchronized boolean awaitCaller(long deadlineNanos) {
     boolean interrupted = false;
     long left = deadlineNanos - System.nanoTime();
@@ -239,7 +247,7 @@ final class NcclMessagePath implements MessagePath {
     return !running;
   }
 
-  /** Frees everything that nothing uses any more by then. */
+  /** Frees everything that is no longer in use by the deadline. */
   void close(long deadlineNanos) {
     boolean called = awaitCaller(deadlineNanos);
     lazy.close(deadlineNanos);

@@ -18,16 +18,17 @@ import java.util.concurrent.ThreadPoolExecutor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves the messages of a rank by NCCL, once sender and receiver have found each other over links
- * of their own: NCCL knows no tags, does not notice a message of another size, and its kernels wait
- * on the device for the other side. Any thread.
+ * The messages of a rank through NCCL, once sender and receiver have found each other over links of
+ * their own: NCCL knows no tags and does not notice messages of different sizes, and its kernels
+ * wait on the device for the other side. Thread-safe.
  */
 final class NcclMessages implements Messages, NcclMessagePath.Owner {
   /*
-   * Blocks of kernels that wait for each other must all find room on the device. All paths of a rank
-   * together get as many as the smallest devices have processors, less those that a collective takes.
-   * A path has one block at least, so above 49 ranks those fit of 48 peers that have messages at once.
-   * The bound is a group's: groups that have messages on a device at once share its processors.
+   * The thread blocks of kernels that wait for each other must all fit on the device at once. All
+   * paths of a rank together get as many blocks as the smallest devices have multiprocessors, less
+   * those that a collective takes. A path has at least one block, so with more than 49 ranks, the
+   * blocks fit only if at most 48 peers exchange messages at the same time. The bound applies per
+   * group: groups that exchange messages on one device at the same time share its multiprocessors.
    */
   private static final int BLOCKS = 96;
   private static final int MOST_BLOCKS = 16;
@@ -47,16 +48,16 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
   private final ThreadPoolExecutor threads;
 
   /**
-   * Creates the messages of a rank.
+   * Creates an object that moves a rank's messages.
    *
-   * @param device of this rank
-   * @param nccl to be called
-   * @param store of the group
-   * @param links to the peers; closed with this
-   * @param rank this rank
-   * @param size number of ranks
-   * @param blocks whether calls of NCCL shall block
-   * @param onFailure hears of links that are lost
+   * @param device this rank's device
+   * @param nccl the NCCL calls
+   * @param store the group's store
+   * @param links the links to the peers; closed together with this object
+   * @param rank this rank's number
+   * @param size the number of ranks
+   * @param blocks whether NCCL calls may block
+   * @param onFailure told of lost links
    */
   NcclMessages(
       CudaDevice device,
@@ -99,7 +100,7 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
     return 2 * (size - 1);
   }
 
-  /** Returns how many blocks of threads a message of a group of so many ranks may have. */
+  /** Returns the number of thread blocks that a message may have in a group of the given size. */
   static int mostBlocks(int size) {
     return Math.clamp(BLOCKS / directions(size), 1, MOST_BLOCKS);
   }
@@ -111,7 +112,7 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
     return made;
   }
 
-  /** Returns what makes the communicator of one direction. */
+  /** Returns the link that creates the communicator of one direction. */
   NcclLink link(int peer, boolean sends) {
     return new NcclLink(
         nccl,

@@ -6,23 +6,23 @@ import dev.tutti.spi.Operation;
 import java.util.List;
 
 /**
- * Makes the calls of NCCL that reduce, in NCCL's terms: with the number of a type, and that of an
- * operator, which is made and freed for a call where it has a factor.
+ * NCCL's reduction calls in NCCL's terms: with NCCL's numbers for types and operators. An operator
+ * with a factor is created for one call and then freed.
  */
 final class NcclReductions {
   private final int rank;
 
-  /** A call that reduces. */
+  /** A reduction call. */
   interface Call {
     /**
      * Calls NCCL.
      *
-     * @param nccl to be called
-     * @param count of NCCL's elements in the tensor
-     * @param type of an element
-     * @param operator by which they are reduced
-     * @param handle of the communicator
-     * @param stream where the operation goes
+     * @param nccl the NCCL calls
+     * @param count the number of NCCL elements in the tensor
+     * @param type the element type
+     * @param operator the operator that reduces the elements
+     * @param handle the communicator's handle
+     * @param stream the stream for the operation
      * @return NCCL's result
      */
     int run(NcclCalls nccl, long count, int type, int operator, long handle, long stream);
@@ -33,10 +33,10 @@ final class NcclReductions {
   }
 
   /**
-   * Says how to call NCCL.
+   * Returns the NCCL call for a reduction.
    *
-   * @param like has the type and number of the elements
-   * @throws UnsupportedOperationException if NCCL does not reduce them so
+   * @param like a tensor with the type and number of the elements
+   * @throws UnsupportedOperationException if NCCL does not support this reduction
    */
   NcclLauncher.Call of(Operation op, Tensor like, ReduceOp reduceOp, Call call) {
     requireReducible(op, like, reduceOp);
@@ -44,9 +44,9 @@ final class NcclReductions {
   }
 
   /**
-   * Says how to call NCCL for the reductions of tensors to all ranks, as one.
+   * Returns the NCCL calls that reduce several tensors to all ranks, as one group.
    *
-   * @throws UnsupportedOperationException if NCCL does not reduce one of them so
+   * @throws UnsupportedOperationException if NCCL does not support one of the reductions
    */
   NcclLauncher.Call ofAll(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     tensors.forEach(tensor -> requireReducible(op, tensor, reduceOp));
@@ -75,9 +75,9 @@ final class NcclReductions {
   }
 
   /**
-   * Refuses what NCCL cannot reduce, on all ranks alike.
+   * Rejects reductions that NCCL does not support, alike on all ranks.
    *
-   * @throws UnsupportedOperationException if NCCL does not reduce it so
+   * @throws UnsupportedOperationException if NCCL does not support this reduction
    */
   void requireReducible(Operation op, Tensor like, ReduceOp reduceOp) {
     if (!NcclTypes.isReducible(like.dtype()) || !NcclTypes.has(reduceOp.kind())) {

@@ -1,19 +1,19 @@
 package dev.tutti.cuda.nccl;
 
-/** Lists results of NCCL that matter here. */
+/** The NCCL result codes that matter here. */
 public final class NcclResult {
-  /** Means that it is done. */
+  /** The call succeeded. */
   public static final int SUCCESS = 0;
 
-  /** Means that a peer failed, or the network to it. */
+  /** A peer failed, or the network to it. */
   public static final int REMOTE_ERROR = 6;
 
-  /** Means that the call is still under way. */
+  /** The call is still in progress. */
   public static final int IN_PROGRESS = 7;
 
   private NcclResult() {}
 
-  /** Returns the first of two results that is none of success, or success. */
+  /** Returns the first of two results that is not success, or else success. */
   public static int firstFailure(int first, int second) {
     return first == SUCCESS ? second : first;
   }

@@ -13,20 +13,25 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Finds out which ranks of a group are of Tutti: those of PyTorch leave no sign. */
+/**
+ * A roster that finds out which ranks of a group run Tutti: PyTorch ranks leave no sign of
+ * themselves.
+ */
 final class NcclRoster {
   /*
-   * A rank of Tutti says that it is here before it enters a communicator; as nobody leaves the making of
-   * that before all ranks have entered, whoever comes out of it sees the keys of all ranks of Tutti, and
-   * knows whether all ranks are such.
+   * A Tutti rank announces itself before it enters a communicator. No rank leaves the creation of
+   * the communicator before all ranks have entered, so a rank that leaves it sees the keys of all
+   * Tutti ranks, and knows whether all ranks run Tutti.
    *
-   * How a communicator is made depends on it before: NCCL wants all ranks to say alike whether those made of
-   * it share what it has. Among ranks of Tutti they do, with PyTorch they do not. So rank 0 guesses for all,
-   * once its id is there for ranks of PyTorch: the ranks are alone if all say within a while that they are
-   * here. It waits for nothing only where it would wait for NCCL as well; where it guessed wrong, the ranks of
-   * Tutti make another communicator. If rank 0 is of PyTorch, its id is there and its key is not.
+   * How to create a communicator depends on the answer beforehand: NCCL requires all ranks to agree
+   * on whether communicators split from it share its resources. With only Tutti ranks they do, with
+   * PyTorch ranks they do not. So rank 0 guesses for all ranks, once its id is available to PyTorch
+   * ranks: the Tutti ranks are alone if all ranks announce themselves within a while. This wait is
+   * wasted only where rank 0 would wait for NCCL as well; if the guess was wrong, the Tutti ranks
+   * create another communicator. If rank 0 runs PyTorch, its id is present and its key is not.
    *
-   * Both settings leave a key, and then look for that of the other: of two ranks that differ one sees it.
+   * Ranks of either setting leave a key and then look for the other setting's key, so of two ranks
+   * that differ, at least one notices.
    */
   private static final String HERE = "tutti/here/";
   private static final String ALONE = "tutti/alone";
@@ -53,11 +58,11 @@ final class NcclRoster {
   }
 
   /**
-   * Says that this rank is here.
+   * Announces this rank.
    *
-   * @param process of this rank
-   * @param lazy whether it makes its communicators later
-   * @throws RendezvousException if another rank of Tutti has the other setting
+   * @param process identifies this rank's process
+   * @param lazy whether this rank creates its communicators later
+   * @throws RendezvousException if another Tutti rank has the other setting
    */
   void arrive(String process, boolean lazy) {
     if (!lazy) {
@@ -82,9 +87,10 @@ final class NcclRoster {
   }
 
   /**
-   * Guesses, on all ranks of Tutti alike, whether there are no others; rank 0 has put its id.
+   * Guesses, alike on all Tutti ranks, whether there are no other ranks; rank 0 must have put its
+   * id.
    *
-   * @param left until the end of the set-up
+   * @param left the time left for the setup
    */
   boolean expectAlone(Duration left) {
     if (rank == 0) {
@@ -105,15 +111,15 @@ final class NcclRoster {
     }
   }
 
-  /** Tells whether all ranks are of Tutti; all are in the communicator. */
+  /** Tells whether all ranks run Tutti; all must have entered the communicator. */
   boolean isAlone() {
     return store.check(keys());
   }
 
   /**
-   * Tells, on all ranks alike, whether no two of them share a process: of those that do NCCL frees
-   * the last one's with those of all others, which does not go with communicators that share what
-   * they have.
+   * Tells, alike on all ranks, whether no two of them share a process: when ranks share a process,
+   * NCCL frees the communicator of the last one together with those of all others, which does not
+   * work with communicators that share resources.
    */
   boolean haveProcessesOfTheirOwn(Duration left) {
     Set<String> processes = new HashSet<>();
@@ -123,7 +129,7 @@ final class NcclRoster {
     return processes.size() == size;
   }
 
-  /** Says which ranks of Tutti have not come, if any. */
+  /** Names the Tutti ranks that have not arrived, if any. */
   String missing() {
     List<Integer> ranks = new ArrayList<>();
     try {
@@ -133,7 +139,7 @@ final class NcclRoster {
         }
       }
     } catch (StoreException e) {
-      return ""; // The failure that this would add to is what matters.
+      return ""; // The failure to which this would be added is what matters.
     }
     return ranks.isEmpty() ? "" : "; of ranks " + ranks + " none came that is a rank of Tutti";
   }

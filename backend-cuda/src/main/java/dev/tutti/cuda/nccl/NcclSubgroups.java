@@ -7,8 +7,8 @@ import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes groups of ranks of a group with ranks of PyTorch as c10d does: all ranks of the group split
- * its communicator, and those that are no members get none.
+ * The subgroups of a group with PyTorch ranks, created as c10d does: all ranks of the group split
+ * its communicator, and those that are not members get none.
  */
 public final class NcclSubgroups {
   private static final long FIRST = 0x9E3779B185EBCA87L;
@@ -20,18 +20,20 @@ public final class NcclSubgroups {
   private final NcclLauncher launcher;
   private final BiFunction<BackendContext, Part, NcclBackend> maker;
 
-  /** Makes the communicator of a new group, of which this rank said that it is here. */
+  /**
+   * The step that creates the communicator of a new group in which this rank has announced itself.
+   */
   interface Part {
     Communicator split(String name, int rank, long deadlineNanos, Runnable look);
   }
 
   /**
-   * Creates what makes them.
+   * Creates an object that makes subgroups.
    *
-   * @param parent of the group of all ranks
-   * @param communicator of that group
-   * @param launcher of that communicator
-   * @param maker makes a backend of a communicator of its ranks
+   * @param parent the context of the group of all ranks
+   * @param communicator the communicator of that group
+   * @param launcher the launcher for that communicator
+   * @param maker creates a backend from a communicator of its ranks
    */
   NcclSubgroups(
       BackendContext parent,
@@ -44,7 +46,7 @@ public final class NcclSubgroups {
     this.maker = maker;
   }
 
-  /** Makes the backend of a member. */
+  /** Creates the backend of a member. */
   NcclBackend create(BackendContext context, List<Integer> ranks) {
     int color = color(ranks);
     return maker.apply(
@@ -58,7 +60,7 @@ public final class NcclSubgroups {
         });
   }
 
-  /** Takes part as a rank that is no member. */
+  /** Takes part as a rank that is not a member. */
   void pass(List<Integer> ranks, long deadlineNanos) {
     String name = "rank " + parent.rank() + "/" + parent.size() + ", no member of " + ranks;
     Communicator _ = split(name, NcclCalls.NO_COLOR, 0, deadlineNanos, () -> {});
@@ -74,7 +76,7 @@ public final class NcclSubgroups {
       return split.made;
     } catch (RuntimeException e) {
       RuntimeException failure = e instanceof RendezvousException ? withCause(e) : e;
-      // The communicator of the group is in the midst of it for ever.
+      // The group's communicator is stuck in the split forever.
       parent.onFailure().failed(failure, -1);
       throw failure;
     } finally {
@@ -115,7 +117,7 @@ public final class NcclSubgroups {
   }
 
   /**
-   * Returns the color that c10d gives the members: Python's hash of the tuple of their ranks,
+   * Returns the color that c10d assigns to the members: Python's hash of the tuple of their ranks,
    * without its sign, modulo 2^31.
    */
   public static int color(List<Integer> ranks) {

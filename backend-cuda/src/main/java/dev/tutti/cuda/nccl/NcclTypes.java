@@ -3,9 +3,9 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 
-/** Finds NCCL's numbers of element types and operators. */
+/** NCCL's numbers for element types and operators. */
 public final class NcclTypes {
-  /** The number of bytes. */
+  /** The number for bytes. */
   public static final int BYTE = 1;
 
   private static final int INT8 = 0;
@@ -23,12 +23,14 @@ public final class NcclTypes {
 
   private NcclTypes() {}
 
-  /** Tells whether NCCL reduces elements of a type; complex ones are two real ones. */
+  /**
+   * Tells whether NCCL reduces elements of a type; a complex element is handled as two real ones.
+   */
   public static boolean isReducible(DType dtype) {
     return !dtype.isOpaque() && dtype != DType.INT16;
   }
 
-  /** Tells whether NCCL has an operator. */
+  /** Tells whether NCCL supports an operator. */
   public static boolean has(ReduceOp.Kind kind) {
     return switch (kind) {
       case SUM, AVG, PRODUCT, MIN, MAX, PREMUL_SUM -> true;
@@ -36,7 +38,7 @@ public final class NcclTypes {
     };
   }
 
-  /** Returns the number of a reducible type, of a complex one that of its parts. */
+  /** Returns the number of a reducible type; for a complex type, that of its parts. */
   public static int type(DType dtype) {
     return switch (dtype.toReal()) {
       case FLOAT32 -> FLOAT32;
@@ -51,14 +53,14 @@ public final class NcclTypes {
     };
   }
 
-  /** Returns how many of NCCL's elements a number of elements are. */
+  /** Returns the number of NCCL elements that represent the given number of elements. */
   public static long count(DType dtype, long numel) {
     return dtype.isComplex() ? 2 * numel : numel;
   }
 
   /**
-   * Returns the number of an operator that needs no factor. The sum of {@code bool} is "or", as
-   * c10d's is on NCCL.
+   * Returns the number of an operator that needs no factor. The sum of {@code bool} is "or", as in
+   * c10d's NCCL backend.
    */
   public static int op(ReduceOp.Kind kind, DType dtype) {
     return switch (kind) {
@@ -83,7 +85,7 @@ public final class NcclTypes {
     };
   }
 
-  /** Rounds to the nearest, ties to even. */
+  /** Rounds to nearest, ties to even. */
   private static int bfloat16(float value) {
     int bits = Float.floatToRawIntBits(value);
     return Float.isNaN(value) ? 0x7fc0 : (bits + 0x7fff + (bits >>> 16 & 1)) >>> 16;

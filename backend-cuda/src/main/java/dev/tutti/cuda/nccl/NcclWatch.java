@@ -14,13 +14,13 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Looks, while an operation or a message takes long, whether it can still end: whether NCCL reports
- * a failure, or a peer closed the group before it came there.
+ * A watch that checks, while an operation or a message takes long, whether it can still complete:
+ * whether NCCL reports a failure, or a peer closed the group before it reached that operation.
  */
 final class NcclWatch implements AutoCloseable {
   /*
-   * Keys: closed/RANK, the number of its last operation and what it says of its messages, and then
-   * "closed", which says that there is such a key. Ranks of PyTorch write none.
+   * Keys: closed/RANK holds the number of the rank's last operation and its farewell about
+   * messages; then "closed" says that there is such a key. PyTorch ranks write none of them.
    */
   private static final System.Logger LOG = System.getLogger(NcclWatch.class.getName());
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -76,7 +76,7 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  /** Asks the store, which may not answer for long; NCCL is heard meanwhile. */
+  /** Checks the store, which may take long to answer; NCCL is checked meanwhile. */
   private void watchStore() {
     long seen = 0;
     while (!closed) {
@@ -133,13 +133,13 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  /** Returns what a peer said that closed; null if it has not. */
+  /** Returns the farewell of a peer that closed the group; null if it has not closed it. */
   private @Nullable String farewell(int peer) {
     String key = CLOSED + "/" + peer;
     return store.check(List.of(key)) ? new String(store.get(key), StandardCharsets.UTF_8) : null;
   }
 
-  /** Tells the peers, unless the group failed, and stops looking. */
+  /** Notifies the peers, unless the group failed, and stops checking. */
   @Override
   public void close() {
     closed = true;

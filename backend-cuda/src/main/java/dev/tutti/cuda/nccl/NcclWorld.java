@@ -27,22 +27,23 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Brings the ranks of a group together in a communicator of NCCL. */
+/** The rendezvous of a group's ranks in an NCCL communicator. */
 public final class NcclWorld {
   /*
-   * The key of the communicator's id is c10d's for the first communicator of a group on a kind of
-   * device, and so is its value. NcclRoster finds out whether all ranks are of Tutti.
+   * The communicator's id has the key and value format that c10d uses for the first communicator of
+   * a group on a kind of device. NcclRoster finds out whether all ranks run Tutti.
    *
-   * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
-   * are of Tutti the usual connections are made at once, so that calls return at once;
-   * and calls block then, as those that do not take several times as long, if each rank has a process of
-   * its own.
+   * NCCL connects ranks when they first need it, and a call then waits for the peers. If all ranks
+   * run Tutti, the usual connections are made at once, so that later calls return at once. Calls
+   * then block, provided each rank has a process of its own, because nonblocking calls take several
+   * times as long.
    *
-   * PyTorch makes its communicator at init if it was given a device, else when an operation first needs it;
-   * then its ranks may need others before, for messages. A setting has Tutti do the same: nothing waits here.
+   * PyTorch creates its communicator at init if it was given a device, otherwise when an operation
+   * first needs it; its ranks may then need others first, for messages. A setting makes Tutti do
+   * the same, and then nothing waits here.
    *
-   * A rank that cannot be set up ends that of the others by closing their stores. NCCL does not hear of
-   * it, so who waits for NCCL looks at its store now and then.
+   * A rank that cannot be set up ends the setup of the others by closing their stores. NCCL does
+   * not notice that, so a thread that waits for NCCL checks its store from time to time.
    */
   private static final String ID_KEY = "0";
   private static final String OWN_KEY = "tutti/own";
@@ -56,7 +57,7 @@ public final class NcclWorld {
   private final String name;
   private final long until;
 
-  /** Where the first calls run, and what they work on, until they are done. */
+  /** The stream and memory of the first calls, until those are done. */
   private @Nullable CudaStream connecting;
 
   private @Nullable DeviceBlock cells;
@@ -73,9 +74,9 @@ public final class NcclWorld {
   }
 
   /**
-   * Meets the other ranks, of Tutti and of PyTorch.
+   * Meets the other ranks, whether they run Tutti or PyTorch.
    *
-   * @throws RendezvousException if they do not come, with those that are missing
+   * @throws RendezvousException if ranks do not arrive; the message names the missing ones
    * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
    */
   public static NcclBackend join(BackendContext context, Cuda cuda, NcclCalls nccl) {
@@ -87,10 +88,10 @@ public final class NcclWorld {
   }
 
   /**
-   * Meets the other ranks, which all are of Tutti.
+   * Meets the other ranks; all must run Tutti.
    *
-   * @param missing what the group has to do without, with the reason
-   * @throws RendezvousException if they do not come, with those that are missing
+   * @param missing the features that the group lacks, with the reasons
+   * @throws RendezvousException if ranks do not arrive; the message names the missing ones
    * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
    */
   public static NcclBackend joinAlone(
@@ -127,12 +128,12 @@ public final class NcclWorld {
         this::look);
   }
 
-  /** Makes the backend of a group that is a part of one with ranks of PyTorch. */
+  /** Creates the backend of a subgroup of a group with PyTorch ranks. */
   private NcclBackend meetBySplit(NcclSubgroups.Part part) {
     return open(part.split(name, context.rank(), until, this::look), true);
   }
 
-  /** Makes the backend on a communicator in which all ranks are. */
+  /** Creates the backend on a communicator that all ranks have entered. */
   private NcclBackend open(Communicator first, boolean shares) {
     Communicator communicator = first;
     Messages messages = null;
@@ -141,7 +142,7 @@ public final class NcclWorld {
       boolean alone = context.size() == 1 || processes.isAlone();
       boolean blocks = alone && context.size() > 1 && processes.haveProcessesOfTheirOwn(left());
       if (blocks && !shares) {
-        // Some came too late for the guess.
+        // Some ranks arrived too late for the guess.
         communicator = create(exchangeId(OWN_KEY), true);
         first.close(until);
       }
@@ -186,7 +187,7 @@ public final class NcclWorld {
     return world.meetBySplit(maker);
   }
 
-  /** Makes the backend of a group whose ranks meet in their first operation. */
+  /** Creates the backend of a group whose ranks meet in their first operation. */
   private NcclBackend later() {
     NcclLink.Place place = new NcclLink.Place(name, context.rank(), context.size());
     LazyCommunicator lazy =
@@ -227,7 +228,7 @@ public final class NcclWorld {
         missing);
   }
 
-  /** Opens links between the ranks, on which messages find their receivers. */
+  /** Opens the links between the ranks over which messages find their receivers. */
   private Messages messages(boolean blocks) {
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
@@ -284,7 +285,7 @@ public final class NcclWorld {
     boolean _ = context.store().check(List.of(ID_KEY));
   }
 
-  /** Makes the connections of the usual algorithms. */
+  /** Makes the connections that the usual algorithms need. */
   private void connect(Communicator communicator) {
     access().context(device).enter();
     CudaStream stream = access().reserve(device).take();
@@ -327,7 +328,7 @@ public final class NcclWorld {
     connected();
   }
 
-  /** Gives back what the first calls used: they are done, or their communicator is gone. */
+  /** Gives back what the first calls used: they must be done, or their communicator gone. */
   private void connected() {
     if (cells != null) {
       access().allocator(device).free(cells);

@@ -16,17 +16,19 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves messages as c10d's NCCL does, with ranks of PyTorch: in the group's communicator, in one
- * order with the collectives; a batch is one call. Any thread.
+ * The messages of a group with PyTorch ranks, moved as c10d's NCCL backend does: in the group's
+ * communicator, in one order with the collectives; a batch is one call. Thread-safe.
  */
 final class OrderedMessages implements Messages {
   /*
-   * PyTorch has messages of two ranks in the group's communicator only where its user named a device at
-   * init; else in one of the two ranks, but for batches. NCCL does not notice the difference: both wait. So
-   * who waits here looks for the key of that other communicator, and says at the deadline what it may be.
+   * PyTorch puts the messages of two ranks into the group's communicator only if its user named a
+   * device at init; otherwise it uses a communicator of the two ranks, except for batches. NCCL
+   * does not notice such a difference: both ranks just wait. So a rank that waits here looks for
+   * the key of that other communicator, and names the likely cause at the deadline.
    *
-   * What a rank sent before it closed still comes, as NCCL takes small messages before their receiver is
-   * there. So messages of two ranks have numbers, and who closes says how many it had: those beyond fail.
+   * Messages that a rank sent before it closed still arrive, because NCCL accepts small messages
+   * before their receiver is ready. So the messages of two ranks are numbered, and a rank that
+   * closes states how many it had; messages beyond that fail.
    */
   static final String REMEDY =
       "give it one in init_process_group, or set "
@@ -46,12 +48,12 @@ final class OrderedMessages implements Messages {
   private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
 
   /**
-   * Creates the messages of a rank.
+   * Creates an object that moves a rank's messages.
    *
-   * @param launcher of the group
-   * @param store of the group
-   * @param size number of ranks
-   * @param pairs move messages outside of batches; null if the launcher does
+   * @param launcher the group's launcher
+   * @param store the group's store
+   * @param size the number of ranks
+   * @param pairs moves messages outside of batches; null if the launcher does
    */
   OrderedMessages(
       CudaDevice device,
@@ -102,7 +104,7 @@ final class OrderedMessages implements Messages {
   private void start(Operation op, int peer, boolean sends, long address, long bytes) {
     List<NcclMessage> collected = batches.get(Thread.currentThread());
     if (collected == null && pairs != null) {
-      // Its path counts it.
+      // Its path counts this message.
       pairs.start(new NcclMessage(op, peer, sends, address, bytes, 0), device.currentStream());
       return;
     }

@@ -17,15 +17,16 @@ import java.util.concurrent.ThreadPoolExecutor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves messages as c10d's NCCL does that was given no device: each two ranks have a communicator
- * for both directions, which their first message makes. Any thread.
+ * The messages of a rank, moved as c10d's NCCL backend does when it was given no device: each pair
+ * of ranks has one communicator for both directions, which their first message creates.
+ * Thread-safe.
  */
 final class PairMessages implements NcclMessagePath.Owner {
   /*
-   * An abort sets "aborted" and then goes through the paths; who makes a path puts it there and then reads
-   * "aborted": one of the two ends it.
+   * An abort sets "aborted" and then iterates over the paths; a thread that creates a path adds it
+   * and then reads "aborted". So at least one of the two ends the path.
    */
-  /** What may keep ranks from meeting in the communicators that operations make. */
+  /** A likely reason why ranks do not meet in the communicators that operations create. */
   static final String LIKELY_CAUSE =
       "if there are ranks of PyTorch that were given a device_id, leave "
           + CudaSettings.NCCL_LAZY.name()
@@ -47,7 +48,7 @@ final class PairMessages implements NcclMessagePath.Owner {
     this.threads = NcclMessagePath.threads(rank);
   }
 
-  /** Returns c10d's key for the id of the communicator of two ranks, which the lower one puts. */
+  /** Returns c10d's key for the id of the communicator of two ranks; the lower rank puts the id. */
   static String key(int rank, int peer) {
     return Math.min(rank, peer) + ":" + Math.max(rank, peer);
   }
@@ -70,9 +71,9 @@ final class PairMessages implements NcclMessagePath.Owner {
   }
 
   /**
-   * Starts a message behind what is in a stream.
+   * Starts a message after the work that is in a stream.
    *
-   * @throws UnsupportedOperationException if the stream is being recorded
+   * @throws UnsupportedOperationException if the stream is being captured into a graph
    */
   void start(NcclMessage message, CudaStream stream) {
     if (stream.isCapturing()) {
@@ -106,7 +107,7 @@ final class PairMessages implements NcclMessagePath.Owner {
     return paths.values().stream().anyMatch(path -> path.pending() != null);
   }
 
-  /** Fails what waits for a rank that closed after so many messages. */
+  /** Fails the message that waits for a rank that closed after the given number of messages. */
   void leave(int peer, long last) {
     NcclMessagePath path = paths.get(peer);
     Operation op = path == null ? null : path.pendingBeyond(last);
@@ -115,7 +116,7 @@ final class PairMessages implements NcclMessagePath.Owner {
     }
   }
 
-  /** Returns how many messages there were with a rank. */
+  /** Returns the number of messages with a rank. */
   long count(int peer) {
     NcclMessagePath path = paths.get(peer);
     return path == null ? 0 : path.count();

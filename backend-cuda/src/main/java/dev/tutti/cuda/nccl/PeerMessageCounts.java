@@ -5,8 +5,9 @@ import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.function.IntToLongFunction;
 
 /**
- * Counts the messages that a rank has with each peer in a group's communicator. A rank that closes
- * tells its counts, by which a peer knows those of its messages that still come. Any thread.
+ * The numbers of messages that a rank has with each peer in a group's communicator. A rank that
+ * closes reports its counts, from which a peer knows which of its messages will still arrive.
+ * Thread-safe.
  */
 final class PeerMessageCounts {
   private static final String SEPARATOR = " ";
@@ -15,33 +16,33 @@ final class PeerMessageCounts {
   private final AtomicLongArray received;
 
   /**
-   * What a rank had with another one.
+   * The numbers of messages that a rank had with another one.
    *
-   * @param sent messages to it
-   * @param received messages from it
-   * @param inPair messages both ways in a communicator of the two
+   * @param sent the messages to it
+   * @param received the messages from it
+   * @param inPair the messages in both directions in a communicator of the two
    */
   record Counts(long sent, long received, long inPair) {}
 
   /**
-   * Creates counts of nothing.
+   * Creates counts that are all zero.
    *
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   PeerMessageCounts(int size) {
     sent = new AtomicLongArray(size);
     received = new AtomicLongArray(size);
   }
 
-  /** Counts a message, and returns its number, from 1. */
+  /** Counts a message, and returns its number, starting at 1. */
   long next(int peer, boolean sends) {
     return (sends ? sent : received).incrementAndGet(peer);
   }
 
   /**
-   * Says all counts, for {@link #parse}.
+   * Writes all counts as text, for {@link #parse}.
    *
-   * @param inPair returns how many messages there were in the communicator with a peer alone
+   * @param inPair returns the number of messages in the communicator with a peer alone
    */
   String text(IntToLongFunction inPair) {
     StringBuilder text = new StringBuilder();
@@ -57,7 +58,7 @@ final class PeerMessageCounts {
     return text.toString().strip();
   }
 
-  /** Returns what the rank that said its counts had with a rank. */
+  /** Returns the counts that the rank that wrote the text had with a given rank. */
   static Counts parse(String text, int rank) {
     String[] numbers = text.split(SEPARATOR, -1)[rank].split(":", -1);
     return new Counts(

@@ -1,6 +1,6 @@
 /**
- * The port to NCCL, and its adapter to whichever {@code libnccl.so.2} is on this machine. Nothing
- * loads before it is asked for.
+ * The port to NCCL, and its adapter to the {@code libnccl.so.2} on this machine. Nothing is loaded
+ * before it is requested.
  */
 @NullMarked
 package dev.tutti.cuda.nccl;

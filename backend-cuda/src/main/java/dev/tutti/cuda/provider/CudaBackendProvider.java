@@ -32,8 +32,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Offers {@code cuda}: collectives of up to 8 ranks on the CUDA devices of one host by kernels of
- * this project, of more ranks or several hosts by NCCL.
+ * The provider of {@code cuda}: collectives on the CUDA devices of one host, by this project's
+ * kernels for up to 8 ranks, and by NCCL for more ranks or several hosts.
  */
 public final class CudaBackendProvider implements BackendProvider {
   private static final Capabilities CAPABILITIES = capabilitiesOfAll();
@@ -48,11 +48,11 @@ public final class CudaBackendProvider implements BackendProvider {
   }
 
   /**
-   * Creates a provider of other devices.
+   * Creates a provider for other devices.
    *
-   * @param cuda opens the driver
-   * @param reason why it cannot be, if it cannot
-   * @param nccl opens NCCL, once it is needed
+   * @param cuda opens the CUDA driver
+   * @param reason returns why the driver cannot be opened, if so
+   * @param nccl opens NCCL when it is first needed
    */
   public CudaBackendProvider(
       Supplier<Cuda> cuda, Supplier<Optional<String>> reason, Function<Settings, NcclCalls> nccl) {
@@ -183,9 +183,9 @@ public final class CudaBackendProvider implements BackendProvider {
   /**
    * {@inheritDoc}
    *
-   * @throws dev.tutti.BackendException on all ranks: more ranks than 8 or several hosts without
-   *     NCCL, ranks that share a device without leave, devices that do not reach each other, no
-   *     room, or a directory that sockets cannot be made in
+   * @throws dev.tutti.BackendException on all ranks, if there are more than 8 ranks or several
+   *     hosts without NCCL, if ranks share a device without permission, if devices cannot access
+   *     each other's memory, if memory runs out, or if sockets cannot be made in their directory
    */
   @Override
   public Backend create(BackendContext context) {

@@ -89,7 +89,7 @@ public final class CudaSession implements DeviceSession {
     return new Graph(executable);
   }
 
-  /** Ends a recording that failed, which may have been spoilt. */
+  /** Ends a capture that failed and may have been invalidated. */
   private void abandon(Throwable failure) {
     access().context(device).enter();
     GraphCalls graphs = driver.graphs();

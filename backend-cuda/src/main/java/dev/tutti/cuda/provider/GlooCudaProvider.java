@@ -17,8 +17,8 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /**
- * Serves CUDA tensors in Gloo groups: all collectives, with parts of equal size and with tensors at
- * any strides.
+ * The provider of CUDA tensors in Gloo groups: all collectives, with parts of equal size and with
+ * tensors of any strides.
  */
 public final class GlooCudaProvider implements GlooDeviceProvider {
   private final Supplier<Cuda> cuda;
@@ -29,9 +29,9 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
   }
 
   /**
-   * Creates a provider of other devices.
+   * Creates a provider for other devices.
    *
-   * @param cuda opens the driver
+   * @param cuda opens the CUDA driver
    */
   public GlooCudaProvider(Supplier<Cuda> cuda) {
     this.cuda = cuda;

@@ -29,14 +29,14 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Offers {@code nccl}: collectives and messages on CUDA devices of one or more hosts by the NCCL of
- * this machine, also with ranks of PyTorch. It has to be asked for by name.
+ * The provider of {@code nccl}: collectives and messages on CUDA devices of one or more hosts,
+ * using this machine's NCCL, also together with PyTorch ranks. It must be requested by name.
  */
 public final class NcclBackendProvider implements BackendProvider {
   private static final System.Logger LOG = System.getLogger(NcclBackendProvider.class.getName());
   private static final AtomicBoolean TOLD = new AtomicBoolean();
 
-  /** Says what TLS does not cover here. */
+  /** What TLS does not cover here. */
   private static final String PLAIN =
       TlsSettings.ENABLED.name()
           + " encrypts the links between ranks on nccl, but not what NCCL itself sends";
@@ -53,10 +53,10 @@ public final class NcclBackendProvider implements BackendProvider {
   }
 
   /**
-   * Creates a provider of other devices.
+   * Creates a provider for other devices.
    *
-   * @param cuda opens the driver
-   * @param noDevice why it cannot be, if it cannot
+   * @param cuda opens the CUDA driver
+   * @param noDevice returns why the driver cannot be opened, if so
    * @param nccl opens NCCL
    */
   public NcclBackendProvider(
@@ -126,9 +126,9 @@ public final class NcclBackendProvider implements BackendProvider {
   /**
    * {@inheritDoc}
    *
-   * <p>What depends on the group they do not tell: with ranks of PyTorch, or where {@code
-   * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and refuses receives from any
-   * rank and sums of sparse tensors.
+   * <p>They do not reflect what depends on the group: with PyTorch ranks, or if {@code
+   * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and it rejects receives from
+   * any rank and sums of sparse tensors.
    */
   @Override
   public Capabilities capabilities() {
@@ -193,8 +193,9 @@ public final class NcclBackendProvider implements BackendProvider {
   /**
    * {@inheritDoc}
    *
-   * @throws dev.tutti.RendezvousException if not all ranks come in time
-   * @throws BackendException what NCCL refuses, such as two ranks on one device
+   * @throws dev.tutti.RendezvousException if not all ranks arrive in time
+   * @throws BackendException if NCCL rejects the group, for example because two ranks are on one
+   *     device
    */
   @Override
   public Backend create(BackendContext context) {

@@ -18,7 +18,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** Makes a group by NCCL whose ranks cannot share memory, where all of them have NCCL. */
+/** The fallback to NCCL for a group whose ranks cannot share memory, if all of them have NCCL. */
 final class NcclFallback {
   private static final String KEY = "tutti/beyond";
 
@@ -31,14 +31,14 @@ final class NcclFallback {
   }
 
   /**
-   * Makes the group; all ranks call it at once.
+   * Creates the group; all ranks must call this together.
    *
-   * @param context of the group
-   * @param cuda has the device
+   * @param context the context of the group
+   * @param cuda provides the device
    * @param nccl opens NCCL
-   * @param reason why the ranks share no memory
-   * @throws BackendException on all ranks, if one has no NCCL
-   * @throws RendezvousException if not all come
+   * @param reason why the ranks cannot share memory
+   * @throws BackendException on all ranks, if any rank lacks NCCL
+   * @throws RendezvousException if not all ranks arrive
    */
   static NcclBackend join(
       BackendContext context,
@@ -50,7 +50,7 @@ final class NcclFallback {
     return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
   }
 
-  /** Tells the others whether this rank has NCCL, and learns it of them. */
+  /** Tells the other ranks whether this rank has NCCL, and learns the same from them. */
   private NcclCalls agree(Function<Settings, NcclCalls> nccl) {
     NcclCalls calls = null;
     String missing = "";

@@ -1,4 +1,4 @@
-/** What the module offers to groups: its backends and their sessions. */
+/** The backends that the module offers to groups, and their sessions. */
 @NullMarked
 package dev.tutti.cuda.provider;
 

@@ -7,7 +7,7 @@ import dev.tutti.kernels.PeerLinks;
 import java.nio.file.Path;
 import java.util.List;
 
-/** Declares what can be set. */
+/** The settings of the CUDA backends. */
 public final class CudaSettings {
   public static final Setting<Boolean> OVERLAPPING_DEVICES =
       Setting.flag(
@@ -83,7 +83,7 @@ public final class CudaSettings {
           "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
               + " an eighth of the default for NVLink, which was not measured");
 
-  /** A setting of backend {@code nccl}, which lists it. */
+  /** A setting of the backend {@code nccl}, which lists it. */
   public static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
           "TUTTI_NCCL_LAZY",
@@ -122,7 +122,7 @@ public final class CudaSettings {
     return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
   }
 
-  /** Returns up to which sizes each algorithm of all-reduce runs. */
+  /** Returns the size limits up to which each all-reduce algorithm is used. */
   public static AllReduceLimits limits(Settings settings, int ranks, PeerLinks links) {
     boolean pcie = links == PeerLinks.PCIE;
     AllReduceLimits defaults = AllReduceLimits.of(ranks, links);

@@ -1,4 +1,4 @@
-/** What can be set of the CUDA backends. */
+/** The settings of the CUDA backends. */
 @NullMarked
 package dev.tutti.cuda.settings;
 

@@ -6,37 +6,43 @@ import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
 import java.util.List;
 
-/** Makes and maps blocks of memory in one way; the context is current on the calling thread. */
+/**
+ * One particular way to allocate and map blocks of memory; the context must be current on the
+ * calling thread.
+ */
 interface Blocks {
-  /** How long to wait between two looks at a device, in nanoseconds. */
+  /** The time to wait between two polls of a device, in nanoseconds. */
   long PARK_NANOS = 20_000;
 
-  /** Makes this rank's memory, all zero. */
+  /** Allocates this rank's memory, filled with zeros. */
   Block create(long byteSize, long deadlineNanos);
 
   /**
-   * Tells whether all ranks' memory can be mapped without descriptors.
+   * Tells whether the memory of all ranks can be mapped without descriptors.
    *
-   * @param handles of all ranks
+   * @param handles the handles of all ranks
    */
   default boolean areFabric(List<byte[]> handles) {
     return false;
   }
 
-  /** Hands descriptors to all ranks; by rank, -1 where there is none. */
+  /**
+   * Passes descriptors to all ranks; returns those received, indexed by rank, -1 where there is
+   * none.
+   */
   int[] pass(Block own, long deadlineNanos);
 
   /**
    * Maps a rank's memory.
    *
-   * @param rank whose
-   * @param handle what it is found by
-   * @param fd its descriptor, or -1
-   * @param byteSize its size
+   * @param rank the rank whose memory to map
+   * @param handle the handle that identifies the memory
+   * @param fd the descriptor of the memory, or -1
+   * @param byteSize the size of the memory
    */
   Block map(int rank, byte[] handle, int fd, long byteSize);
 
-  /** Returns the way that a world shares in. */
+  /** Returns an implementation for the way in which a world shares memory. */
   static Blocks of(PeerWorld world) {
     return switch (world.sharing()) {
       case VMM -> new MappedBlocks(world, MappedBlocks.hasFabric(world));
@@ -45,7 +51,7 @@ interface Blocks {
     };
   }
 
-  /** Sets memory to zero and waits for it. */
+  /** Fills memory with zeros and waits until that is done. */
   static void clear(PeerWorld world, long address, long byteSize, long deadlineNanos) {
     StreamCalls streams = world.context().driver().streams();
     streams.fill(address, (byte) 0, byteSize, world.stream());

@@ -15,15 +15,16 @@ import java.nio.file.StandardOpenOption;
 import java.util.function.IntConsumer;
 
 /**
- * Counts, in memory that a producer and its consumers share, who uses what was sent: one signed
- * word for each sent tensor. It is minus the ticket while nobody opened it, the {@link ProcessMark}
- * of the consumer while it is open, and 0 otherwise. All changes compare and set, so a word is
- * returned once, by the consumer or by the producer for one that is dead, and never below zero.
+ * A file of counters that tell which process uses each sent tensor, in memory shared between a
+ * producer and its consumers: one signed word for each tensor. The word is the negated ticket until
+ * a consumer opens the tensor, the {@link ProcessMark} of the consumer while the tensor is open,
+ * and 0 otherwise. All changes use compare-and-set, so a word is returned exactly once, by the
+ * consumer or by the producer on behalf of a dead one, and never drops below zero.
  *
- * <p>The file has no name: consumers open it by its descriptor in the producer, so that nothing is
- * left of it when the producer ends in whatever way. What is returned is marked in a bit map of two
- * levels, so that the producer need not look at all words. Any thread may call any method, but not
- * after {@link #close}.
+ * <p>The file has no name: consumers open it through the producer's descriptor, so nothing is left
+ * of it when the producer ends, however that happens. Returned words are marked in a two-level
+ * bitmap, so that the producer need not scan all words. All methods may be called from any thread,
+ * but not after {@link #close}.
  */
 public final class CounterFile implements AutoCloseable {
   /** The number of words in a file. */
@@ -60,10 +61,10 @@ public final class CounterFile implements AutoCloseable {
   }
 
   /**
-   * Makes a file for this process's counters.
+   * Creates a file for this process's counters.
    *
-   * @param nonce a random number that the file is known by
-   * @throws BackendException if the system gives no memory or descriptor
+   * @param nonce a random number that identifies the file
+   * @throws BackendException if the system has no memory or descriptor left
    */
   public static CounterFile create(long nonce) {
     int fd = LinuxSockets.memoryFile("tutti-cuda-counters");
@@ -83,10 +84,10 @@ public final class CounterFile implements AutoCloseable {
   /**
    * Opens a producer's file.
    *
-   * @param producer its mark
-   * @param fd the file's descriptor there
-   * @param nonce the random number that the file is known by
-   * @throws IOException if the producer does not have it any more, or this process may not see it
+   * @param producer the producer's mark
+   * @param fd the file's descriptor in the producer
+   * @param nonce the random number that identifies the file
+   * @throws IOException if the producer no longer has the file, or this process may not see it
    */
   public static CounterFile open(long producer, int fd, long nonce) throws IOException {
     CounterFile file =
@@ -98,7 +99,7 @@ public final class CounterFile implements AutoCloseable {
     return file;
   }
 
-  /** Returns the descriptor in the process that made the file, or -1 in others. */
+  /** Returns the descriptor in the process that created the file, or -1 in others. */
   public int fd() {
     return fd;
   }
@@ -113,31 +114,31 @@ public final class CounterFile implements AutoCloseable {
   }
 
   /**
-   * Says that something was sent.
+   * Records that a tensor was sent.
    *
    * @param slot a free word
-   * @param ticket positive
+   * @param ticket the ticket, which must be positive
    */
   public void send(int slot, long ticket) {
     change(slot, 0, -ticket);
   }
 
-  /** Opens what was sent; returns whether it was there and nobody had opened it. */
+  /** Opens a sent tensor; returns whether it was there and not yet opened. */
   public boolean take(int slot, long ticket, long consumer) {
     return change(slot, -ticket, consumer);
   }
 
-  /** Undoes {@link #take}, so that it can be opened again. */
+  /** Undoes {@link #take}, so that the tensor can be opened again. */
   public void putBack(int slot, long ticket, long consumer) {
     change(slot, consumer, -ticket);
   }
 
-  /** Takes back what nobody opened; returns whether that was so. */
+  /** Takes back a tensor that was not opened; returns whether that was the case. */
   public boolean revoke(int slot, long ticket) {
     return change(slot, -ticket, 0);
   }
 
-  /** Returns what a consumer had open; the second and later times change nothing. */
+  /** Returns a tensor that a consumer had open; further calls change nothing. */
   public boolean release(int slot, long consumer) {
     if (!change(slot, consumer, 0)) {
       return false;
@@ -152,7 +153,10 @@ public final class CounterFile implements AutoCloseable {
     return WORD.compareAndSet(words, at(slot), from, to);
   }
 
-  /** Hands out the slots that were released since the last call; costs one read if none was. */
+  /**
+   * Passes on the slots that were released since the last call; costs a single read if there are
+   * none.
+   */
   public void drain(IntConsumer released) {
     if ((long) WORD.getVolatile(words, SUMMARY_AT) == 0) {
       return;
@@ -167,7 +171,7 @@ public final class CounterFile implements AutoCloseable {
     }
   }
 
-  /** Unmaps the file, and closes it in the process that made it; called once. */
+  /** Unmaps the file, and closes it in the process that created it; must be called only once. */
   @Override
   public void close() {
     arena.close();

@@ -12,13 +12,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * A message with one descriptor, in the form that {@code sendmsg(2)} and {@code recvmsg(2)} take:
- * sender, round, the token of the receiver, and the descriptor beside it.
+ * A message with one descriptor, in the form required by {@code sendmsg(2)} and {@code recvmsg(2)}:
+ * the sender, the round, and the receiver's token, with the descriptor attached.
  */
 final class FdMessage {
   static final int TOKEN_BYTES = 16;
 
-  /** Bounds the path of a socket, with the zero at its end. */
+  /** The maximum length of a socket's path, including the terminating zero. */
   static final int PATH_BYTES = 108;
 
   private static final int MAGIC = 0x54754664;
@@ -27,7 +27,7 @@ final class FdMessage {
   private static final int TOKEN = 16;
   private static final int BYTES = TOKEN + TOKEN_BYTES;
 
-  /* struct msghdr, struct cmsghdr and their numbers. */
+  /* The layout of struct msghdr and struct cmsghdr, and their constants. */
   private static final int HEADER_BYTES = 56;
   private static final int NAME = 0;
   private static final int NAME_LENGTH = 8;
@@ -77,12 +77,12 @@ final class FdMessage {
     return message;
   }
 
-  /** Makes room for a message. */
+  /** Creates an empty message to receive into. */
   static FdMessage empty(Arena arena) {
     return new FdMessage(arena, RECEIVE_CONTROL_BYTES);
   }
 
-  /** Returns the address of a socket, as {@code struct sockaddr_un}. */
+  /** Returns a socket's address, as a {@code struct sockaddr_un}. */
   static MemorySegment address(Arena arena, String path) {
     byte[] bytes = path.getBytes(StandardCharsets.UTF_8);
     MemorySegment address = arena.allocate(2L + bytes.length + 1, 2);
@@ -95,7 +95,7 @@ final class FdMessage {
     return header;
   }
 
-  /** Tells whether what came is a whole message with a token. */
+  /** Tells whether what was received is a complete message with the given token. */
   boolean isValid(int received, byte[] token) {
     return received == BYTES
         && (header.get(JAVA_INT, FLAGS) & CONTROL_TRUNCATED) == 0
@@ -112,7 +112,7 @@ final class FdMessage {
     return payload.get(JAVA_LONG, ROUND);
   }
 
-  /** Returns the descriptors that came; they are this process's now. */
+  /** Returns the received descriptors, which now belong to this process. */
   int[] descriptors() {
     int[] all = new int[0];
     long length = header.get(JAVA_LONG, CONTROL_LENGTH);

@@ -20,19 +20,21 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Passes file descriptors between the ranks of a host (c10d: {@code IpcChannel}). All ranks make
- * the same calls in the same order; one thread of a rank at a time. Any thread may cancel and
- * close. Whoever waits for a rank sees in the store that it has gone on without a word.
+ * A channel that passes file descriptors between the ranks of a host (c10d: {@code IpcChannel}).
+ * All ranks must make the same calls in the same order, one thread per rank at a time. Any thread
+ * may cancel and close the channel. A rank that waits for another one notices through the store
+ * when the other has moved on without sending or receiving.
  *
- * <p>A rank listens at a datagram socket in a directory that all can see. Its name and a token,
- * both made of random numbers, go to the peers through the store; a message without the receiver's
- * token is thrown away. So names never meet, whether ranks are processes, threads or in containers
- * with process numbers of their own, and only who can read the store is heard.
+ * <p>A rank listens on a datagram socket in a directory that all ranks can access. The socket's
+ * name and a token, both made from random numbers, are passed to the peers through the store;
+ * messages without the receiver's token are discarded. So names never collide, whether ranks are
+ * processes, threads, or in containers with their own PID namespaces, and messages are accepted
+ * only from senders that can read the store.
  */
 public final class IpcChannel implements AutoCloseable {
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  /** Do not wait; raise no signal; close received descriptors on exec. */
+  /** Do not block; do not raise signals; set close-on-exec on received descriptors. */
   private static final int SEND_FLAGS = 0x40 | 0x4000;
 
   private static final int RECEIVE_FLAGS = 0x40 | 0x40000000;
@@ -57,7 +59,7 @@ public final class IpcChannel implements AutoCloseable {
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Peer(String path, byte[] token) {}
 
-  /** A sender's descriptor of a round. */
+  /** A sender and the round for which it sent a descriptor. */
   private record Arrival(int sender, long round) {}
 
   private IpcChannel(StoreExchange exchange, Path path) {
@@ -105,11 +107,11 @@ public final class IpcChannel implements AutoCloseable {
   /**
    * Opens the channels of all ranks.
    *
-   * @param directory where sockets can be made, the same on all ranks
-   * @param exchange of the group
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException on all ranks, if one of them cannot make its socket
-   * @throws RendezvousException if a rank does not come in time
+   * @param directory a directory in which sockets can be created, the same on all ranks
+   * @param exchange the group's exchange
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if any of them cannot create its socket
+   * @throws RendezvousException if a rank does not arrive in time
    */
   public static IpcChannel open(Path directory, StoreExchange exchange, long deadlineNanos) {
     String name =
@@ -136,11 +138,11 @@ public final class IpcChannel implements AutoCloseable {
   }
 
   /**
-   * Lets {@link #open} fail on all other ranks, in place of it.
+   * Makes {@link #open} fail on all other ranks; called instead of it.
    *
-   * @param exchange of the group
-   * @param reason why this rank opens no channel
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param exchange the group's exchange
+   * @param reason why this rank does not open a channel
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    */
   public static void refuse(StoreExchange exchange, BackendException reason, long deadlineNanos) {
     String refusal = "!" + reason.getMessage();
@@ -161,20 +163,20 @@ public final class IpcChannel implements AutoCloseable {
     peers.add(new Peer(text.substring(tokenEnd), HexFormat.of().parseHex(text, 1, tokenEnd)));
   }
 
-  /** Returns where the socket is. */
+  /** Returns the path of the socket. */
   public Path path() {
     return path;
   }
 
   /**
-   * Sends a descriptor; the receiver gets one of its own, and this one stays open.
+   * Sends a descriptor; the receiver gets its own duplicate, and this one stays open.
    *
    * @param target the receiver
    * @param fd an open descriptor
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException if the receiver is gone, or takes nothing by then, or somebody ends
-   *     the wait
-   * @throws BackendException if the receiver has gone on
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if the receiver is gone or does not take the message by the
+   *     deadline, or the wait is canceled
+   * @throws BackendException if the receiver has moved on without receiving it
    */
   public void sendFd(int target, int fd, long deadlineNanos) {
     enter();
@@ -206,22 +208,23 @@ public final class IpcChannel implements AutoCloseable {
           throw new RendezvousException(
               "rank " + rank + ": rank " + target + " takes no descriptors");
         }
-        // The receiver's queue is full: it may wait for this rank to take what it sends.
+        // The receiver's queue is full: it may be waiting for this rank to receive.
         takeArrived(RETRY_MILLIS);
       }
     }
   }
 
   /**
-   * Counts what goes from one rank to another, anew behind each exchange: so who failed before it
-   * sent or took all is in step again when all have told each other.
+   * Numbers the messages from one rank to another, restarting after each exchange. So ranks that
+   * failed before they had sent or received everything are in step again once all ranks have
+   * completed an exchange.
    */
   private long round(long[] rounds, int peer) {
     rounds[peer] = Math.max(rounds[peer], exchange.number() << ROUND_BITS);
     return rounds[peer]++;
   }
 
-  /** Closes what a sender sent and this rank did not ask for. */
+  /** Closes descriptors that a sender sent and that this rank did not request. */
   private void dropBefore(Arrival wanted) {
     arrived
         .entrySet()
@@ -237,7 +240,7 @@ public final class IpcChannel implements AutoCloseable {
             });
   }
 
-  /** Sends a message; false if it has to be tried again. */
+  /** Sends a message; returns false if the send must be retried. */
   private boolean trySend(MemorySegment header, int target, int fd) {
     int result = LinuxSockets.send(socket, header, SEND_FLAGS);
     if (result >= 0) {
@@ -259,12 +262,12 @@ public final class IpcChannel implements AutoCloseable {
   }
 
   /**
-   * Receives the descriptor that a rank sends; the caller closes it.
+   * Receives the descriptor that a rank sends; the caller must close it.
    *
    * @param source the sender
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException if none comes by then, or somebody ends the wait
-   * @throws BackendException if the sender has gone on without it
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if none arrives by the deadline, or the wait is canceled
+   * @throws BackendException if the sender has moved on without sending it
    */
   public int recvFd(int source, long deadlineNanos) {
     enter();
@@ -309,12 +312,12 @@ public final class IpcChannel implements AutoCloseable {
   }
 
   /**
-   * Hands each rank a descriptor of every other one.
+   * Gives each rank a descriptor from every other rank.
    *
-   * @param fd this rank's, which stays open
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return by rank; the caller closes all but its own, which is {@code fd}
-   * @throws RendezvousException naming the rank that failed
+   * @param fd this rank's descriptor, which stays open
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return the descriptors by rank; the caller must close all but its own, which is {@code fd}
+   * @throws RendezvousException if a rank fails; the message names it
    */
   public int[] allGatherFds(int fd, long deadlineNanos) {
     int[] all = new int[peers.size()];
@@ -338,14 +341,15 @@ public final class IpcChannel implements AutoCloseable {
   }
 
   /**
-   * Hands each rank a descriptor of one (c10d: {@code broadcast_fds}). The project itself does not
-   * call it: it is for extensions where one rank makes what all use, such as a multicast object.
+   * Gives each rank a descriptor from one of them (c10d: {@code broadcast_fds}). The project itself
+   * does not call this method: it is meant for extensions in which one rank creates an object that
+   * all use, such as a multicast object.
    *
-   * @param root whose
-   * @param fd the root's, which stays open; unused elsewhere
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return {@code fd} on the root, else one that the caller closes
-   * @throws RendezvousException naming the rank that failed
+   * @param root the rank whose descriptor is sent
+   * @param fd the root's descriptor, which stays open; ignored on other ranks
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return {@code fd} on the root, otherwise a descriptor that the caller must close
+   * @throws RendezvousException if a rank fails; the message names it
    */
   public int broadcastFds(int root, int fd, long deadlineNanos) {
     if (rank != root) {
@@ -359,7 +363,10 @@ public final class IpcChannel implements AutoCloseable {
     return fd;
   }
 
-  /** Takes one message if it comes in some milliseconds; false if there is none. */
+  /**
+   * Receives one message if it arrives within the given number of milliseconds; returns false if
+   * none does.
+   */
   private boolean takeArrived(int millis) {
     int ready = LinuxSockets.awaitReadable(socket, millis);
     if (ready < 0 && ready != -LinuxSockets.INTERRUPTED) {
@@ -416,14 +423,15 @@ public final class IpcChannel implements AutoCloseable {
     }
   }
 
-  /** Ends the wait of a call that is under way, and of all later ones. */
+  /** Cancels the wait of a call in progress, and of all later ones. */
   public void cancel() {
     cancelled = true;
   }
 
   /**
-   * Closes the socket, removes its file, and closes what came and was not asked for; a call that is
-   * under way ends soon and does it then, since the socket's number may soon be another's.
+   * Closes the socket, removes its file, and closes descriptors that arrived without being
+   * requested. If a call is in progress, it ends soon and does this then, since the socket's number
+   * may be reused once closed.
    */
   @Override
   public void close() {
@@ -444,10 +452,13 @@ public final class IpcChannel implements AutoCloseable {
     }
   }
 
-  /** Takes what is still in the socket; descriptors in it would else be the kernel's to close. */
+  /**
+   * Receives what is still in the socket; otherwise it would be left to the kernel to close the
+   * descriptors in it.
+   */
   private void drain() {
     while (takeArrived(0)) {
-      // The next one.
+      // Continue with the next one.
     }
   }
 }

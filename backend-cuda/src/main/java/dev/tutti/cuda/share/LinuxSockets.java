@@ -15,7 +15,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
 /**
- * Calls the sockets of Linux on 64 bits, and its files in memory. A failed call returns minus its
+ * Direct calls for sockets and in-memory files on 64-bit Linux. A failed call returns the negated
  * error number.
  */
 final class LinuxSockets {
@@ -62,7 +62,7 @@ final class LinuxSockets {
     return -(int) ERROR.get(state, 0L);
   }
 
-  /** Makes an empty file in memory that no directory has, closed on exec. */
+  /** Creates an empty in-memory file that is in no directory, with close-on-exec set. */
   static int memoryFile(String name) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
@@ -73,7 +73,7 @@ final class LinuxSockets {
     }
   }
 
-  /** Makes a datagram socket between processes of the host. */
+  /** Creates a datagram socket between processes of the host. */
   static int datagramSocket() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
@@ -114,7 +114,7 @@ final class LinuxSockets {
     }
   }
 
-  /** Waits until a descriptor has something to read, for some milliseconds at most. */
+  /** Waits until a descriptor is readable, for at most the given number of milliseconds. */
   static int awaitReadable(int fd, int millis) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
@@ -128,7 +128,7 @@ final class LinuxSockets {
     }
   }
 
-  /** Closes a descriptor; called once for each. */
+  /** Closes a descriptor; must be called only once for each. */
   static void close(int fd) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);

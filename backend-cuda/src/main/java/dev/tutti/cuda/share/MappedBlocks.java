@@ -12,8 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Shares memory that is made apart from its addresses. Each rank has its own addresses for it, so
- * that it stays until the last rank has taken it out of them, in whatever order they do.
+ * Blocks of memory that is allocated separately from its addresses. Each rank maps it at its own
+ * addresses, so it lives until the last rank has unmapped it, in whatever order they do so.
  */
 final class MappedBlocks implements Blocks {
   private static final System.Logger LOG = System.getLogger(MappedBlocks.class.getName());
@@ -26,9 +26,9 @@ final class MappedBlocks implements Blocks {
   private final boolean fabric;
 
   /**
-   * Creates a way to share.
+   * Creates an object for a world.
    *
-   * @param fabric whether this rank tries to have fabric handles
+   * @param fabric whether this rank tries to create fabric handles
    */
   MappedBlocks(PeerWorld world, boolean fabric) {
     this.world = world;
@@ -38,7 +38,7 @@ final class MappedBlocks implements Blocks {
     this.fabric = fabric && world.hasOtherProcesses();
   }
 
-  /** Tells whether the device reports fabric handles. */
+  /** Tells whether the device reports support for fabric handles. */
   static boolean hasFabric(PeerWorld world) {
     return world
             .context()
@@ -76,7 +76,7 @@ final class MappedBlocks implements Blocks {
     }
   }
 
-  /** Makes memory that has a fabric handle, too, where the host's settings allow that. */
+  /** Allocates memory, with a fabric handle as well if the host's settings allow that. */
   private long createPhysical(long bytes) {
     if (fabric) {
       try {
@@ -92,7 +92,7 @@ final class MappedBlocks implements Blocks {
     return calls.create(bytes, properties);
   }
 
-  /** Returns a fabric handle, or no bytes where there can be none. */
+  /** Returns a fabric handle, or no bytes if there cannot be one. */
   private byte[] exportFabric(long physical) {
     if (fabric) {
       try {
@@ -154,7 +154,7 @@ final class MappedBlocks implements Blocks {
     private final byte[] fabricHandle;
     private long physical;
 
-    /** Maps memory of another rank. */
+    /** Maps the memory of another rank. */
     Mapping(long bytes, long theirs) {
       this(bytes, theirs, 0, new byte[0]);
     }

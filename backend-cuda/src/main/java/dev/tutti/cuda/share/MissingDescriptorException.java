@@ -2,7 +2,7 @@ package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
 
-/** Reports that a rank has gone on without taking part; it knows why. */
+/** Thrown when a rank has moved on without taking part; that rank knows why. */
 final class MissingDescriptorException extends BackendException {
   private static final long serialVersionUID = 1L;
 

@@ -10,11 +10,12 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Shares allocations. Ranks of one process have the same addresses for one, and the last of them
- * frees it, once the ranks of other processes have closed it: the driver asks for that order.
+ * Blocks of plain allocations. Ranks in the same process share an allocation's addresses, and the
+ * last of them frees it, after the ranks in other processes have closed it: the driver requires
+ * that order.
  */
 final class OpenedBlocks implements Blocks {
-  /** Counts the ranks of this process that use an allocation, by its address. */
+  /** The number of ranks in this process that use an allocation, by its address. */
   private static final Map<Long, Integer> USERS = new HashMap<>();
 
   private static final System.Logger LOG = System.getLogger(OpenedBlocks.class.getName());
@@ -34,7 +35,7 @@ final class OpenedBlocks implements Blocks {
     return number + "/" + owner;
   }
 
-  /** Returns how many ranks have to close a rank's memory before it is freed. */
+  /** Returns the number of ranks that must close a rank's memory before it is freed. */
   private int openers(int owner) {
     String process = world.ranks().get(owner).process();
     return (int) world.ranks().stream().filter(each -> !each.process().equals(process)).count();

@@ -13,15 +13,15 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * Says where a rank runs.
+ * Where a rank runs.
  *
- * @param host one text for all processes of a running kernel
- * @param process one text for all ranks of a process
- * @param pciBusId the rank's device
- * @param allowsOverlap whether this rank takes ranks that share a device
- * @param multiprocessors of the device, how many
- * @param choices settings that have to be the same on all ranks, in one line
- * @param links of the device, as {@link LinkMatrix#write} writes them
+ * @param host a string that is the same for all processes on one running kernel
+ * @param process a string that is the same for all ranks in one process
+ * @param pciBusId the PCI bus ID of the rank's device
+ * @param allowsOverlap whether this rank accepts ranks that share a device
+ * @param multiprocessors the number of the device's multiprocessors
+ * @param choices the settings that must be the same on all ranks, in one line
+ * @param links the device's links, as written by {@link LinkMatrix#write}
  */
 public record PeerInfo(
     String host,
@@ -35,13 +35,13 @@ public record PeerInfo(
   private static final String SEPARATOR = "\n";
 
   /**
-   * Describes a rank of this process.
+   * Describes a rank in this process.
    *
-   * @param pciBusId its device
+   * @param pciBusId the PCI bus ID of its device
    * @param allowsOverlap whether ranks may share a device
-   * @param multiprocessors of the device, how many
-   * @param choices settings that have to be the same on all ranks, in one line
-   * @param links of the device, as {@link LinkMatrix#write} writes them
+   * @param multiprocessors the number of the device's multiprocessors
+   * @param choices the settings that must be the same on all ranks, in one line
+   * @param links the device's links, as written by {@link LinkMatrix#write}
    */
   public static PeerInfo here(
       String pciBusId, boolean allowsOverlap, int multiprocessors, String choices, String links) {
@@ -58,15 +58,15 @@ public record PeerInfo(
   }
 
   /**
-   * Tells all ranks where each one runs.
+   * Tells all ranks where each of them runs.
    *
-   * @param exchange of the group
-   * @param own this rank
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return the ranks in their order
+   * @param exchange the group's exchange
+   * @param own the description of this rank
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return the descriptions, in rank order
    * @throws FarRanksException on all ranks, if they are on several hosts
-   * @throws BackendException on all ranks, if they share a device without leave, or their choices
-   *     differ
+   * @throws BackendException on all ranks, if they share a device without permission or their
+   *     choices differ
    */
   public static List<PeerInfo> meet(StoreExchange exchange, PeerInfo own, long deadlineNanos) {
     List<PeerInfo> all = new ArrayList<>();
@@ -160,7 +160,7 @@ public record PeerInfo(
     }
   }
 
-  /** Returns what the slowest two devices are connected by; the same on all ranks. */
+  /** Returns the kind of connection between the slowest pair of devices; the same on all ranks. */
   public static PeerLinks slowestLinks(List<PeerInfo> all) {
     return LinkMatrix.read(
             all.stream().map(PeerInfo::pciBusId).toList(),
@@ -168,12 +168,12 @@ public record PeerInfo(
         .slowest();
   }
 
-  /** Returns how many multiprocessors the smallest device has. */
+  /** Returns the number of multiprocessors of the smallest device. */
   public static int leastMultiprocessors(List<PeerInfo> all) {
     return all.stream().mapToInt(PeerInfo::multiprocessors).min().orElse(0);
   }
 
-  /** Returns the greatest number of ranks that one device has. */
+  /** Returns the largest number of ranks on one device. */
   public static int mostOnOneDevice(List<PeerInfo> all) {
     Map<String, Integer> counts = new HashMap<>();
     all.forEach(each -> counts.merge(each.pciBusId, 1, Integer::sum));

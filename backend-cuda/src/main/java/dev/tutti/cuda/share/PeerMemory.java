@@ -13,18 +13,19 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Device memory of equal size of each rank, that all ranks address. All zero at first. Ranks of one
- * process map each other's memory directly, others get a handle or a descriptor.
+ * Device memory of equal size on each rank that all ranks can address. It is initially all zero.
+ * Ranks in the same process map each other's memory directly; the others receive a handle or a
+ * descriptor.
  */
 public final class PeerMemory implements AutoCloseable {
   /*
-   * Every rank makes its own and tells its size and what others find it by, or what went wrong; maps
-   * that of the others; and tells again whether that went well. So all come to the same end, and
-   * what is only needed to map can go. Where all have fabric handles and one cannot map by them, they
-   * do that part again by descriptors. c10d's barrier before the descriptors are closed is part of
-   * the second exchange.
+   * Every rank allocates its own memory and announces its size and handle, or its failure; then it
+   * maps the memory of the others, and reports whether that succeeded. So all ranks reach the same
+   * outcome, and what is needed only for mapping can be released. If all ranks have fabric handles
+   * but one of them cannot map by these, all repeat the mapping with descriptors. c10d's barrier
+   * before the descriptors are closed is part of the second exchange.
    */
-  /** Begins a problem that another rank's has brought about. */
+  /** The prefix of a problem that another rank caused. */
   private static final String FOLLOWS = "in consequence, ";
 
   private static final System.Logger LOG = System.getLogger(PeerMemory.class.getName());
@@ -36,22 +37,22 @@ public final class PeerMemory implements AutoCloseable {
   private final long usedNumbers;
   private boolean closed;
 
-  /** One rank's memory as this rank addresses it. */
+  /** One rank's memory, as this rank addresses it. */
   interface Block {
     long address();
 
-    /** Returns what peers find it by. */
+    /** Returns the handle by which peers find the memory. */
     default byte[] handle() {
       throw new UnsupportedOperationException();
     }
 
-    /** Gives up what is only needed until all have mapped it. */
+    /** Releases what is needed only until all ranks have mapped the memory. */
     default void settle() {}
 
-    /** Takes it out of this rank's addresses. */
+    /** Unmaps the memory from this rank's addresses. */
     void free();
 
-    /** Does so where all ranks have mapped it, and may still use it. */
+    /** Does the same when all ranks have mapped the memory and may still use it. */
     default void leave() {
       free();
     }
@@ -66,14 +67,14 @@ public final class PeerMemory implements AutoCloseable {
   }
 
   /**
-   * Allocates; all ranks call it at once.
+   * Allocates the memory; all ranks must call this together.
    *
-   * @param world who the ranks are
-   * @param byteSize bytes of each rank, the same on all
-   * @param numbers bits that this rank uses, see {@link #usedNumbers}
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException on all ranks, if one of them has no room or cannot map
-   * @throws TuttiException if sizes differ, or a rank does not come in time
+   * @param world describes the ranks
+   * @param byteSize the number of bytes on each rank, the same on all ranks
+   * @param numbers the bits that this rank uses, see {@link #usedNumbers}
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if any of them is out of memory or cannot map
+   * @throws TuttiException if sizes differ, or a rank does not arrive in time
    */
   public static PeerMemory allocate(
       PeerWorld world, long byteSize, long numbers, long deadlineNanos) {
@@ -127,7 +128,7 @@ public final class PeerMemory implements AutoCloseable {
     }
   }
 
-  /** Makes this rank's memory; where the device is full, again after room was made. */
+  /** Allocates this rank's memory; if the device is full, makes room and retries. */
   private static Block create(PeerWorld world, Blocks blocks, long byteSize, long deadlineNanos) {
     try {
       return blocks.create(byteSize, deadlineNanos);
@@ -141,7 +142,7 @@ public final class PeerMemory implements AutoCloseable {
     }
   }
 
-  /** What a rank has when all have made their memory. */
+  /** The state of a rank once all ranks have allocated their memory. */
   private record Request(
       PeerWorld world,
       Blocks blocks,
@@ -151,11 +152,12 @@ public final class PeerMemory implements AutoCloseable {
       long deadlineNanos) {}
 
   /**
-   * Maps the memory of all ranks, and hears how that went on the others.
+   * Maps the memory of all ranks, and learns how that went on the others.
    *
-   * @param fabric by the handles that all have, else by descriptors where there are some
-   * @param mapped gets the blocks, as far as they can be mapped
-   * @throws RendezvousException if a rank is gone, or the group is: there is nobody to tell
+   * @param fabric whether to map by the fabric handles that all ranks have, rather than by
+   *     descriptors where there are any
+   * @param mapped receives the blocks that could be mapped
+   * @throws RendezvousException if a rank or the group is gone: there is then no rank to report to
    */
   private static List<Result> map(Request request, boolean fabric, List<Block> mapped) {
     StoreExchange exchange = request.world.exchange();
@@ -209,7 +211,7 @@ public final class PeerMemory implements AutoCloseable {
     }
   }
 
-  /** Takes what others made out of this rank's addresses. */
+  /** Unmaps the memory of other ranks from this rank's addresses. */
   private static void drop(PeerWorld world, List<Block> mapped) {
     world.context().enter();
     for (int r = 0; r < mapped.size(); r++) {
@@ -220,7 +222,10 @@ public final class PeerMemory implements AutoCloseable {
     mapped.clear();
   }
 
-  /** Returns the blocks of other processes first, as those wait for it. */
+  /**
+   * Returns the blocks in the order of closing: those of other processes first, because their
+   * owners wait for that.
+   */
   private static List<Block> closing(PeerWorld world, List<Block> blocks) {
     List<Block> first = new ArrayList<>();
     List<Block> last = new ArrayList<>();
@@ -267,7 +272,7 @@ public final class PeerMemory implements AutoCloseable {
             + cause);
   }
 
-  /** What a rank tells of its memory. */
+  /** What a rank announces about its memory. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Offer(long byteSize, String problem, byte[] handle) {
     static byte[] of(long byteSize, byte[] handle) {
@@ -296,11 +301,11 @@ public final class PeerMemory implements AutoCloseable {
   }
 
   /**
-   * What a rank tells in the end.
+   * What a rank reports at the end.
    *
-   * @param numbers that it uses
-   * @param view where it addresses the reader's memory
-   * @param problem or an empty text
+   * @param numbers the numbers that it uses
+   * @param view the address at which it addresses the reader's memory
+   * @param problem the problem, or an empty string
    */
   private record Result(long numbers, long view, String problem) {
     static byte[] encode(long numbers, List<Block> mapped, String problem) {
@@ -322,32 +327,35 @@ public final class PeerMemory implements AutoCloseable {
   }
 
   /**
-   * Returns where a rank addresses the memory of this one.
+   * Returns the address at which a rank addresses this rank's memory.
    *
-   * @param rank who addresses it
+   * @param rank the addressing rank
    */
   public long view(int rank) {
     return views[rank];
   }
 
-  /** Returns the bits that any rank used when all allocated this, so all can choose the same. */
+  /**
+   * Returns the bits that were in use on any rank when this memory was allocated, so that all ranks
+   * can choose the same one.
+   */
   public long usedNumbers() {
     return usedNumbers;
   }
 
   /**
-   * Returns where a rank's memory begins, for this rank's device.
+   * Returns the address at which a rank's memory begins, for this rank's device.
    *
-   * @param rank whose
+   * @param rank the rank that owns the memory
    */
   public long address(int rank) {
     return blocks.get(rank).address();
   }
 
   /**
-   * Takes all of it out of this rank's addresses, and frees its own; once. Where other processes
-   * have to close it before, it waits for them up to 5 s, and then leaves it to the end of the
-   * process.
+   * Unmaps all of the memory from this rank's addresses, and frees this rank's own; only the first
+   * call has an effect. If other processes must close it first, this waits for them for up to 5 s,
+   * and then leaves the memory allocated until the process ends.
    */
   @Override
   public void close() {

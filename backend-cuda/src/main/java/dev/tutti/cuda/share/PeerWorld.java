@@ -5,15 +5,15 @@ import dev.tutti.cuda.driver.DeviceContext;
 import java.util.List;
 
 /**
- * Says who shares memory, and how.
+ * The ranks that share memory, and how they share it.
  *
- * @param context this rank's device
- * @param stream of the device, on which nothing waits
- * @param exchange of the group
+ * @param context the context of this rank's device
+ * @param stream a stream of the device on which nothing waits
+ * @param exchange the group's exchange
  * @param channel passes descriptors
  * @param ranks where each rank runs
- * @param sharing the way, the same on all ranks
- * @param pressure makes room where the device is full
+ * @param sharing the way of sharing, the same on all ranks
+ * @param pressure makes room when the device is full
  */
 public record PeerWorld(
     DeviceContext context,
@@ -23,12 +23,12 @@ public record PeerWorld(
     List<PeerInfo> ranks,
     Sharing sharing,
     MemoryPressureListener pressure) {
-  /** Tells whether a rank runs in this rank's process. */
+  /** Tells whether a rank runs in the same process as this rank. */
   public boolean isSameProcess(int rank) {
     return ranks.get(rank).process().equals(ranks.get(exchange.rank()).process());
   }
 
-  /** Tells whether a rank runs elsewhere. */
+  /** Tells whether the ranks run in more than one process. */
   boolean hasOtherProcesses() {
     return ranks.stream().anyMatch(each -> !each.process().equals(ranks.get(0).process()));
   }

@@ -9,12 +9,12 @@ import java.nio.file.Path;
 import java.util.UUID;
 
 /**
- * Tells the processes of a running kernel apart by one positive number: the number of the process
- * and, above it, its start in ticks since boot, so that a number that is used again is another
- * mark. Any thread may call any method.
+ * A mark that identifies a process on a running kernel by one positive number: the process ID and,
+ * in the higher bits, the start time in ticks since boot, so that a reused process ID yields a
+ * different mark. All methods may be called from any thread.
  */
 public final class ProcessMark {
-  /** The bits of the greatest process number that Linux allows. */
+  /** The number of bits in the largest process ID that Linux allows. */
   private static final int PID_BITS = 22;
 
   private static final long PID_MASK = (1L << PID_BITS) - 1;
@@ -22,14 +22,14 @@ public final class ProcessMark {
 
   private static final long HOST = bootId();
 
-  // Fields of /proc/PID/stat, from the one behind the name.
+  // Fields of /proc/PID/stat, counted from the one after the name.
   private static final int STATE = 0;
   private static final int THREADS = 17;
   private static final int START = 19;
 
   private ProcessMark() {}
 
-  /** Returns a number that the running kernel is told apart by. */
+  /** Returns a number that identifies the running kernel. */
   public static long host() {
     return HOST;
   }
@@ -52,24 +52,24 @@ public final class ProcessMark {
     return mark;
   }
 
-  /** Returns the process number of a mark. */
+  /** Returns the process ID in a mark. */
   public static long pid(long mark) {
     return mark & PID_MASK;
   }
 
-  /** Tells whether a process runs; one of which only the entry for its parent is left does not. */
+  /** Tells whether a process is running; a zombie is not. */
   public static boolean isAlive(long mark) {
     try {
       return read(pid(mark)) == mark;
     } catch (NoSuchFileException e) {
       return false;
     } catch (IOException e) {
-      // No descriptor, or the process ended meanwhile (ESRCH): then /proc has no directory of it.
+      // No descriptor, or the process ended meanwhile (ESRCH): then /proc has no directory for it.
       return PROC.resolve(Long.toString(pid(mark))).toFile().exists();
     }
   }
 
-  /** Returns the mark of a process that runs, or 0. */
+  /** Returns the mark of a running process, or 0. */
   static long of(long pid) {
     try {
       return read(pid);
@@ -79,7 +79,7 @@ public final class ProcessMark {
   }
 
   private static long read(long pid) throws IOException {
-    // The name of a process is any bytes.
+    // The name of a process may contain any bytes.
     String stat = Files.readString(PROC.resolve(pid + "/stat"), ISO_8859_1);
     String[] fields = stat.substring(stat.lastIndexOf(')') + 2).trim().split(" ", -1);
     boolean ended = fields[STATE].equals("Z") || fields[STATE].equals("X");

@@ -38,18 +38,20 @@ import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Carries notes of four numbers between the ranks of a host, or of several, in the order of each
- * sender. Any thread may send, which never waits; one thread of its own hands out what comes.
+ * Links that carry notes of four numbers between ranks on one host or several, in the order of each
+ * sender. Any thread may send, and sending never waits; a thread of the links delivers the received
+ * notes.
  *
- * <p>A rank listens at a socket; who has a note for it connects, and to the next {@value #WATCHERS}
- * ranks each connects at once. As with {@link IpcChannel} only who knows the receiver's token, and
- * so can read the store, is heard. Over TCP the links may be encrypted.
+ * <p>A rank listens on a socket. A rank that has a note for it connects to it; in addition, each
+ * rank connects at once to the next {@value #WATCHERS} ranks. As with {@link IpcChannel}, a rank
+ * accepts notes only from senders that know its token, and so can read the store. Over TCP the
+ * links may be encrypted.
  */
 public final class RankLinks implements AutoCloseable {
   /*
-   * Where links are encrypted, the rank that connects plays the server of TLS. So it knows whom it
-   * talks to before a note leaves, and nothing is sent to it after the handshake: it never reads, and
-   * bytes that nobody has read turn a close into a reset, which takes the last notes from the peer.
+   * On encrypted links, the connecting rank plays the TLS server. So it knows its peer before a
+   * note leaves, and nothing is sent to it after the handshake: it never reads, and unread bytes
+   * would turn a close into a reset, which would lose the last notes to the peer.
    */
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
@@ -64,13 +66,16 @@ public final class RankLinks implements AutoCloseable {
   private static final int MOST_UNKNOWN = 64;
   private static final long LOG_MILLIS = 1_000;
 
-  /** To how many ranks one connects before it has a note: they see from its end that it died. */
+  /**
+   * The number of ranks to which a rank connects before it has a note: these notice from the end of
+   * the connection that the rank died.
+   */
   private static final int WATCHERS = 15;
 
-  /** Begins what a rank tells of a socket of TCP. */
+  /** The prefix of a rank's announcement of a TCP socket. */
   private static final char PLAIN = '@';
 
-  /** Begins the same where the rank encrypts. */
+  /** The same prefix if the rank encrypts its links. */
   private static final char ENCRYPTED = '#';
 
   private final int rank;
@@ -88,55 +93,56 @@ public final class RankLinks implements AutoCloseable {
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
-  /** Gets notes. */
+  /** A receiver of notes. */
   public interface Receiver {
     /**
-     * Takes a note; must not wait.
+     * Takes a note; must not block.
      *
-     * @param sender whose
-     * @param kind first number, not 0
-     * @param a second number
-     * @param b third number
-     * @param c fourth number
+     * @param sender the rank that sent the note
+     * @param kind the first number, not 0
+     * @param a the second number
+     * @param b the third number
+     * @param c the fourth number
      */
     void take(int sender, long kind, long a, long b, long c);
 
     /**
-     * Told that a rank closed its links, or that its process is gone. All its notes have come.
+     * Called when a rank has closed its links or its process is gone. All its notes have been
+     * delivered by then.
      *
-     * @param sender whose
+     * @param sender the rank
      */
     void ended(int sender);
 
     /**
-     * Told why no more notes can come, or go.
+     * Called when no more notes can be received or sent.
      *
-     * @param cause what happened
-     * @param peer the rank that does not listen any more, or -1
+     * @param cause the failure
+     * @param peer the rank that no longer listens, or -1
      */
     void fail(IOException cause, int peer);
   }
 
-  /** Chooses an address of this host. */
+  /** A supplier of an address of this host. */
   @FunctionalInterface
   public interface Local {
     /**
-     * Returns it.
+     * Returns the address.
      *
-     * @throws IOException if there is none such
+     * @throws IOException if there is no such address
      */
     InetAddress address() throws IOException;
   }
 
-  /** Where a rank listens. */
+  /** The place where a rank listens. */
   private record Address(SocketAddress socket, long token) {}
 
-  /** Makes the links of this rank. */
+  /** An action that opens the links of this rank. */
   private interface Opening {
     RankLinks open() throws IOException;
   }
 
-  /** The connection to a peer, with what it could not take yet. */
+  /** The connection to a peer, with the data that could not be written yet. */
   private static final class Outgoing {
     final int peer;
     final SocketChannel channel;
@@ -151,7 +157,7 @@ public final class RankLinks implements AutoCloseable {
           context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
     }
 
-    /** Tells whether all is written. */
+    /** Writes what is waiting; tells whether everything is written. */
     synchronized boolean flush() throws IOException {
       if (!channel.isConnected() && !channel.finishConnect()) {
         return false;
@@ -172,7 +178,7 @@ public final class RankLinks implements AutoCloseable {
       return secured == null || secured.flush();
     }
 
-    /** Returns what a connection waits for that could not be flushed. */
+    /** Returns the selector operations that a connection waits for when it could not be flushed. */
     synchronized int awaited() {
       if (!channel.isConnected()) {
         return SelectionKey.OP_CONNECT;
@@ -205,7 +211,7 @@ public final class RankLinks implements AutoCloseable {
       this.secured = made == null;
     }
 
-    /** Continues to agree on keys; tells whether that is over, or there are none. */
+    /** Continues the TLS handshake; tells whether it is complete, or not needed. */
     boolean secure(SelectionKey key) throws IOException {
       TlsChannel handshaking = tls;
       if (!secured && handshaking != null) {
@@ -218,7 +224,7 @@ public final class RankLinks implements AutoCloseable {
       return secured;
     }
 
-    /** Tells whether there is something to read that a selector does not know of. */
+    /** Tells whether there is data to read that a selector does not know about. */
     boolean hasBuffered() {
       return tls != null && tls.hasBuffered();
     }
@@ -250,12 +256,12 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /**
-   * Opens the links of all ranks of a host; all call it at once.
+   * Opens the links between all ranks on a host; all ranks must call this together.
    *
-   * @param directory where sockets can be made, the same on all ranks
-   * @param exchange of the group
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException on all ranks, if one of them cannot make its socket
+   * @param directory a directory in which sockets can be created, the same on all ranks
+   * @param exchange the group's exchange
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if any of them cannot create its socket
    */
   public static RankLinks open(Path directory, StoreExchange exchange, long deadlineNanos) {
     int rank = exchange.rank();
@@ -269,14 +275,14 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /**
-   * Opens the links of ranks on any hosts, over TCP; all call it at once.
+   * Opens links between ranks on any hosts, over TCP; all ranks must call this together.
    *
-   * @param local says where this rank listens, at a free port
-   * @param tls encrypts the links, with certificates of both ends; null not to
-   * @param exchange of the group
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException on all ranks, if one of them cannot make its socket, or not all
-   *     encrypt
+   * @param local supplies the address at which this rank listens, on a free port
+   * @param tls encrypts the links, with certificates at both ends; null for no encryption
+   * @param exchange the group's exchange
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if any of them cannot create its socket, or not all of
+   *     them encrypt
    */
   public static RankLinks open(
       Local local, @Nullable SSLContext tls, StoreExchange exchange, long deadlineNanos) {
@@ -348,7 +354,7 @@ public final class RankLinks implements AutoCloseable {
     return -1;
   }
 
-  /** Returns a sign for the kind of address, the token, and the address. */
+  /** Returns the prefix for the kind of address, followed by the token and the address. */
   private String introduction() throws IOException {
     String hex = HexFormat.of().toHexDigits(token);
     SocketAddress own = server.getLocalAddress();
@@ -373,7 +379,7 @@ public final class RankLinks implements AutoCloseable {
     return new Address(new InetSocketAddress(host, port), token);
   }
 
-  /** Begins to hand out what comes; the second and later calls do nothing. */
+  /** Starts delivering received notes; further calls have no effect. */
   public synchronized void listen(Receiver receiver) {
     if (thread == null && !closed) {
       thread = Thread.ofPlatform().daemon().name("tutti-cuda-" + rank).start(() -> run(receiver));
@@ -384,7 +390,8 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /**
-   * Connects to a peer. A rank that cannot is told by the first note: it may have come and gone.
+   * Connects to a peer, so that the peer notices when this rank dies. A failure is not reported
+   * before the first note: the peer may simply have come and gone.
    */
   private void watchedBy(int peer) {
     try {
@@ -407,12 +414,12 @@ public final class RankLinks implements AutoCloseable {
   /**
    * Sends a note.
    *
-   * @param peer to whom
-   * @param kind first number, not 0
-   * @param a second number
-   * @param b third number
-   * @param c fourth number
-   * @throws PeerLostException if the peer does not listen any more
+   * @param peer the receiving rank
+   * @param kind the first number, not 0
+   * @param a the second number
+   * @param b the third number
+   * @param c the fourth number
+   * @throws PeerLostException if the peer no longer listens
    */
   public synchronized void send(int peer, long kind, long a, long b, long c) {
     try {
@@ -517,7 +524,10 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Forgets a connection that was lost before it had notes; false if it had. */
+  /**
+   * Forgets a connection that was lost before it carried notes; returns false if it had carried
+   * any.
+   */
   private synchronized boolean forget(Outgoing lost) {
     if (!lost.hasNotes) {
       outgoing[lost.peer] = null;
@@ -525,7 +535,7 @@ public final class RankLinks implements AutoCloseable {
     return !lost.hasNotes;
   }
 
-  /** Takes a connection; who finds none to take, for want of descriptors, tries again soon. */
+  /** Accepts a connection; if that fails for lack of descriptors, the attempt is repeated soon. */
   private void accept() throws IOException {
     SocketChannel channel;
     try {
@@ -541,7 +551,7 @@ public final class RankLinks implements AutoCloseable {
     if (channel != null) {
       channel.configureBlocking(false);
       Incoming made = new Incoming(channel, tls);
-      // One that is to be encrypted speaks first.
+      // On an encrypted link, this end speaks first.
       int ops = tls == null ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE;
       channel.register(selector, ops, made);
       unknown.addLast(made);
@@ -551,7 +561,7 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Closes the oldest of the connections whose peer is not known. */
+  /** Closes the oldest connection whose peer is not known yet. */
   private void dropFirst() throws IOException {
     Incoming first = unknown.pollFirst();
     if (first != null) {
@@ -559,7 +569,9 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Returns after how many milliseconds to look for late tokens, or log; 0 for never. */
+  /**
+   * Returns the number of milliseconds after which to check for late tokens or to log; 0 for never.
+   */
   private long millisToLook() {
     Incoming first = unknown.peekFirst();
     if (first == null) {
@@ -568,7 +580,7 @@ public final class RankLinks implements AutoCloseable {
     return Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
   }
 
-  /** Closes connections that have not said their token in time. */
+  /** Closes connections that have not sent their token in time. */
   private void dropSilent() throws IOException {
     for (Incoming first = unknown.peekFirst();
         first != null && System.nanoTime() - first.tokenUntil >= 0;
@@ -596,7 +608,7 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Reads what is there; returns less than 0 when the connection is over. */
+  /** Reads what is available; returns a negative number when the connection has ended. */
   private int readOnce(Incoming from, SelectionKey key, Receiver receiver) {
     int count;
     try {
@@ -633,7 +645,7 @@ public final class RankLinks implements AutoCloseable {
     return count;
   }
 
-  /** Waits, for a second at most, until what was sent over a network has left. */
+  /** Waits, for at most a second, until what was sent over a network has left. */
   private void flushNetwork() {
     Thread reader = thread;
     long until = System.nanoTime() + FLUSH_NANOS;
@@ -644,7 +656,7 @@ public final class RankLinks implements AutoCloseable {
             PARK_NANOS);
   }
 
-  /** Closes all connections, removes the socket and waits for the thread to end. */
+  /** Closes all connections, removes the socket, and waits for the thread to end. */
   @Override
   public void close() {
     flushNetwork();

@@ -4,25 +4,27 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import java.util.Locale;
 
-/** Names the ways in which a rank's memory can become part of its peers' addresses. */
+/** The ways in which a rank's memory can be mapped by its peers. */
 public enum Sharing {
   /**
-   * Memory that is made apart from its addresses, passed as a fabric handle where all ranks have
-   * one, else as a file descriptor.
+   * Memory allocated separately from its addresses, passed as a fabric handle if all ranks have
+   * one, otherwise as a file descriptor.
    */
   VMM,
-  /** The same, passed as a file descriptor. */
+  /** The same, always passed as a file descriptor. */
   FD,
-  /** An allocation, opened by a handle; must be freed after its peers closed it. */
+  /**
+   * A plain allocation, opened by a handle; it must be freed only after its peers have closed it.
+   */
   IPC;
 
   /**
-   * Finds a way by its name.
+   * Returns the way with the given name.
    *
    * @param name {@code vmm}, {@code fd}, {@code ipc} or {@code auto}
    * @param driver the driver
    * @param device the device
-   * @throws IllegalArgumentException if there is none such
+   * @throws IllegalArgumentException if there is no way of that name
    */
   public static Sharing choose(String name, CudaDriver driver, int device) {
     return switch (name.toLowerCase(Locale.ROOT)) {

@@ -8,17 +8,18 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Lets the ranks of a group tell each other small things through a store (c10d: {@code
- * StoreExchange}). Each exchange has its number in the group, and leaves no keys behind once all
- * ranks have read it. All ranks make the same calls in the same order; one thread of a rank at a
- * time.
+ * An exchange of small values between the ranks of a group through a store (c10d: {@code
+ * StoreExchange}). Each exchange has a number within the group, and leaves no keys behind once all
+ * ranks have read it. All ranks must make the same calls in the same order, one thread per rank at
+ * a time.
  */
 public final class StoreExchange {
   /*
-   * Keys: PREFIX/NUMBER/RANK, the ranks' values, and PREFIX/NUMBER/read, how many ranks have read all
-   * of them. The last rank there deletes them. PREFIX/left/NAME counts the ranks that are done with
-   * something, and PREFIX/left/NAME/all is there once all are. c10d numbers the exchanges of a process and not those of
-   * a group, so that ranks in different groups wait for different keys; and it deletes none.
+   * Keys: PREFIX/NUMBER/RANK holds a rank's value, and PREFIX/NUMBER/read counts the ranks that
+   * have read all values. The last of these ranks deletes the keys. PREFIX/left/NAME counts the
+   * ranks that are done with something, and PREFIX/left/NAME/all exists once all are. c10d numbers
+   * exchanges per process rather than per group, so ranks in different groups wait for different
+   * keys; and it deletes none.
    */
   private final Store store;
   private final String prefix;
@@ -29,10 +30,10 @@ public final class StoreExchange {
   /**
    * Creates the exchange of one rank.
    *
-   * @param store shared by the ranks of the group, open as long as this is used
-   * @param prefix of all keys; the same on all ranks, and used by nothing else
-   * @param rank this rank
-   * @param size number of ranks
+   * @param store a store shared by the ranks of the group, open as long as this object is used
+   * @param prefix the prefix of all keys; the same on all ranks and used by nothing else
+   * @param rank this rank's number
+   * @param size the number of ranks
    */
   public StoreExchange(Store store, String prefix, int rank, int size) {
     this.store = store;
@@ -40,7 +41,7 @@ public final class StoreExchange {
     this.bootstrap = new Bootstrap(store, "rank " + rank + "/" + size, rank, size);
   }
 
-  /** Returns this rank. */
+  /** Returns this rank's number. */
   public int rank() {
     return bootstrap.rank();
   }
@@ -51,12 +52,12 @@ public final class StoreExchange {
   }
 
   /**
-   * Hands each rank the values of all.
+   * Gives each rank the values of all ranks.
    *
-   * @param value this rank's; lengths may differ
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return the values by rank
-   * @throws RendezvousException naming the ranks that did not come by then
+   * @param value this rank's value; lengths may differ between ranks
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return the values, in rank order
+   * @throws RendezvousException if ranks do not arrive by the deadline; the message names them
    */
   public List<byte[]> allGather(byte[] value, long deadlineNanos) {
     String exchange = prefix + "/" + number;
@@ -75,14 +76,14 @@ public final class StoreExchange {
     return values;
   }
 
-  /** Returns the number of the next exchange, the same on all ranks that do the same. */
+  /** Returns the number of the next exchange, the same on all ranks that make the same calls. */
   long number() {
     return number;
   }
 
   /**
-   * Tells whether a rank has come to the next exchange, and so does nothing any more that belongs
-   * before it.
+   * Tells whether a rank has reached the next exchange, and so will do nothing more that precedes
+   * it.
    *
    * @param peer the rank
    */
@@ -91,11 +92,11 @@ public final class StoreExchange {
   }
 
   /**
-   * Says that this rank is done with something.
+   * Declares that this rank is done with something.
    *
-   * @param name of it, the same on all ranks
-   * @param users how many ranks say so
-   * @return whether the others were told; false if the store cannot
+   * @param name the name of the thing, the same on all ranks
+   * @param users the number of ranks that declare this
+   * @return whether the others were told; false if the store fails
    */
   boolean leave(String name, int users) {
     String key = prefix + "/left/" + name;
@@ -110,12 +111,12 @@ public final class StoreExchange {
   }
 
   /**
-   * Waits until all users of something are done with it; no longer than for the first one that did
-   * not come, if there was one.
+   * Waits until all users of something are done with it; does not wait if an earlier such wait has
+   * failed.
    *
-   * @param name as they have it
-   * @param longest how long
-   * @return whether they are
+   * @param name the name of the thing, as its users call it
+   * @param longest the maximum time to wait
+   * @return whether all users are done
    */
   boolean awaitLeft(String name, Duration longest) {
     String key = prefix + "/left/" + name;
@@ -133,8 +134,8 @@ public final class StoreExchange {
   /**
    * Waits for all ranks.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException naming the ranks that did not come by then
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if ranks do not arrive by the deadline; the message names them
    */
   public void barrier(long deadlineNanos) {
     List<byte[]> _ = allGather(new byte[0], deadlineNanos);

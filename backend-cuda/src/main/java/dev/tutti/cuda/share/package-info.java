@@ -1,4 +1,7 @@
-/** What the ranks of a host share: descriptors, memory, and what they tell each other for it. */
+/**
+ * What the ranks of a host share: descriptors, memory, and the information they exchange for that
+ * purpose.
+ */
 @NullMarked
 package dev.tutti.cuda.share;
 

@@ -4,7 +4,7 @@ import dev.tutti.AllReduceAlgorithm;
 import java.util.Arrays;
 import java.util.Optional;
 
-/** Names the algorithms that ranks of Tutti choose from. */
+/** The algorithms that Tutti ranks choose from. */
 public enum Algorithm {
   /** {@link RingAllReduce}, {@link RingReduce}, {@link RingAllGather}. */
   RING("ring"),
@@ -22,7 +22,7 @@ public enum Algorithm {
   BRUCK("bruck"),
   /** {@link PairwiseReduceScatter}. */
   PAIRWISE("pairwise"),
-  /** An all-reduce, of which each rank keeps its part. */
+  /** An all-reduce, from whose result each rank keeps its part. */
   ALL_REDUCE("all-reduce");
 
   private final String label;
@@ -33,7 +33,7 @@ public enum Algorithm {
     this.path = "gloo/sockets/" + label;
   }
 
-  /** Returns the path of operations over sockets that take it. */
+  /** Returns the path of operations over sockets that use this algorithm. */
   public String path() {
     return path;
   }
@@ -43,7 +43,7 @@ public enum Algorithm {
     return label;
   }
 
-  /** Returns what an all-reduce over sockets was asked to take, if it is one of these. */
+  /** Returns the algorithm requested for an all-reduce over sockets, if it is one of these. */
   public static Optional<Algorithm> of(AllReduceAlgorithm algorithm) {
     return switch (algorithm) {
       case RING -> Optional.of(RING);

@@ -13,8 +13,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Says which algorithm ranks of Tutti take over sockets, by operation and bytes. The bytes are
- * those of a rank's tensor, and of all parts for an all-gather.
+ * Determines which algorithm Tutti ranks use over sockets, by operation and number of bytes. The
+ * number of bytes is that of a rank's tensor; for an all-gather, that of all parts.
  */
 public final class AlgorithmTable {
   private static final Map<OpType, Set<Algorithm>> CHOICES =
@@ -39,7 +39,7 @@ public final class AlgorithmTable {
       "allReduce=recursive-doubling:64K,halving-doubling:4M/512K,"
           + "pipelined-halving-doubling:1024G/512K,ring";
 
-  /** The table that is used unless a setting says otherwise. */
+  /** The table that is used unless a setting specifies otherwise. */
   public static final AlgorithmTable DEFAULT =
       new AlgorithmTable(new EnumMap<>(OpType.class))
           .with(
@@ -49,16 +49,16 @@ public final class AlgorithmTable {
                   + "allGather=bruck:64K,ring;"
                   + "reduceScatter=pairwise");
 
-  /** The table of ranks of PyTorch. */
+  /** The table that corresponds to PyTorch ranks. */
   public static final AlgorithmTable PYTORCH =
       DEFAULT.with(
           "allReduce=ring;reduce=ring;allGather=ring;broadcast=binomial;reduceScatter=all-reduce");
 
   /**
-   * Says up to how many bytes an algorithm is for.
+   * The largest number of bytes for which an algorithm is used.
    *
-   * @param maxBytes where the number of ranks is a power of two
-   * @param maxBytesElse where it is not
+   * @param maxBytes the limit if the number of ranks is a power of two
+   * @param maxBytesElse the limit if it is not
    */
   private record Rule(Algorithm algorithm, long maxBytes, long maxBytesElse) {
     long maxBytes(int ranks) {
@@ -81,12 +81,13 @@ public final class AlgorithmTable {
   }
 
   /**
-   * Returns this table with other rules for some operations.
+   * Returns this table with different rules for some operations.
    *
-   * @param text such as {@code allReduce=recursive-doubling:16K,ring;allGather=ring}: for each
-   *     operation its algorithms, each but the last with the most bytes that it is for; {@code
-   *     16M/1M} is for numbers of ranks that are powers of two, and for others
-   * @throws IllegalArgumentException if it is not of this form
+   * @param text rules such as {@code allReduce=recursive-doubling:16K,ring;allGather=ring}: for
+   *     each operation its algorithms, each but the last with the largest number of bytes it is
+   *     used for; {@code 16M/1M} gives one limit for powers of two of ranks and another for all
+   *     other numbers
+   * @throws IllegalArgumentException if it does not have this form
    */
   public AlgorithmTable with(String text) {
     Map<OpType, List<Rule>> changed = new EnumMap<>(OpType.class);
@@ -154,10 +155,10 @@ public final class AlgorithmTable {
   }
 
   /**
-   * Returns the table for ranks that outnumber their cores: an all-reduce is bound by the kernel's
-   * copies and by waits for a core then, and takes the algorithm with the fewest messages, in
-   * pieces where the whole does not stay in the caches. An operation that a setting chose for stays
-   * as it is.
+   * Returns the table for ranks that outnumber their cores. An all-reduce is then bound by the
+   * kernel's copies and by waits for a core. It therefore uses the algorithm with the fewest
+   * messages, in pieces if the whole tensor does not stay in the caches. An operation whose
+   * algorithm a setting chose is left unchanged.
    */
   public AlgorithmTable whereRanksShareCores() {
     boolean chosen =
@@ -168,9 +169,9 @@ public final class AlgorithmTable {
   /**
    * Chooses an algorithm.
    *
-   * @param type one of the operations of the table
-   * @param bytes of its tensor
-   * @param ranks number of ranks
+   * @param type an operation in the table
+   * @param bytes the number of bytes of its tensor
+   * @param ranks the number of ranks
    */
   public Algorithm choose(OpType type, long bytes, int ranks) {
     List<Rule> list = rules.get(type);
@@ -184,7 +185,7 @@ public final class AlgorithmTable {
     return list.get(i).algorithm;
   }
 
-  /** Returns the table as text that {@link #with} takes. */
+  /** Returns the table as text that {@link #with} accepts. */
   @Override
   public String toString() {
     return rules.entrySet().stream()

@@ -22,7 +22,7 @@ public final class BinomialBroadcast {
   private final @Nullable Request[] sends = new @Nullable Request[Integer.SIZE];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -31,14 +31,14 @@ public final class BinomialBroadcast {
   }
 
   /**
-   * Sends the root's bytes to all, or receives them.
+   * Sends the root's bytes to all ranks, or receives them.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
+   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes how many
-   * @param root whose bytes
-   * @throws Exception if a wait ended without success
+   * @param bytes the number of bytes
+   * @param root the rank whose bytes are sent
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {

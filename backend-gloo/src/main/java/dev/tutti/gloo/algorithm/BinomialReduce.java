@@ -10,8 +10,8 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces to one rank up a binomial tree: few steps, for small tensors between ranks of Tutti.
- * Tensors of other ranks are left with partial results.
+ * Reduces to one rank up a binomial tree: few steps, for small tensors between Tutti ranks. The
+ * tensors of the other ranks are left with partial results.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -26,9 +26,9 @@ public final class BinomialReduce {
   private final @Nullable Request[] receives = new @Nullable Request[Integer.SIZE];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
+   * @param transport connects the ranks, all of which are Tutti ranks
    * @param scratch memory shared with other algorithms
    */
   public BinomialReduce(Endpoint transport, Scratch scratch) {
@@ -40,11 +40,11 @@ public final class BinomialReduce {
    * Reduces into the root's tensor.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
    * @param op the operator
-   * @param root where the result goes
-   * @throws Exception if a wait ended without success
+   * @param root the rank that gets the result
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op, int root)
       throws Exception {

@@ -7,8 +7,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Gathers equal parts of all ranks in messages that double: few steps, for small parts between
- * ranks of Tutti (Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All
+ * Gathers equal parts of all ranks in messages of doubling size: few steps, for small parts between
+ * Tutti ranks (Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All
  * Communications in Multiport Message-Passing Systems, 1997).
  *
  * <table>
@@ -22,9 +22,9 @@ public final class BruckAllGather {
   private final Scratch scratch;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
+   * @param transport connects the ranks, all of which are Tutti ranks
    * @param scratch memory shared with other algorithms
    */
   public BruckAllGather(Endpoint transport, Scratch scratch) {
@@ -33,13 +33,13 @@ public final class BruckAllGather {
   }
 
   /**
-   * Gathers into memory in which this rank's part is in place already.
+   * Gathers into memory that already holds this rank's part.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param memory the parts, by rank
-   * @param bytes bytes of one part
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param memory the parts, in rank order
+   * @param bytes the size of one part in bytes
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes) throws Exception {
     int size = transport.size();
@@ -48,7 +48,7 @@ public final class BruckAllGather {
     }
     int rank = transport.rank();
     long slot = Slot.ALL_GATHER.of(tag);
-    // Part i here is that of rank (rank + i) % size.
+    // Here part i is that of rank (rank + i) % size.
     MemorySegment parts = scratch.atLeast(size * bytes);
     MemorySegment.copy(memory, rank * bytes, parts, 0, bytes);
     for (int held = 1; held < size; held *= 2) {

@@ -8,8 +8,8 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Copies the root's bytes from rank to rank in chunks that follow each other: every rank sends each
- * byte once, for large tensors between ranks of Tutti.
+ * Copies the root's bytes from rank to rank in successive chunks, so that every rank sends each
+ * byte once; for large tensors between Tutti ranks.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -25,23 +25,23 @@ public final class ChainBroadcast {
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
+   * @param transport connects the ranks, all of which are Tutti ranks
    */
   public ChainBroadcast(Endpoint transport) {
     this.transport = transport;
   }
 
   /**
-   * Sends the root's bytes to all, or receives them.
+   * Sends the root's bytes to all ranks, or receives them.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
+   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes how many
-   * @param root whose bytes
-   * @throws Exception if a wait ended without success
+   * @param bytes the number of bytes
+   * @param root the rank whose bytes are sent
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {

@@ -9,7 +9,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Exchanges one message, even an empty one, between each two ranks (Gloo: {@code alltoall.cc} and
+ * Exchanges one message, even an empty one, between every two ranks (Gloo: {@code alltoall.cc} and
  * {@code alltoallv.cc}).
  *
  * <table>
@@ -24,7 +24,7 @@ public final class DirectAllToAll {
   private final @Nullable Request[] receives;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -38,10 +38,10 @@ public final class DirectAllToAll {
    * Exchanges tensors.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param outputs from each rank, contiguous
-   * @param inputs to each rank, contiguous
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param outputs the tensors to receive into, one from each rank, contiguous
+   * @param inputs the tensors to send, one to each rank, contiguous
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, List<Tensor> outputs, List<Tensor> inputs)
       throws Exception {

@@ -9,7 +9,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Gathers on one rank by one message of each other rank (Gloo: {@code gather.cc}).
+ * Gathers on one rank, with one message from each other rank (Gloo: {@code gather.cc}).
  *
  * <table>
  * <caption>Cost for N ranks and B bytes of each</caption>
@@ -22,7 +22,7 @@ public final class DirectGather {
   private final @Nullable Request[] receives;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -35,11 +35,11 @@ public final class DirectGather {
    * Gathers the inputs of all ranks.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param outputs one tensor for each rank, contiguous; empty but on the root
+   * @param tag the number of the collective
+   * @param outputs one tensor for each rank, contiguous; empty except on the root
    * @param input this rank's tensor, contiguous
-   * @param root who gathers
-   * @throws Exception if a wait ended without success
+   * @param root the rank that gathers
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, List<Tensor> outputs, Tensor input, int root)
       throws Exception {

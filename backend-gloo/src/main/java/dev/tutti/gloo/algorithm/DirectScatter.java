@@ -9,7 +9,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Hands each rank a tensor of the root in one message (Gloo: {@code scatter.cc}).
+ * Hands each rank one tensor of the root in one message (Gloo: {@code scatter.cc}).
  *
  * <table>
  * <caption>Cost for N ranks and B bytes of each</caption>
@@ -22,7 +22,7 @@ public final class DirectScatter {
   private final @Nullable Request[] sends;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -32,14 +32,14 @@ public final class DirectScatter {
   }
 
   /**
-   * Scatters the inputs of the root.
+   * Scatters the root's inputs.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param output where this rank's part goes, contiguous
-   * @param inputs one tensor for each rank, contiguous; empty but on the root
-   * @param root whose tensors
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param output receives this rank's part, contiguous
+   * @param inputs one tensor for each rank, contiguous; empty except on the root
+   * @param root the rank whose tensors are scattered
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor output, List<Tensor> inputs, int root)
       throws Exception {

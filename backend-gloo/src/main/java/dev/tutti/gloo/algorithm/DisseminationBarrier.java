@@ -7,7 +7,7 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Waits for all ranks by empty messages over growing distances (Gloo: {@code barrier.cc}).
+ * Waits for all ranks, using empty messages over growing distances (Gloo: {@code barrier.cc}).
  *
  * <table>
  * <caption>Cost for N ranks</caption>
@@ -16,13 +16,13 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class DisseminationBarrier {
-  /** The path of an operation that takes it. */
+  /** The path of an operation that uses this barrier. */
   static final String PATH = "gloo/sockets/dissemination";
 
   private final Endpoint transport;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -34,8 +34,8 @@ public final class DisseminationBarrier {
    * Returns when all ranks have called it.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag) throws Exception {
     int rank = transport.rank();

@@ -5,17 +5,18 @@ import dev.tutti.gloo.transport.Request;
 import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what the algorithms share in handling requests. */
+/** Helpers with which the algorithms handle requests. */
 final class Flow {
   private static final long LARGE = 16 * 1024;
 
   private Flow() {}
 
   /**
-   * Writes what is ready before a computation that peers would have to wait for.
+   * Writes messages that are ready, before a computation that peers would otherwise wait for.
    *
-   * @param transport whose messages
-   * @param bytes what the computation is over; a small one is not worth a write of its own
+   * @param transport the transport whose messages are written
+   * @param bytes the number of bytes that the computation covers; a small one is not worth a write
+   *     of its own
    */
   static void beforeWork(Endpoint transport, long bytes) {
     if (bytes >= LARGE) {
@@ -23,7 +24,7 @@ final class Flow {
     }
   }
 
-  /** Waits for one of several requests, if it is there, and takes it away. */
+  /** Waits for one of several requests, if present, and removes it. */
   static void await(
       Endpoint transport, Operation operation, @Nullable Request[] requests, int index)
       throws Exception {
@@ -34,7 +35,7 @@ final class Flow {
     }
   }
 
-  /** Waits for all requests that are there and takes them away. */
+  /** Waits for all requests that are present and removes them. */
   static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
       throws Exception {
     for (int i = 0; i < requests.length; i++) {

@@ -8,9 +8,9 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Lets an all-reduce for a power of two of ranks run on any number: of the first ranks, as many
- * pairs as there are ranks too many, the even one hands its elements to the odd one, stays away,
- * and gets the result in the end (Thakur, Rabenseifner, Gropp: Optimization of Collective
+ * Adapts an all-reduce for a power of two of ranks to any number of ranks. The first ranks form as
+ * many pairs as there are excess ranks. The even rank of a pair hands its elements to the odd one,
+ * sits out, and gets the result at the end (Thakur, Rabenseifner, Gropp: Optimization of Collective
  * Communication Operations in MPICH, 2005).
  */
 abstract class FoldedAllReduce {
@@ -34,10 +34,10 @@ abstract class FoldedAllReduce {
    * Reduces in place.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
    * @param op the operator
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   public final void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
     Reduction.before(op, tensor);
@@ -56,16 +56,16 @@ abstract class FoldedAllReduce {
     Reduction.after(op, tensor, transport.size());
   }
 
-  /** Reduces to all ranks that take part, on which alone it runs. */
+  /** Reduces to all ranks that take part; called only on those. */
   abstract void exchange(Operation operation, long slot, MemorySegment memory, long bytes)
       throws Exception;
 
-  /** Returns the number of this rank among those that take part. */
+  /** Returns this rank's number among the ranks that take part. */
   final int virtualRank() {
     return rank < 2 * pairs ? rank / 2 : rank - pairs;
   }
 
-  /** Returns the rank of one that takes part. */
+  /** Returns the rank with the given number among those that take part. */
   final int rankOf(int virtual) {
     return virtual < pairs ? 2 * virtual + 1 : virtual + pairs;
   }

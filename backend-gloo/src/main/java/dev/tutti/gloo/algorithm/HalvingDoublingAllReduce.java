@@ -7,9 +7,9 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces to all ranks by exchanges of halves, quarters and so on, after which each rank has the
- * result of a part, and by the same exchanges backwards: for tensors of middling size between ranks
- * of Tutti (Rabenseifner: Optimization of Collective Reduction Operations, 2004).
+ * Reduces to all ranks by exchanging halves, quarters and so on, after which each rank has the
+ * result of one part, and then the same exchanges in reverse order; for medium-sized tensors
+ * between Tutti ranks (Rabenseifner: Optimization of Collective Reduction Operations, 2004).
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -18,20 +18,20 @@ import org.jspecify.annotations.Nullable;
  *     <td>S·(N−1)/N</td></tr>
  * </table>
  *
- * <p>A large tensor takes these steps in pieces. Each part is reduced on one rank and copied: all
- * ranks hold the same bits.
+ * <p>A large tensor goes through these steps in pieces. Each part is reduced on one rank and then
+ * copied: all ranks get bitwise identical results.
  */
 public final class HalvingDoublingAllReduce extends FoldedAllReduce {
   /*
-   * The tensor is cut into pieces that are exchanged one step apart, so that what is reduced is sent
-   * while it is in the cache, and one piece is reduced while others travel. A step of a piece begins
-   * when its step before has ended; all ranks begin steps in the same order, and messages between two
-   * ranks are matched in order.
+   * The tensor is cut into pieces that are exchanged one step apart. Reduced data is thus sent
+   * while it is still in the cache, and one piece is reduced while others are in transit. A step of
+   * a piece begins when the piece's previous step has ended; all ranks begin steps in the same
+   * order, and messages between two ranks are matched in order.
    *
-   * In a piece, the parts of all virtual ranks whose numbers agree with this one's in the bits above a
-   * distance are one range. Halving sends the half of that range that lies on the peer's side; doubling
-   * sends the own half back. What a rank received of the result depends on what it sent before, so no
-   * receive overtakes a send of the same bytes.
+   * In a piece, the parts of all virtual ranks whose numbers agree with this one's in the bits
+   * above a distance are one range. Halving sends the half of that range that lies on the peer's
+   * side; doubling sends this rank's half back. What a rank receives of the result depends on what
+   * it sent before, so no receive overtakes a send of the same bytes.
    */
   private final long pieceBytes;
   private final int steps;
@@ -40,10 +40,10 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
   private long pieces;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
-   * @param pieceBytes bytes of a piece, the same on all ranks
+   * @param transport connects the ranks, all of which are Tutti ranks
+   * @param pieceBytes the size of a piece in bytes, the same on all ranks
    */
   public HalvingDoublingAllReduce(Endpoint transport, long pieceBytes) {
     super(transport);
@@ -95,7 +95,7 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
     }
   }
 
-  /** Returns the first byte of the parts of a virtual rank and of those it is grouped with. */
+  /** Returns the offset of the first byte of the parts of a virtual rank and its group. */
   private long start(long piece, int virtual, int distance) {
     int first = virtual & -distance;
     long begin = units * piece / pieces;

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Waits for all ranks by way of rank 0, which can tell who is missing (c10d: {@code
+ * Waits for all ranks through rank 0, which can tell which ones are missing (c10d: {@code
  * ProcessGroupGloo::monitoredBarrier}).
  *
  * <table>
@@ -23,8 +23,9 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>2</td><td>2(N−1), all with rank 0</td></tr>
  * </table>
  *
- * <p>To ranks of PyTorch the messages are plain sends on the collective's number as tag, as PyTorch
- * has it; between ranks of Tutti they have slots of their own and cannot meet a user's.
+ * <p>To PyTorch ranks the messages are plain sends with the collective's number as the tag, as in
+ * PyTorch; between Tutti ranks they have slots of their own and cannot collide with a user's
+ * messages.
  */
 public final class MonitoredBarrier {
   private static final long BYTES = 4;
@@ -34,7 +35,7 @@ public final class MonitoredBarrier {
   private final @Nullable Request[] requests;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -48,10 +49,10 @@ public final class MonitoredBarrier {
    * Returns when all ranks have called it.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective; takes this one and the next
+   * @param tag the number of the collective; this number and the next are used
    * @param waitAllRanks whether rank 0 collects all missing ranks before it fails
    * @throws PeerLateException on rank 0, naming the missing ranks
-   * @throws Exception if another wait ended without success
+   * @throws Exception if another wait fails
    */
   public void run(Operation operation, int tag, boolean waitAllRanks) throws Exception {
     int rank = transport.rank();

@@ -13,8 +13,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces one part for each rank: every rank sends each other one its part, and reduces what it
- * receives, between ranks of Tutti. Gloo has nothing but an all-reduce for this.
+ * Reduces one part for each rank, between Tutti ranks: every rank sends each other rank that rank's
+ * part, and reduces what it receives. Gloo only has an all-reduce for this.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each, in equal parts</caption>
@@ -22,8 +22,7 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>N−1, four posted ahead, for each MiB of a part</td><td>S·(N−1)/N</td><td>as many</td></tr>
  * </table>
  *
- * <p>The order of reduction is that of ranks before this one, the nearest first: the same in each
- * run.
+ * <p>The order of reduction is the same in each run: the ranks before this one, nearest first.
  */
 public final class PairwiseReduceScatter {
   private static final int POSTED = 4;
@@ -36,9 +35,9 @@ public final class PairwiseReduceScatter {
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
+   * @param transport connects the ranks, all of which are Tutti ranks
    * @param scratch memory shared with other algorithms
    */
   public PairwiseReduceScatter(Endpoint transport, Scratch scratch) {
@@ -47,14 +46,14 @@ public final class PairwiseReduceScatter {
   }
 
   /**
-   * Reduces each part to its rank.
+   * Reduces each part onto its rank.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param output this rank's part of the result, contiguous; not one of the inputs
-   * @param inputs the parts, by rank, contiguous; left as they are
+   * @param tag the number of the collective
+   * @param output receives this rank's part of the result; contiguous, and not one of the inputs
+   * @param inputs the parts, in rank order, contiguous; left unchanged
    * @param op the operator
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor output, List<Tensor> inputs, ReduceOp op)
       throws Exception {
@@ -81,8 +80,8 @@ public final class PairwiseReduceScatter {
   }
 
   /*
-   * Message k is chunk k / (N - 1) of the rank 1 + k % (N - 1) places before. What was received
-   * ahead waits in memory of its own, so that it is reduced in order.
+   * Message k is chunk k / (N - 1) from the rank 1 + k % (N - 1) places before this one. Data
+   * received ahead waits in separate memory, so that it is reduced in order.
    */
   private void receive(Operation operation, long slot, MemorySegment memory, long bytes)
       throws Exception {

@@ -6,8 +6,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces to all ranks by exchanges of the whole over growing distances: few steps, for small
- * tensors between ranks of Tutti (Thakur, Rabenseifner, Gropp 2005).
+ * Reduces to all ranks by exchanging the whole tensor over growing distances: few steps, for small
+ * tensors between Tutti ranks (Thakur, Rabenseifner, Gropp 2005).
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -15,15 +15,15 @@ import java.lang.foreign.MemorySegment;
  * <tr><td>⌊log₂ N⌋, and 2 if N is no power of two</td><td>S·⌊log₂ N⌋</td><td>as many</td></tr>
  * </table>
  *
- * <p>Of two ranks both compute {@code lower op higher}: all ranks hold the same bits.
+ * <p>Both ranks of a pair compute {@code lower op higher}: all ranks get bitwise identical results.
  */
 public final class RecursiveDoublingAllReduce extends FoldedAllReduce {
   private final Scratch scratch;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks, all of Tutti
+   * @param transport connects the ranks, all of which are Tutti ranks
    * @param scratch memory shared with other algorithms
    */
   public RecursiveDoublingAllReduce(Endpoint transport, Scratch scratch) {

@@ -8,8 +8,8 @@ import dev.tutti.gloo.transport.Combiner;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Combines what a rank holds with what it received, {@code held op received}, each step rounded to
- * the element type, as Gloo does.
+ * Combines the elements a rank holds with those it received, {@code held op received}, rounding
+ * each step to the element type, as Gloo does.
  */
 public final class Reduction implements Combiner {
   private ReduceOp.Kind kind = ReduceOp.Kind.SUM;
@@ -37,10 +37,10 @@ public final class Reduction implements Combiner {
   }
 
   /**
-   * Scales this rank's elements before the first step, where the operator asks for it.
+   * Scales this rank's elements before the first step, if the operator requires it.
    *
    * @param op the operator
-   * @param tensor read and written
+   * @param tensor the tensor, read and written
    */
   public static void before(ReduceOp op, Tensor tensor) {
     if (op.kind() == ReduceOp.Kind.PREMUL_SUM) {
@@ -49,10 +49,10 @@ public final class Reduction implements Combiner {
   }
 
   /**
-   * Returns the operator for one of several steps of a reduction, between {@link #before} and
-   * {@link #after}.
+   * Returns the operator for one of the steps of a reduction between {@link #before} and {@link
+   * #after}.
    *
-   * @param op the operator of the whole
+   * @param op the operator of the whole reduction
    */
   public static ReduceOp between(ReduceOp op) {
     return switch (op.kind()) {
@@ -62,11 +62,11 @@ public final class Reduction implements Combiner {
   }
 
   /**
-   * Divides the elements after the last step, where the operator asks for it.
+   * Divides the elements after the last step, if the operator requires it.
    *
    * @param op the operator
-   * @param tensor read and written
-   * @param size number of ranks
+   * @param tensor the tensor, read and written
+   * @param size the number of ranks
    */
   public static void after(ReduceOp op, Tensor tensor, int size) {
     if (op.kind() == ReduceOp.Kind.AVG) {

@@ -25,7 +25,7 @@ public final class RingAllGather {
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -34,13 +34,13 @@ public final class RingAllGather {
   }
 
   /**
-   * Gathers into memory in which this rank's part is in place already.
+   * Gathers into memory that already holds this rank's part.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param memory the parts, by rank
-   * @param bytes bytes of one part
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param memory the parts, in rank order
+   * @param bytes the size of one part in bytes
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes) throws Exception {
     int size = transport.size();

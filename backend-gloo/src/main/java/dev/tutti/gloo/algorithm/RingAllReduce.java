@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reduces to all ranks around a ring: first each rank collects the sum of its own part, then the
- * parts go round (Gloo: {@code allreduce.cc}, ring).
+ * parts travel around the ring (Gloo: {@code allreduce.cc}, ring).
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -19,18 +19,19 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>2(N−1) parts of two or more segments</td><td>2·S·(N−1)/N</td><td>S·(N−1)/N</td></tr>
  * </table>
  *
- * <p>Each part is reduced once, in the order of the ring, and copied: all ranks hold the same bits.
+ * <p>Each part is reduced once, in ring order, and then copied: all ranks get bitwise identical
+ * results.
  */
 public final class RingAllReduce {
   /*
-   * The steps of both phases are numbered through. In each a rank receives one segment and sends
-   * one, all on one slot. What step i sends is what step i - perRank received, so it may be sent as
-   * soon as that is there; and as segments are matched in order, any number of receives may be
-   * posted ahead. Gloo has two steps under way; the messages are the same however many there are,
-   * but with more of them posted ahead a step costs one message of latency and not three.
+   * The steps of both phases are numbered consecutively. In each step a rank receives one segment
+   * and sends one, all on one slot. Step i sends what step i - perRank received, and may do so as
+   * soon as that has arrived. As segments are matched in order, any number of receives may be
+   * posted ahead. Gloo has two steps in flight; the messages are the same for any number, but with
+   * more receives posted ahead a step costs one message latency rather than three.
    *
-   * A receive of the second phase may be posted while this rank still sends the old content of the
-   * same segment: its new content comes from ranks that have received the old one.
+   * A receive of the second phase may be posted while this rank is still sending the old content of
+   * the same segment: its new content comes from ranks that have received the old one.
    */
   private static final int POSTED = 16;
 
@@ -40,7 +41,7 @@ public final class RingAllReduce {
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -52,10 +53,10 @@ public final class RingAllReduce {
    * Reduces in place.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
    * @param op the operator
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
     Reduction.before(op, tensor);

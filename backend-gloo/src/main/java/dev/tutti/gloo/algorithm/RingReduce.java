@@ -10,8 +10,8 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces to one rank: a ring in which each rank collects the sum of its own part, then the root
- * fetches the parts (Gloo: {@code reduce.cc}). Tensors of other ranks are left with partial sums.
+ * Reduces to one rank: in a ring each rank collects the sum of its own part, then the root fetches
+ * the parts (Gloo: {@code reduce.cc}). The tensors of the other ranks are left with partial sums.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -32,7 +32,7 @@ public final class RingReduce {
   private final @Nullable Request[] parts;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    * @param scratch memory shared with other algorithms
@@ -47,11 +47,11 @@ public final class RingReduce {
    * Reduces into the root's tensor.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
    * @param op the operator
-   * @param root where the result goes
-   * @throws Exception if a wait ended without success
+   * @param root the rank that gets the result
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op, int root)
       throws Exception {
@@ -71,8 +71,8 @@ public final class RingReduce {
   }
 
   /*
-   * Runs for count - 2 steps, where count - perRank would do: beyond two segments for each rank the
-   * last steps carry what nobody needs, but peers send and expect it.
+   * Runs for count - 2 steps, although count - perRank would suffice: with more than two segments
+   * per rank, the last steps carry data that nobody needs, but peers send and expect it.
    */
   private void scatter(Operation operation, long slot, MemorySegment memory) throws Exception {
     int rank = transport.rank();

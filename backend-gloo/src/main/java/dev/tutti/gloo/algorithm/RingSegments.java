@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
 /**
- * Cuts a tensor into the segments of Gloo's ring algorithms: some for each rank, of equal size but
- * for the last ones, which may be short or empty. Is cut anew for each operation.
+ * Cuts a tensor into the segments of Gloo's ring algorithms: several for each rank, all of equal
+ * size except the last ones, which may be short or empty. The cut is redone for each operation.
  */
 final class RingSegments {
   private static final long MAX_BYTES = 1 << 20;
@@ -30,12 +30,12 @@ final class RingSegments {
     perRank = count / size;
   }
 
-  /** Returns the bytes of the tensor. */
+  /** Returns the number of bytes of the tensor. */
   long total() {
     return total;
   }
 
-  /** Returns the bytes of a segment. */
+  /** Returns the number of bytes of a segment. */
   long bytes() {
     return bytes;
   }
@@ -50,12 +50,12 @@ final class RingSegments {
     return perRank;
   }
 
-  /** Returns the first byte of a segment, whose number wraps. */
+  /** Returns the offset of a segment's first byte; the segment number wraps around. */
   long offset(long index) {
     return index % count * bytes;
   }
 
-  /** Returns the length of the segment at an offset; zero if it lies behind the end. */
+  /** Returns the length of the segment at an offset; zero if it is past the end. */
   long length(long offset) {
     return Math.max(0, Math.min(bytes, total - offset));
   }

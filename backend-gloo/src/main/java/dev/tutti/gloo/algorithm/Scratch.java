@@ -3,16 +3,16 @@ package dev.tutti.gloo.algorithm;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Keeps memory for what arrives before it is reduced; grows and never shrinks. */
+/** Memory for data that has arrived but is not yet reduced; it grows and never shrinks. */
 public final class Scratch {
   private static final long ALIGNMENT = 64;
 
   private MemorySegment memory = MemorySegment.NULL;
 
   /**
-   * Returns memory of at least a size, with whatever content.
+   * Returns memory of at least the given size, with arbitrary content.
    *
-   * @param bytes the size
+   * @param bytes the minimum size in bytes
    */
   public MemorySegment atLeast(long bytes) {
     if (memory.byteSize() < bytes) {

@@ -9,8 +9,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * Runs, between ranks that are all of Tutti, the algorithm that a table names for an operation and
- * its bytes. Arguments are as in {@link dev.tutti.spi.Backend}; roots are numbers in the endpoint.
+ * Runs the algorithm that a table names for an operation and its size, between ranks that are all
+ * Tutti ranks. Arguments are as in {@link dev.tutti.spi.Backend}; roots are given as numbers in the
+ * endpoint.
  */
 public final class SocketAlgorithms {
   private static final long MOST_PIECE_BYTES = 1 << 20;
@@ -32,10 +33,10 @@ public final class SocketAlgorithms {
   private final DisseminationBarrier barrier;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
-   * @param table the same on all of them
+   * @param table the table of algorithms, the same on all ranks
    * @param scratch memory shared with other algorithms
    */
   public SocketAlgorithms(Endpoint transport, AlgorithmTable table, Scratch scratch) {
@@ -67,7 +68,7 @@ public final class SocketAlgorithms {
     return algorithm;
   }
 
-  /** Reduces in place, by an algorithm for that. */
+  /** Reduces in place, using the given algorithm. */
   public void allReduce(
       Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Algorithm algorithm)
       throws Exception {

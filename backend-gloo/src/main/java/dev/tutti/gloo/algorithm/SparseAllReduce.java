@@ -12,10 +12,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Sums sparse tensors: all ranks gather the shapes, then the indices, then the values of all, and
- * each adds them up by itself, in the order of ranks (c10d: {@code AsyncSparseAllreduceWork}). Half
- * precisions are rounded once on each rank and once in the end; with ranks of PyTorch, which have
- * to get the same bits, after each rank.
+ * Sums sparse tensors: all ranks gather everyone's shapes, then the indices, then the values. Each
+ * rank adds them up by itself, in rank order (c10d: {@code AsyncSparseAllreduceWork}).
+ * Half-precision types are rounded once on each rank and once at the end; with PyTorch ranks, which
+ * must get the same bits, they are rounded after each rank.
  *
  * <table>
  * <caption>Cost for N ranks</caption>
@@ -24,20 +24,25 @@ import java.util.List;
  * </table>
  */
 public final class SparseAllReduce {
-  /** Moves the three rounds of one operation. */
+  /** Carries out the communication of the three rounds of one operation. */
   public interface Exchange {
-    /** Gathers equal parts; this rank's own is in place. */
+    /** Gathers equal parts; this rank's own part is already in place. */
     void gather(MemorySegment memory, long bytes) throws Exception;
 
-    /** Gathers unequal parts; this rank's own is in place. */
+    /** Gathers unequal parts; this rank's own part is already in place. */
     void gatherUneven(MemorySegment memory, long[] bytes) throws Exception;
   }
 
-  /* What a rank tells of its tensor: up to four sparse sizes, up to four dense ones, and the count. */
+  /*
+   * What a rank reports about its tensor: up to four sparse sizes, up to four dense ones, and the
+   * count.
+   */
   private static final int MAX_DIMS = 4;
   private static final int WORDS = 2 * MAX_DIMS + 1;
 
-  /** How much is kept for the next operation: to touch fresh memory takes longer than a sum. */
+  /**
+   * How much memory is kept for the next operation: touching fresh memory takes longer than a sum.
+   */
   private static final long MOST_KEPT = 64 << 20;
 
   private final int rank;
@@ -46,10 +51,10 @@ public final class SparseAllReduce {
   private final Scratch rows = new Scratch();
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param rank this rank
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   public SparseAllReduce(int rank, int size) {
     this.rank = rank;
@@ -57,9 +62,9 @@ public final class SparseAllReduce {
   }
 
   /**
-   * Checks that a tensor can be told of.
+   * Checks that the shape of a tensor can be reported.
    *
-   * @param tensor sparse
+   * @param tensor a sparse tensor
    * @throws UnsupportedOperationException if it has too many dimensions
    */
   public static void check(Tensor tensor) {
@@ -79,14 +84,14 @@ public final class SparseAllReduce {
   }
 
   /**
-   * Sums.
+   * Sums the tensors of all ranks.
    *
    * @param op carries the deadline
-   * @param tensor this rank's, checked
+   * @param tensor this rank's tensor, already checked
    * @param asPytorch whether to round after each rank
-   * @param exchange moves the bytes
+   * @param exchange carries out the communication
    * @return the sum, coalesced
-   * @throws Exception if a wait ended without success, or shapes differ
+   * @throws Exception if a wait fails, or shapes differ
    */
   public Tensor run(Operation op, Tensor tensor, boolean asPytorch, Exchange exchange)
       throws Exception {
@@ -125,7 +130,7 @@ public final class SparseAllReduce {
     return dtype == DType.FLOAT16 || dtype == DType.BFLOAT16;
   }
 
-  /** Adds tensors and rounds after each. */
+  /** Adds tensors, rounding after each one. */
   static Tensor sumByRank(List<Tensor> tensors) {
     Tensor sum = SparseSum.of(tensors.subList(0, 1));
     for (Tensor next : tensors.subList(1, tensors.size())) {
@@ -175,7 +180,7 @@ public final class SparseAllReduce {
     for (int d = 0; d < sparseDims; d++) {
       rest = Math.ceilDiv(rest, Math.max(1, shape[d]));
     }
-    // Entries differ in their places, of which there are as many as the sparse sizes multiply to.
+    // Entries have distinct places, and the product of the sparse sizes is the number of places.
     if (count < 0 || rest > 1) {
       throw new PeerLostException(
           rank,
@@ -190,7 +195,7 @@ public final class SparseAllReduce {
     return count;
   }
 
-  /** Finds who sent an index outside the shape, which the sum does not tell. */
+  /** Finds the rank that sent an index outside the shape, which the sum does not report. */
   private static PeerLostException badIndex(List<Tensor> all, IndexOutOfBoundsException cause) {
     for (int r = 0; r < all.size(); r++) {
       Tensor indices = all.get(r).indices();

@@ -7,8 +7,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Gathers parts of unequal size: around the ring each rank passes on, whole, what it received last
- * (Gloo: {@code allgatherv.cc}).
+ * Gathers parts of unequal size: each rank passes on around the ring, whole, the part it received
+ * last (Gloo: {@code allgatherv.cc}).
  *
  * <table>
  * <caption>Cost for N ranks and parts of S bytes in all</caption>
@@ -20,7 +20,7 @@ public final class UnevenRingAllGather {
   private final Endpoint transport;
 
   /**
-   * Prepares for any number of operations, one at a time.
+   * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
@@ -29,13 +29,13 @@ public final class UnevenRingAllGather {
   }
 
   /**
-   * Gathers into memory in which this rank's part is in place already.
+   * Gathers into memory that already holds this rank's part.
    *
    * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param memory the parts, by rank, one behind the other
-   * @param bytes bytes of each part
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param memory the parts, in rank order, one after the other
+   * @param bytes the size of each part in bytes
+   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long[] bytes)
       throws Exception {

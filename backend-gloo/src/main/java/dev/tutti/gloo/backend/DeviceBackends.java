@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what serves the devices of a group's tensors, opened when it is first needed. */
+/** The backends that serve the devices of a group's tensors, each opened when first needed. */
 public final class DeviceBackends {
   private static final String DEVICE_KEY = "tutti/device";
   private static final byte[] NONE = {'-'};
@@ -22,11 +22,11 @@ public final class DeviceBackends {
   private @Nullable Throwable aborted;
 
   /**
-   * Prepares for the devices of a rank.
+   * Creates an instance for the devices of a rank.
    *
-   * @param providers by kind of device
-   * @param context of the group
-   * @param isAllTutti whether all ranks are of Tutti
+   * @param providers the providers by kind of device
+   * @param context the context of the group
+   * @param isAllTutti whether all ranks are Tutti ranks
    */
   public DeviceBackends(
       Map<String, GlooDeviceProvider> providers, BackendContext context, boolean isAllTutti) {
@@ -36,7 +36,8 @@ public final class DeviceBackends {
   }
 
   /**
-   * Opens the kind of device that all ranks gave and serve, if they did; ranks of Tutti do at once.
+   * Opens the kind of device that all ranks gave and serve, if there is one and all ranks are Tutti
+   * ranks.
    */
   void open(Backend host) {
     if (!isAllTutti) {
@@ -45,7 +46,7 @@ public final class DeviceBackends {
     String own = context.device().type();
     GlooDeviceProvider provider = providers.get(own);
     if (provider == null) {
-      // The others would wait to hear of it.
+      // The others would wait to be told.
       context.bootstrap().publish(DEVICE_KEY, NONE);
       return;
     }
@@ -62,7 +63,10 @@ public final class DeviceBackends {
     }
   }
 
-  /** Returns what serves a device; what it needs of the host is done by the group's backend. */
+  /**
+   * Returns the backend that serves a device; the group's backend does what that backend needs of
+   * the host.
+   */
   Backend of(Device device, Backend host) {
     Backend known = opened.get(device.type());
     return known == null ? open(device, host) : known;

@@ -4,6 +4,6 @@ import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 
-/** Says which group a kind of device is opened for. */
+/** The group for which a kind of device is opened. */
 record DeviceGroup(BackendContext context, Backend host, boolean isAllTutti, boolean isOpenedByAll)
     implements GlooGroup {}

@@ -20,12 +20,12 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the operations of one rank of a Gloo group: gives those on tensors of a device to who serves
- * it, and ends the messages of a group whose collective failed. A subclass for each way between the
- * ranks runs the collectives on host tensors.
+ * Runs the operations of one rank of a Gloo group. It hands operations on tensors of a device to
+ * the backend that serves the device, and ends the messages of a group whose collective failed.
+ * Subclasses run the collectives on host tensors, one for each way of communicating between ranks.
  */
 public abstract class GlooBackend implements Backend {
-  /** The setting that says how much memory the ranks of a host share. */
+  /** The setting that determines how much memory the ranks of a host share. */
   public static final String SHARED_BYTES = "TUTTI_GLOO_SHARED_BYTES";
 
   private static final String NOT_SHARED =
@@ -42,7 +42,7 @@ public abstract class GlooBackend implements Backend {
     this.wire = wire;
   }
 
-  /** Has those serve tensors of devices; called once, before the backend is used. */
+  /** Sets the backends that serve tensors of devices; called once, before this backend is used. */
   public final void serveDevices(DeviceBackends newDevices) {
     devices = newDevices;
     newDevices.open(this);
@@ -51,23 +51,23 @@ public abstract class GlooBackend implements Backend {
   /**
    * Begins a collective on the sockets.
    *
-   * @param signature what the ranks must agree on
-   * @return its number
+   * @param signature the values the ranks must agree on
+   * @return the number of the collective
    */
   protected final int next(long signature) {
     return wire.next(signature);
   }
 
-  /** Sums a sparse tensor that was checked, and returns the sum, coalesced. */
+  /** Sums a sparse tensor that has been checked, and returns the sum, coalesced. */
   protected abstract Tensor sumSparse(Operation op, Tensor tensor) throws Exception;
 
-  /** Returns why an all-reduce cannot go by an algorithm that is not AUTO, or null if it can. */
+  /** Returns why an all-reduce cannot use an algorithm that is not AUTO, or null if it can. */
   protected abstract @Nullable String reason(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp);
 
   /**
-   * Runs an operation. A failure ends a collective, and after it the messages that end because of
-   * it; a refusal ends neither, as all ranks refuse and go on.
+   * Runs an operation. A failure ends a collective, and then the messages that end because of it; a
+   * refusal ends neither, since all ranks refuse and continue.
    */
   @Override
   public final void run(Operation op) throws Exception {
@@ -133,7 +133,7 @@ public abstract class GlooBackend implements Backend {
     Tensor input = Staging.flatten(inputs);
     Tensor output = Staging.allocateLike(outputs);
     allGatherInto(op, output, input);
-    // Each rank's contribution is all its inputs, one after the other.
+    // A rank's contribution consists of all its inputs, one after the other.
     long numel = input.numel();
     long start = 0;
     for (int i = 0; i < inputs.size(); i++) {

@@ -24,8 +24,8 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs collectives over sockets: between ranks of Tutti by whichever algorithm suits the size, and
- * where there are ranks of PyTorch as its {@code ProcessGroupGloo} does, message for message.
+ * Runs collectives over sockets: between Tutti ranks with the algorithm that suits the size, and
+ * with PyTorch ranks as PyTorch's {@code ProcessGroupGloo} does, message for message.
  */
 public class SocketBackend extends GlooBackend {
   static final String DIRECT_PATH = "gloo/sockets/direct";
@@ -43,10 +43,10 @@ public class SocketBackend extends GlooBackend {
   private final Scratch inputCopy = new Scratch();
 
   /**
-   * Prepares for any number of operations.
+   * Creates an instance for any number of operations.
    *
-   * @param wire to all ranks, which are all of Tutti
-   * @param table of algorithms, the same on all ranks
+   * @param wire connects all ranks, which are all Tutti ranks
+   * @param table the table of algorithms, the same on all ranks
    */
   public SocketBackend(Wire wire, AlgorithmTable table) {
     this(wire, table, false);
@@ -66,13 +66,13 @@ public class SocketBackend extends GlooBackend {
     this.allToAll = new DirectAllToAll(transport);
   }
 
-  /** Prepares for a group with ranks of PyTorch. */
+  /** Creates a backend for a group with PyTorch ranks. */
   public static SocketBackend withPytorch(Wire wire) {
     return new SocketBackend(wire, AlgorithmTable.PYTORCH, true);
   }
 
   /**
-   * Copies a rank's input to its part of the output, where it may be already.
+   * Copies a rank's input to its part of the output, unless it is already there.
    *
    * @return the output's memory
    */
@@ -179,7 +179,7 @@ public class SocketBackend extends GlooBackend {
       pairwise(op, output, inputs, reduceOp);
       return;
     }
-    // As in PyTorch, one all-reduce of each rank's part.
+    // As in PyTorch, one all-reduce for each rank's part.
     for (int rank = 0; rank < inputs.size(); rank++) {
       Tensor reduced = allReduceCopy(op, inputs.get(rank), reduceOp);
       if (rank == transport.rank()) {

@@ -7,17 +7,20 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Operation;
 
-/** What each backend has of the sockets: messages, the numbers of collectives, and one barrier. */
+/**
+ * What all backends share for communication over sockets: messages, the numbering of collectives,
+ * and one barrier.
+ */
 public final class Wire {
   private final Transport transport;
   private final UserMessages messages;
   private final MonitoredBarrier monitoredBarrier;
 
-  // Numbers the collectives; has to grow by what PyTorch's counter grows by.
+  // Numbers the collectives; must grow by the same amounts as PyTorch's counter.
   private int nextTag;
 
   /**
-   * Prepares for any number of operations.
+   * Creates an instance for any number of operations.
    *
    * @param transport connects the ranks
    */
@@ -27,12 +30,12 @@ public final class Wire {
     this.monitoredBarrier = new MonitoredBarrier(transport);
   }
 
-  /** Returns what connects the ranks. */
+  /** Returns the transport, which connects the ranks. */
   public Transport transport() {
     return transport;
   }
 
-  /** Returns what moves the messages of users. */
+  /** Returns the object that moves users' messages. */
   UserMessages messages() {
     return messages;
   }
@@ -40,9 +43,9 @@ public final class Wire {
   /**
    * Begins a collective.
    *
-   * @param signature what the ranks must agree on
-   * @return its number
-   * @throws IllegalStateException if a peer is known to have called something else
+   * @param signature the values the ranks must agree on
+   * @return the number of the collective
+   * @throws IllegalStateException if a peer is known to have called a different operation
    */
   public int next(long signature) {
     int tag = nextTag++;

@@ -1,4 +1,4 @@
-/** What runs the operations of a Gloo group, and the ways that all of them share. */
+/** The backends that run the operations of a Gloo group, and what they share. */
 @NullMarked
 package dev.tutti.gloo.backend;
 

@@ -9,8 +9,8 @@ import dev.tutti.gloo.transport.Transport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Holds the algorithms between hosts, each among one rank of every host, which are numbered by
- * host. Makes them when they are first needed.
+ * The algorithms between hosts, each among one rank of every host, numbered by host. Each is
+ * created when first needed.
  */
 final class InterHostAlgorithms {
   private final HostGroups groups;
@@ -31,12 +31,15 @@ final class InterHostAlgorithms {
     byRoot = new @Nullable SocketAlgorithms[transport.size()];
   }
 
-  /** Returns the place on this host of the rank that stands for it where a rank is the root. */
+  /**
+   * Returns the place on this host of the rank that represents the host when the given rank is the
+   * root.
+   */
   int placeOfBridge(int root) {
     return groups.hostOf(root) == host ? groups.placeOf(root) : 0;
   }
 
-  /** Tells whether this rank stands for its host where a rank is the root. */
+  /** Tells whether this rank represents its host when the given rank is the root. */
   boolean isBridge(int root) {
     return placeOfBridge(root) == place;
   }
@@ -44,7 +47,7 @@ final class InterHostAlgorithms {
   /**
    * Returns the algorithms among a root and the leaders of the other hosts.
    *
-   * @param root a rank for which this one {@link #isBridge}
+   * @param root a rank for which this one is the bridge, {@link #isBridge}
    */
   SocketAlgorithms with(int root) {
     int key = groups.placeOf(root) == 0 ? 0 : root;
@@ -56,7 +59,10 @@ final class InterHostAlgorithms {
     return found;
   }
 
-  /** Returns the algorithms among the ranks at this one's place on each host; there must be one. */
+  /**
+   * Returns the algorithms among the ranks at this rank's place on each host; every host must have
+   * one.
+   */
   SocketAlgorithms column() {
     SocketAlgorithms found = column;
     if (found == null) {

@@ -14,8 +14,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Does what the ranks of one host do in an operation of two levels, in the memory that they share;
- * nothing where a rank is alone. Ranks are named by their places on the host.
+ * The steps of a two-level operation that the ranks of one host perform in the memory they share;
+ * they do nothing if the rank is alone. Ranks are identified by their places on the host.
  */
 final class IntraHostSteps {
   private final ShmChannel channel;
@@ -41,12 +41,12 @@ final class IntraHostSteps {
     return channel.rank;
   }
 
-  /** Returns how many ranks the host has. */
+  /** Returns the number of ranks on the host. */
   int size() {
     return channel.size;
   }
 
-  /** Enters the next operation, of which all ranks must have the same signature. */
+  /** Enters the next operation, for which all ranks must have the same signature. */
   void enter(long signature) {
     channel.enter(signature);
   }
@@ -58,7 +58,7 @@ final class IntraHostSteps {
     }
   }
 
-  /** Reduces in place to one rank; the content elsewhere is undefined afterwards. */
+  /** Reduces in place to one rank; the content of the other ranks is undefined afterwards. */
   void reduce(
       Operation op, MemorySegment memory, long bytes, DType dtype, ReduceOp.Kind kind, int root)
       throws Exception {
@@ -72,7 +72,7 @@ final class IntraHostSteps {
     }
   }
 
-  /** Reduces in place, each part to the rank at its place. */
+  /** Reduces in place, each part onto the rank at its place. */
   void reduceParts(
       Operation op, MemorySegment memory, long[] parts, DType dtype, ReduceOp.Kind kind)
       throws Exception {
@@ -81,21 +81,21 @@ final class IntraHostSteps {
     }
   }
 
-  /** Copies each part from the rank at its place to all others. */
+  /** Copies each part from the rank at its place to all other ranks. */
   void gatherParts(Operation op, MemorySegment memory, long[] parts) throws Exception {
     if (channel.size > 1) {
       allGather.run(op, memory, parts);
     }
   }
 
-  /** Copies one rank's bytes to all others. */
+  /** Copies one rank's bytes to all other ranks. */
   void broadcast(Operation op, MemorySegment memory, long bytes, int root) throws Exception {
     if (channel.size > 1) {
       broadcast.run(op, memory, bytes, root);
     }
   }
 
-  /** Copies parts of equal size, of which each rank holds some, to all others. */
+  /** Copies parts of equal size, of which each rank holds some, to all other ranks. */
   void spread(Operation op, MemorySegment memory, long bytes, int[][] held) throws Exception {
     if (channel.size > 1) {
       spread.run(op, memory, bytes, held);

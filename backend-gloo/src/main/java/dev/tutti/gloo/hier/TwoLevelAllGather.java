@@ -10,8 +10,8 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Gathers equal parts: each rank sends its own to one rank of every other host, and the ranks of a
- * host, which got different ones, spread them among themselves.
+ * Gathers equal parts: each rank sends its own part to one rank of every other host; the ranks of a
+ * host, having received different parts, then spread them among themselves.
  *
  * <table>
  * <caption>Cost for H hosts of K ranks each and B bytes of each rank</caption>
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>chunks of H·B</td><td>1</td><td>B·(H−1)</td></tr>
  * </table>
  *
- * <p>So every part comes to every host once, whichever ranks it has and how many.
+ * <p>Every part thus reaches every host once, whatever ranks the host has and however many.
  */
 final class TwoLevelAllGather {
   private final IntraHostSteps host;
@@ -49,7 +49,10 @@ final class TwoLevelAllGather {
     requests = new @Nullable Request[receivers.length + held[host.place()].length];
   }
 
-  /** Returns the rank that a part goes to on a host; where the part is already, itself. */
+  /**
+   * Returns the rank on a host to which a part is sent; on the host that already has the part, that
+   * is the part's own rank.
+   */
   private static int receiver(HostGroups groups, int part, int host) {
     return groups.hostOf(part) == host
         ? part
@@ -57,13 +60,13 @@ final class TwoLevelAllGather {
   }
 
   /**
-   * Gathers into memory in which this rank's part is in place already.
+   * Gathers into memory that already holds this rank's part.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
-   * @param output the parts, by rank
-   * @param bytes of each part
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param output the parts, in rank order
+   * @param bytes the size of each part in bytes
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
     int rank = transport.rank();

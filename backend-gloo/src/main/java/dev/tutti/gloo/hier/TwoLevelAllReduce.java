@@ -10,8 +10,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Reduces within each host, then between hosts, then spreads the result within each host. Between
- * hosts the leaders exchange all of a small tensor; of a large one, where all hosts have the same
- * number of ranks, each rank exchanges a part with the ranks at its place on the others.
+ * hosts, only the leaders exchange a small tensor; for a large one, if all hosts have the same
+ * number of ranks, each rank exchanges a part with the ranks at its place on the other hosts.
  *
  * <table>
  * <caption>Cost for H hosts of K ranks each and S bytes</caption>
@@ -23,11 +23,11 @@ import java.lang.foreign.MemorySegment;
  *     bytes among H ranks, K at a time</td><td>2·S·(H−1)/H</td></tr>
  * </table>
  *
- * <p>All ranks get copies of what was computed once between hosts, or alike on all of them: all
- * hold the same bits.
+ * <p>All ranks get copies of results that were computed once between hosts, or identically on all
+ * of them: all hold the same bits.
  */
 final class TwoLevelAllReduce {
-  /** Bytes from which on all ranks take part in the exchange between hosts. */
+  /** The size in bytes from which all ranks take part in the exchange between hosts. */
   static final long PARTS_FROM = 64 * 1024;
 
   private final IntraHostSteps host;
@@ -48,10 +48,10 @@ final class TwoLevelAllReduce {
    * Reduces in place.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
-   * @param reduceOp how to reduce
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
+   * @param reduceOp the operator
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
     Reduction.before(reduceOp, tensor);

@@ -16,16 +16,17 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the collectives of a group on several hosts of which some have several ranks: through shared
- * memory within a host, and between hosts over sockets. What has no such form runs as if all ranks
- * were on different hosts, but its messages within a host go through shared memory.
+ * Runs the collectives of a group on several hosts, some of which have several ranks: through
+ * shared memory within a host, and between hosts over sockets. A collective without a two-level
+ * form runs as if all ranks were on different hosts, but its messages within a host go through
+ * shared memory.
  */
 public final class TwoLevelBackend extends SocketBackend {
   /*
-   * Each operation is entered in shared memory and numbered and signed for the sockets, so that
-   * ranks that call different ones hear of it on whichever way they meet.
+   * Each operation is entered in shared memory and also numbered and signed for the sockets, so
+   * that ranks that call different operations detect this whichever way they communicate.
    */
-  /** The path as told in the end, as the ways between hosts name theirs. */
+  /** The path is reported last, because the algorithms between hosts report theirs. */
   private static final String PATH = "gloo/two-level";
 
   private final HostGroups groups;
@@ -38,12 +39,12 @@ public final class TwoLevelBackend extends SocketBackend {
   private final TwoLevelBarrier barrier;
 
   /**
-   * Prepares for any number of operations.
+   * Creates an instance for any number of operations.
    *
-   * @param groups which rank is on which host
-   * @param channel to the ranks of this host; closed with this
-   * @param wire to all ranks
-   * @param table of algorithms, the same on all ranks
+   * @param groups the ranks of each host
+   * @param channel connects the ranks of this host; closed with this backend
+   * @param wire connects all ranks
+   * @param table the table of algorithms, the same on all ranks
    */
   public TwoLevelBackend(HostGroups groups, ShmChannel channel, Wire wire, AlgorithmTable table) {
     super(wire, table);

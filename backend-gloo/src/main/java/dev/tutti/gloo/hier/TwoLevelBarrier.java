@@ -24,8 +24,8 @@ final class TwoLevelBarrier {
    * Returns when all ranks have called it.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag) throws Exception {
     host.agree(op);

@@ -5,8 +5,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Copies the root's bytes to the leaders of the other hosts, and then within each host to all
- * ranks.
+ * Copies the root's bytes to the leaders of the other hosts, and then to all ranks within each
+ * host.
  *
  * <table>
  * <caption>Cost for H hosts and S bytes</caption>
@@ -27,14 +27,14 @@ final class TwoLevelBroadcast {
   }
 
   /**
-   * Sends the root's bytes to all, or receives them.
+   * Sends the root's bytes to all ranks, or receives them.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
+   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes how many
+   * @param bytes the number of bytes
    * @param root a rank of the group
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, MemorySegment memory, long bytes, int root) throws Exception {
     if (interHost.isBridge(root)) {

@@ -7,8 +7,8 @@ import dev.tutti.gloo.topology.HostGroups;
 import dev.tutti.spi.Operation;
 
 /**
- * Reduces within each host to its leader, or to the root, and then from those to the root. Tensors
- * of other ranks are left with partial results.
+ * Reduces within each host to its leader, or to the root, and then from those ranks to the root.
+ * The tensors of the other ranks are left with partial results.
  *
  * <table>
  * <caption>Cost for H hosts and S bytes</caption>
@@ -34,11 +34,11 @@ final class TwoLevelReduce {
    * Reduces into the root's tensor.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
-   * @param reduceOp how to reduce
+   * @param tag the number of the collective
+   * @param tensor the tensor, which must be contiguous
+   * @param reduceOp the operator
    * @param root a rank of the group
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     Reduction.before(reduceOp, tensor);

@@ -13,8 +13,9 @@ import java.util.List;
 import java.util.function.IntFunction;
 
 /**
- * Reduces within each host, where the rank at each place gets what is for the ranks at its place on
- * all hosts, and then between those. All hosts have the same number of ranks.
+ * Reduces within each host, so that the rank at each place gets the parts for the ranks at that
+ * place on all hosts, and then reduces among the ranks at each place. All hosts have the same
+ * number of ranks.
  *
  * <table>
  * <caption>Cost for H hosts of K ranks each and B bytes of the result of each rank</caption>
@@ -23,7 +24,7 @@ import java.util.function.IntFunction;
  *     time</td><td>K·B·(H−1)</td></tr>
  * </table>
  *
- * <p>Without the first level each host sends K times as many.
+ * <p>Without the first level each host would send K times as many bytes.
  */
 final class TwoLevelReduceScatter {
   private final IntraHostSteps host;
@@ -45,14 +46,14 @@ final class TwoLevelReduceScatter {
   }
 
   /**
-   * Reduces each part to its rank.
+   * Reduces each part onto its rank.
    *
    * @param op carries the deadline
-   * @param tag number of the collective
-   * @param output this rank's part of the result, contiguous
-   * @param inputs the parts by rank, contiguous; left as they are
-   * @param reduceOp how to reduce
-   * @throws Exception if a wait ended without success
+   * @param tag the number of the collective
+   * @param output receives this rank's part of the result, contiguous
+   * @param inputs the parts, in rank order, contiguous; left unchanged
+   * @param reduceOp the operator
+   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor output, IntFunction<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {

@@ -1,6 +1,4 @@
-/**
- * Collectives in two levels: within each host through shared memory, between hosts through sockets.
- */
+/** Two-level collectives: within each host through shared memory, between hosts through sockets. */
 @NullMarked
 package dev.tutti.gloo.hier;
 

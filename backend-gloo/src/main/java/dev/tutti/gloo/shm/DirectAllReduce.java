@@ -9,9 +9,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Reduces tensors that all ranks can see, in chunks: every rank reduces one part of a chunk from
- * the tensors of all, in the order of ranks, into its own, and copies the other parts of the chunk
- * before from the tensors of those who reduced them. The bits are those of {@link StagedAllReduce}.
+ * Reduces, in chunks, tensors that all ranks can see. Every rank reduces one part of a chunk from
+ * the tensors of all ranks, in rank order, into its own tensor. It copies the other parts of the
+ * previous chunk from the tensors of the ranks that reduced them. The results are bitwise identical
+ * to those of {@link StagedAllReduce}.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in chunks of C</caption>
@@ -19,14 +20,16 @@ import java.lang.foreign.ValueLayout;
  * <tr><td>S / C + 2</td><td>S</td><td>(2 - 1/N) S</td></tr>
  * </table>
  *
- * <p>If a rank's tensor turns out to be elsewhere, this costs one round, and nothing was changed.
+ * <p>If a rank's tensor turns out not to be visible, this costs one round, and nothing has been
+ * changed.
  */
 final class DirectAllReduce {
   /*
-   * The first round is one of slots: each shows where its tensor is, which also says that its elements
-   * are there. A rank writes nothing but its own tensor: its own part of a chunk, which others read
-   * only after it said "reduced", and the parts of others, which these read for the last time before
-   * they said so. In the last round all say that they have read what they need, see HostReads.
+   * The first round uses slots: each rank shows where its tensor is, which also indicates that its
+   * elements are ready. A rank writes only to its own tensor: it writes its own part of a chunk,
+   * which others read only after it has signaled "reduced", and the parts of others, which those
+   * ranks read for the last time before they signaled it. In the last round all ranks confirm that
+   * they have read what they need; see HostReads.
    */
   private static final long CHUNK = 2 << 20;
 
@@ -41,15 +44,15 @@ final class DirectAllReduce {
   }
 
   /**
-   * Reduces in place, if all ranks can see the tensors of all.
+   * Reduces in place, if all ranks can see all tensors.
    *
    * @param op carries the deadline
-   * @param tensor the elements, scaled already where the operator asks for it
-   * @param bytes their bytes
-   * @param dtype their type
-   * @param kind how to reduce; an average is divided here
-   * @return whether it was done; the same on all ranks
-   * @throws Exception if a wait ended without success
+   * @param tensor the elements, already scaled if the operator requires it
+   * @param bytes the number of bytes
+   * @param dtype the element type
+   * @param kind the operator; an average is divided here
+   * @return whether the operation was done; the same on all ranks
+   * @throws Exception if a wait fails
    */
   boolean run(Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind)
       throws Exception {

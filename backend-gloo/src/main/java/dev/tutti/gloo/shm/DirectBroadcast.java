@@ -7,7 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Copies the root's tensor to all ranks from where it is, if all can see it there.
+ * Copies the root's tensor to all ranks directly from its location, if all ranks can see it there.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -15,7 +15,7 @@ import java.lang.ref.Reference;
  * <tr><td>2</td><td>0</td><td>S</td></tr>
  * </table>
  *
- * <p>If the tensor turns out to be elsewhere, this costs one round, and nothing was changed.
+ * <p>If the tensor turns out not to be visible, this costs one round, and nothing has been changed.
  */
 final class DirectBroadcast {
   private final ShmChannel channel;
@@ -31,10 +31,10 @@ final class DirectBroadcast {
    *
    * @param op carries the deadline
    * @param tensor the elements
-   * @param bytes their bytes
+   * @param bytes the number of bytes
    * @param root the rank that has them
-   * @return whether it was done; the same on all ranks
-   * @throws Exception if a wait ended without success
+   * @return whether the operation was done; the same on all ranks
+   * @throws Exception if a wait fails
    */
   boolean run(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
     if (bytes < HostReads.LEAST_MAPPED || !reads.areMapped(op)) {
@@ -62,7 +62,7 @@ final class DirectBroadcast {
       throw t;
     } finally {
       reads.endLoan();
-      // Others read it until the end.
+      // The others may read it until the operation ends.
       Reference.reachabilityFence(tensor);
     }
   }

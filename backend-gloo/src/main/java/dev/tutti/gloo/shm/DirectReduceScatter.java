@@ -10,8 +10,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Reduces one part for each rank, in the order of ranks, from the inputs of all where they are, if
- * all ranks can see them. The bits are those of {@link StagedReduceScatter}.
+ * Reduces one part for each rank, in rank order, directly from the inputs of all ranks, if all
+ * ranks can see them. The results are bitwise identical to those of {@link StagedReduceScatter}.
  *
  * <table>
  * <caption>Cost for N ranks and parts of S bytes</caption>
@@ -19,7 +19,7 @@ import java.lang.ref.Reference;
  * <tr><td>2</td><td>S</td><td>N S</td></tr>
  * </table>
  *
- * <p>If an input turns out to be elsewhere, this costs one round, and nothing was changed.
+ * <p>If an input turns out not to be visible, this costs one round, and nothing has been changed.
  */
 final class DirectReduceScatter {
   private static final long SLICE = 4 << 20;
@@ -35,16 +35,16 @@ final class DirectReduceScatter {
   }
 
   /**
-   * Reduces, if all ranks can see the inputs of all.
+   * Reduces the parts, if all ranks can see all inputs.
    *
    * @param op carries the deadline
-   * @param output this rank's part of the result
-   * @param bytes of each part
+   * @param output receives this rank's part of the result
+   * @param bytes the size of each part in bytes
    * @param inputs the parts
-   * @param dtype element type
-   * @param kind how to reduce, without a factor
-   * @return whether it was done; the same on all ranks
-   * @throws Exception if a wait ended without success
+   * @param dtype the element type
+   * @param kind the operator, without a factor
+   * @return whether the operation was done; the same on all ranks
+   * @throws Exception if a wait fails
    */
   boolean run(
       Operation op,
@@ -90,7 +90,7 @@ final class DirectReduceScatter {
     }
   }
 
-  /** Shows whether all parts can be seen, and where each is. */
+  /** Shows whether all parts can be seen, and where each one is. */
   private void show(MemorySegment slot, StagedReduceScatter.Inputs inputs, long bytes) {
     boolean seen = true;
     for (int peer = 0; peer < channel.size; peer++) {

@@ -17,25 +17,34 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads the tensors of the ranks of a host where they are: those that Tutti allocated in memory
- * that all map, others through the system, if it lets every rank read every other one.
+ * Reads the tensors of the ranks of a host from where they are: tensors that Tutti allocated are
+ * read in memory that all ranks map, and others through system calls, if the system lets every rank
+ * read every other one.
  */
 final class HostReads implements AutoCloseable {
   /*
-   * What it does, the ranks find out together, in the first operation that wants it: each shows its
-   * process, its heap and the address of a random number in it, tries to map the heaps and to read the
-   * numbers of the others, and shows whether that went well. All then know the same.
+   * The ranks find out together which of these are possible, in the first operation that needs to
+   * know. Each rank shows its process, its heap and the address of a random number in it. It then
+   * tries to map the others' heaps and read their numbers, and shows whether that succeeded. All
+   * ranks thus reach the same conclusion.
    *
-   * While a rank is in such an operation, others may read its tensors. It leaves it well only after all
-   * said that they read what they need. If it leaves it otherwise it first changes its number, which
-   * the others look for after what they read, so that nobody takes bytes for its own that came after.
-   * What its program frees meanwhile, against the rules, stays what it is as long: in its heap only,
-   * the system reads what is there.
+   * While a rank is in such an operation, the others may read its tensors. It leaves the operation
+   * normally only after all ranks have confirmed that they have read what they need. If it leaves
+   * in any other way, it first changes its number. The others check that number after each read, so
+   * that none of them takes bytes written later for the rank's data. Memory that the program frees
+   * meanwhile, against the rules, keeps its content until then only in the rank's heap; reads
+   * through the system return whatever is there.
    */
-  /** Least bytes of the longest part of an operation for which reading is worth its two rounds. */
+  /**
+   * The minimum size in bytes of an operation's longest part for which reading is worth its two
+   * rounds.
+   */
   static final long LEAST_BYTES = 256 * 1024;
 
-  /** Least bytes of a part for which reading is worth its round where all heaps are mapped. */
+  /**
+   * The minimum size in bytes of a part for which reading is worth its round if all heaps are
+   * mapped.
+   */
   static final long LEAST_MAPPED = SharedHeap.LEAST_BYTES;
 
   private static final int VIEWS = 16;
@@ -43,7 +52,7 @@ final class HostReads implements AutoCloseable {
   private static final long SLICE = 4 << 20;
   private static final Logger LOG = System.getLogger(HostReads.class.getName());
 
-  /** Says whether this process told that it would be faster with native access. */
+  /** Whether this process has reported that it would be faster with native access. */
   private static final AtomicBoolean TOLD = new AtomicBoolean();
 
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -60,15 +69,18 @@ final class HostReads implements AutoCloseable {
   private long value;
   private int loan;
 
-  /** The views made last, some for each rank, so that operations on the same tensors make none. */
+  /**
+   * The most recent views, several for each rank, so that repeated operations on the same tensors
+   * create none.
+   */
   private final @Nullable MemorySegment[] views;
 
   /**
-   * Reads nothing yet.
+   * Creates an instance that does not read anything yet.
    *
    * @param channel connects the ranks
-   * @param wanted whether this rank reads and is read where the system and the JVM allow it
-   * @param mayMap whether tensors may be mapped for that
+   * @param wanted whether this rank reads and is read if the system and the JVM allow it
+   * @param mayMap whether tensors may be mapped for this
    */
   HostReads(ShmChannel channel, boolean wanted, boolean mayMap) {
     this.channel = channel;
@@ -79,9 +91,10 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Tells whether all ranks can read each other; all call this at the same place of an operation.
+   * Tells whether all ranks can read each other's memory; all ranks call this at the same point of
+   * an operation.
    *
-   * @throws Exception if a wait for another rank ended without success
+   * @throws Exception if a wait for another rank fails
    */
   boolean areOpen(Operation op) throws Exception {
     meet(op);
@@ -89,10 +102,10 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Tells whether all ranks can see each other's heaps; all call this at the same place of an
+   * Tells whether all ranks can see each other's heaps; all ranks call this at the same point of an
    * operation.
    *
-   * @throws Exception if a wait for another rank ended without success
+   * @throws Exception if a wait for another rank fails
    */
   boolean areMapped(Operation op) throws Exception {
     meet(op);
@@ -131,7 +144,7 @@ final class HostReads implements AutoCloseable {
     }
   }
 
-  /** Tries to read and to map the memory of the others, and finds out who can. */
+  /** Tries to read and map the memory of the other ranks, and finds out which ranks can. */
   private void open(
       Operation op,
       MemorySegment[] slots,
@@ -176,12 +189,12 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Returns memory of another rank that is mapped, to be read.
+   * Returns mapped memory of another rank, for reading.
    *
    * @param peer the rank
-   * @param address in its process
-   * @param bytes length
-   * @throws IllegalArgumentException if it is not in that rank's heap
+   * @param address the address in its process
+   * @param bytes the length in bytes
+   * @throws IllegalArgumentException if the memory is not in that rank's heap
    */
   MemorySegment view(int peer, long address, long bytes) {
     RemoteHeap theirs = heap(peer);
@@ -200,9 +213,9 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Makes sure that what was read of the others' heaps until now is what they lent.
+   * Verifies that everything read from the others' heaps so far is what they lent.
    *
-   * @throws Exception if a rank left the operation
+   * @throws Exception if a rank has left the operation
    */
   void checkAll() throws Exception {
     for (int peer = 0; peer < channel.size; peer++) {
@@ -212,7 +225,7 @@ final class HostReads implements AutoCloseable {
     }
   }
 
-  /** Makes sure of it for one rank. */
+  /** Verifies this for one rank. */
   void check(int peer) throws Exception {
     if (!heap(peer).isIntact()) {
       throw channel.unreadable(peer);
@@ -230,12 +243,12 @@ final class HostReads implements AutoCloseable {
   /**
    * Copies memory of another rank.
    *
-   * @param op is watched for its end
+   * @param op checked for having ended
    * @param peer the rank
-   * @param address in its process
-   * @param to native memory
-   * @param length bytes
-   * @throws Exception if the operation is over, or the rank took its memory back or is gone
+   * @param address the address in its process
+   * @param to the native memory to copy to
+   * @param length the number of bytes
+   * @throws Exception if the operation is over, or the rank has revoked its memory or been lost
    */
   void copy(Operation op, int peer, long address, MemorySegment to, long length) throws Exception {
     if (heaps != null && heap(peer).has(address, length)) {
@@ -264,21 +277,24 @@ final class HostReads implements AutoCloseable {
     loan = lender == null ? 0 : lender.beginLoan();
   }
 
-  /** Refuses memory that was freed before {@link #lend}: others would read what is there now. */
+  /**
+   * Rejects memory that was freed before {@link #lend}: the others would read whatever is there
+   * now.
+   */
   static void requireAlive(MemorySegment lent) {
     if (!lent.scope().isAlive()) {
       throw new IllegalStateException("Already closed");
     }
   }
 
-  /** Ends the operation, well or after {@link #revoke}. */
+  /** Ends the operation, either normally or after {@link #revoke}. */
   void endLoan() {
     if (lender != null) {
       lender.endLoan(loan);
     }
   }
 
-  /** Takes the memory of this rank back, as it leaves an operation before the others. */
+  /** Revokes access to this rank's memory, because it leaves an operation before the others. */
   void revoke() {
     if (met) {
       WORD.setVolatile(number, 0L, ~value);
@@ -294,7 +310,10 @@ final class HostReads implements AutoCloseable {
     }
   }
 
-  /** Takes the memory of this rank back and unmaps that of others; none may be in an operation. */
+  /**
+   * Revokes access to this rank's memory and unmaps the memory of the others; no rank may be in an
+   * operation.
+   */
   @Override
   public void close() {
     revoke();

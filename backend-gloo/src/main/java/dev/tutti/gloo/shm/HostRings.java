@@ -3,7 +3,7 @@ package dev.tutti.gloo.shm;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import java.lang.foreign.MemorySegment;
 
-/** Finds the rings in the memory that the ranks of a host share. */
+/** Locates the rings in the memory that the ranks of a host share. */
 public final class HostRings implements RingMemory {
   private final ShmFile memory;
   private final ShmLayout layout;

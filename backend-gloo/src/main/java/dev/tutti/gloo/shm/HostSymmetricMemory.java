@@ -15,9 +15,9 @@ import java.util.function.Consumer;
 /** One rank's view of symmetric memory that the ranks of a host share. */
 final class HostSymmetricMemory implements SymmetricMemory {
   /*
-   * A thread that waits in the pad or reduces in the buffers counts itself as a user; the memory is
-   * unmapped by the last user after the close, so no thread loses it while it works there. A view
-   * that a program made is not counted: it throws once the memory is gone.
+   * A thread that waits in the pad or reduces in the buffers is counted as a user. The last user
+   * after the close unmaps the memory, so that no thread loses it while working in it. A view
+   * created by a program is not counted: it throws once the memory has been unmapped.
    */
   private final ShmFile file;
   private final long bufferBytes;
@@ -28,19 +28,19 @@ final class HostSymmetricMemory implements SymmetricMemory {
   private final int rank;
   private final int size;
 
-  /** The number of the allocation in its group, the same on all ranks; from 1. */
+  /** The number of the allocation in its group, the same on all ranks; starts at 1. */
   final long id;
 
   /**
    * Creates a rank's view.
    *
-   * @param id number of the allocation
-   * @param file the memory, mapped; closed with this
-   * @param layout how it is divided
-   * @param transport knows which peers are gone
-   * @param group name of the group, for exceptions
+   * @param id the number of the allocation
+   * @param file the mapped memory; closed with this
+   * @param layout the layout of the memory
+   * @param transport knows which peers have been lost
+   * @param group the name of the group, for exceptions
    * @param spinNanos how long a waiting thread polls
-   * @param onClose is told of the close
+   * @param onClose notified of the close
    */
   HostSymmetricMemory(
       long id,
@@ -138,18 +138,26 @@ final class HostSymmetricMemory implements SymmetricMemory {
     return false;
   }
 
-  /** Returns the buffers of all ranks, by rank; to be used between enter and leave only. */
+  /**
+   * Returns the buffers of all ranks, in rank order; they may be used only between enter and leave.
+   */
   MemorySegment[] buffers() {
     return buffers;
   }
 
-  /** Returns where in this rank's buffer some native memory begins, or -1 if it is not inside. */
+  /**
+   * Returns the offset in this rank's buffer at which the given native memory begins, or -1 if it
+   * is not inside the buffer.
+   */
   long offsetOf(MemorySegment memory, long bytes) {
     long offset = memory.address() - buffers[rank].address();
     return offset >= 0 && offset <= bufferBytes - bytes ? offset : -1;
   }
 
-  /** Begins to use the memory, which then stays until {@link #leave}; false if it is closed. */
+  /**
+   * Begins to use the memory, which then stays mapped until {@link #leave}; returns false if it is
+   * closed.
+   */
   boolean enter() {
     return users.enter();
   }

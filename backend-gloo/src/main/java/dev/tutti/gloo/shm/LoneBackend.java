@@ -13,9 +13,9 @@ public final class LoneBackend extends SocketBackend {
   private final SymmetricMemories memories;
 
   /**
-   * Prepares for any number of operations.
+   * Creates an instance for any number of operations.
    *
-   * @param memories of this rank; closed with this
+   * @param memories the symmetric memory of this rank; closed with this backend
    */
   public LoneBackend(Wire wire, AlgorithmTable table, SymmetricMemories memories) {
     super(wire, table);

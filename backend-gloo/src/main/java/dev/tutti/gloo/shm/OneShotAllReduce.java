@@ -7,8 +7,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces a small tensor in one round: every rank shows its elements to all, and each reduces all
- * of them by itself, in the order of ranks, so that all hold the same bits.
+ * Reduces a small tensor in one round: every rank shows its elements to all others, and each rank
+ * reduces them all by itself, in rank order, so that all ranks get bitwise identical results.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>

@@ -2,19 +2,20 @@ package dev.tutti.gloo.shm;
 
 /** Divides bytes among ranks. */
 public final class Parts {
-  /** Of how many bytes all parts but the last ones are multiples. */
+  /** The number of bytes of which every part except the last ones is a multiple. */
   static final long LINE = 64;
 
   private Parts() {}
 
   /**
-   * Returns the bytes of each rank's part, whole cache lines; the last parts may be short or empty.
+   * Returns the number of bytes of each rank's part, in whole cache lines; the last parts may be
+   * short or empty.
    */
   public static long bytes(long total, int ranks) {
     return Math.ceilDiv(Math.ceilDiv(total, ranks), LINE) * LINE;
   }
 
-  /** Returns how many bytes of a stage each rank gets, whole cache lines. */
+  /** Returns how many bytes of a stage each rank gets, in whole cache lines. */
   public static long piece(long stageBytes, int ranks) {
     return stageBytes / ranks / LINE * LINE;
   }

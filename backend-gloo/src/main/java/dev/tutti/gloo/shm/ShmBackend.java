@@ -45,13 +45,13 @@ public final class ShmBackend extends GlooBackend {
   private final DirectReduceScatter directReduceScatter;
 
   /**
-   * Prepares for any number of operations.
+   * Creates an instance for any number of operations.
    *
-   * @param channel to the other ranks; closed with this
-   * @param memories their symmetric memory; closed with this
-   * @param readsMemory whether this rank reads the memory of others, and they its own, where the
-   *     system and the JVM allow it
-   * @param mapsTensors whether it may map their large tensors for that
+   * @param channel connects the ranks; closed with this backend
+   * @param memories their symmetric memory; closed with this backend
+   * @param readsMemory whether this rank and the others read each other's memory, if the system and
+   *     the JVM allow it
+   * @param mapsTensors whether this rank may map the others' large tensors for that
    */
   public ShmBackend(
       Wire wire,
@@ -313,7 +313,7 @@ public final class ShmBackend extends GlooBackend {
   @Override
   public void close() {
     super.close();
-    // The last one is closed first, and each whatever the others throw.
+    // The last one is closed first, and each one even if others throw.
     try (channel;
         reads) {
       memories.close();

@@ -12,28 +12,35 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeoutException;
 
-/** One rank's view of the memory that the ranks of a host share, and its way to wait for them. */
+/**
+ * One rank's view of the memory that the ranks of a host share, and its means of waiting for them.
+ */
 public final class ShmChannel implements AutoCloseable {
   /*
    * Every rank runs the same operations in the same order, and each operation takes the same number
-   * of steps on every rank. A step has a number that only grows. In it a rank may fill its stage and
-   * say so (published), may reduce what others staged (reduced), and says when it needs nothing of
-   * the step any more (finished). A stage is used again DEPTH steps later, after all ranks finished.
-   * All words of a rank's control line are written by that rank alone, with release, and read by the
-   * others with acquire: what was written before a word is seen after it was read.
+   * of steps on every rank. Step numbers only grow. In a step a rank may fill its stage and
+   * announce it (published), may reduce data that others staged (reduced), and announces when it no
+   * longer needs anything of the step (finished). A stage is reused DEPTH steps later, after all
+   * ranks have finished. All words of a rank's control line are written by that rank alone, with
+   * release, and read by the others with acquire: a rank that reads a word sees everything written
+   * before it.
    *
-   * Small messages have two slots of their own, used in turns by the operations that use any, with
-   * a number in the line of their first bytes. Such an operation ends on a rank when all have filled
-   * their slots; so who fills the slot of number n has seen all others fill that of n - 1, and they
-   * have read all of n - 2, whose place it takes.
+   * Small messages have two slots of their own for each rank. The operations that use slots
+   * alternate between the two, and store a number in the line of the slot's first bytes. Such an
+   * operation ends on a rank when all ranks have filled their slots. A rank that fills slot n has
+   * therefore seen all others fill slot n - 1. They have then read all of slot n - 2, whose place
+   * it takes.
    *
-   * Each operation has a signature. It is beside the words that say that a slot or stage is filled;
-   * and in the control line, in two places in turns, so that a rank that waits for long sees when
-   * another one is in the same operation with other arguments.
+   * Each operation has a signature. It is stored beside the words that say that a slot or stage is
+   * filled. It is also stored in the control line, alternating between two places, so that a rank
+   * that waits for long sees when another one is in the same operation with different arguments.
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
-  /** How long a rank waits for another one before it wants to hear of its end from itself. */
+  /**
+   * How long a rank waits for another one before it also checks for itself whether that rank has
+   * ended.
+   */
   static final long WATCH_NANOS = 1_000_000_000;
 
   private static final long YIELD_NANOS = 2_000_000;
@@ -59,10 +66,10 @@ public final class ShmChannel implements AutoCloseable {
   /**
    * Creates the view of a rank.
    *
-   * @param file the memory, mapped
-   * @param layout how it is divided
-   * @param transport connects the ranks of the host, and knows which are gone
-   * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
+   * @param file the mapped memory
+   * @param layout the layout of the memory
+   * @param transport connects the ranks of the host, and knows which have been lost
+   * @param spinNanos how long to poll before yielding the core; 0 if ranks outnumber cores
    */
   public ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, long spinNanos) {
     this.file = file;
@@ -87,7 +94,7 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
-  /** Enters the next operation, of which all ranks must have the same signature. */
+  /** Enters the next operation, for which all ranks must have the same signature. */
   public void enter(long newSignature) {
     signature = newSignature;
     operation++;
@@ -101,7 +108,8 @@ public final class ShmChannel implements AutoCloseable {
   // Small messages
 
   /**
-   * Begins to use slots; returns those of all ranks, by rank, of which this rank may fill its own.
+   * Begins to use slots; returns the slots of all ranks, in rank order, of which this rank may fill
+   * only its own.
    */
   MemorySegment[] beginSlots() {
     return slots[(int) (++slot & 1)];
@@ -127,7 +135,7 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
-  /** Tells whether a word is other than 0 in the slots of all ranks. */
+  /** Tells whether a word is nonzero in the slots of all ranks. */
   static boolean areAllSet(MemorySegment[] slots, long word) {
     for (MemorySegment each : slots) {
       if (each.getAtIndex(ValueLayout.JAVA_LONG, word) == 0) {
@@ -138,8 +146,8 @@ public final class ShmChannel implements AutoCloseable {
   }
 
   /**
-   * Waits until all ranks are in this operation, and checks that it is the same for all: for
-   * operations in which else some ranks would hear nothing of others.
+   * Waits until all ranks are in this operation, and checks that it is the same on all: for
+   * operations in which some ranks would otherwise not hear from others.
    */
   public void agree(Operation op) throws Exception {
     beginSlots();
@@ -158,36 +166,36 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
-  /** Begins steps in which no stage is filled; returns the first one. */
+  /** Begins steps in which no stage is filled; returns the number of the first one. */
   long advance(long steps) {
     long first = step + 1;
     step += steps;
     return first;
   }
 
-  /** Returns the memory of all ranks' stages in a step, by rank. */
+  /** Returns the memory of all ranks' stages in a step, in rank order. */
   MemorySegment[] stages(long ofStep) {
     return stages[(int) (ofStep % ShmLayout.DEPTH)];
   }
 
-  /** Returns the number of the step begun last. */
+  /** Returns the number of the step begun most recently. */
   long step() {
     return step;
   }
 
-  /** Says that this rank's stage is filled, up to a step. */
+  /** Announces that this rank's stage is filled, up to the given step. */
   void publish(long ofStep) {
     long index = ofStep % ShmLayout.DEPTH;
     memory.set(ValueLayout.JAVA_LONG, ownControl + ShmLayout.STAGED + 8 * index, signature);
     show(ownControl + ShmLayout.PUBLISHED, ofStep);
   }
 
-  /** Says that this rank reduced its part, up to a step. */
+  /** Announces that this rank has reduced its part, up to the given step. */
   void reduced(long ofStep) {
     show(ownControl + ShmLayout.REDUCED, ofStep);
   }
 
-  /** Says that this rank needs nothing of the others any more, up to a step. */
+  /** Announces that this rank no longer needs anything of the others, up to the given step. */
   void finish(long ofStep) {
     show(ownControl + ShmLayout.FINISHED, ofStep);
   }
@@ -244,7 +252,7 @@ public final class ShmChannel implements AutoCloseable {
           return;
         }
         strategy.rest(waiters, offset, seen);
-        // An interrupted thread would not sleep any more.
+        // An interrupted thread would no longer sleep.
         interrupted |= Thread.interrupted();
       } while (!polled(offset, value));
     } finally {
@@ -264,7 +272,7 @@ public final class ShmChannel implements AutoCloseable {
     return false;
   }
 
-  /** Throws if it makes no sense to wait any more. */
+  /** Throws if further waiting is pointless. */
   private void check(Operation op, int peer, long offset, long value, long deadline)
       throws Exception {
     long control = layout.control(peer);
@@ -296,9 +304,9 @@ public final class ShmChannel implements AutoCloseable {
   }
 
   /**
-   * Ends an operation at its deadline also where nothing is waited for.
+   * Ends an operation at its deadline even if nothing is being waited for.
    *
-   * @throws TimeoutException if it is over
+   * @throws TimeoutException if the deadline has passed
    */
   void throwIfOver(Operation op) throws TimeoutException {
     op.throwIfFailed();
@@ -311,7 +319,7 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
-  /** Returns what to throw if the memory of a rank's tensors cannot be read any more. */
+  /** Returns the exception to throw if the memory of a rank's tensors can no longer be read. */
   PeerLostException unreadable(int peer) {
     int lost = transport.rankInGroup(peer);
     return new PeerLostException(
@@ -332,7 +340,7 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
-  /** Lets go of the memory; no thread may be in an operation. */
+  /** Releases the memory; no thread may be in an operation. */
   @Override
   public void close() {
     file.close();

@@ -21,8 +21,9 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The memory that the ranks of a host share: a file in memory that one rank makes, all map, and the
- * first one removes as soon as they have, so that nothing is left behind whatever happens then.
+ * The memory that the ranks of a host share: an in-memory file that one rank creates and all ranks
+ * map. The creating rank removes the file as soon as all have mapped it, so that nothing is left
+ * behind whatever happens afterwards.
  */
 public final class ShmFile implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -30,7 +31,7 @@ public final class ShmFile implements AutoCloseable {
   private static final long UNMAP_NANOS = 10_000_000_000L;
   private static final long RETRY_NANOS = 100_000;
 
-  /** The most characters that a description may have. */
+  /** The maximum length of a description in characters. */
   public static final int MAX_DESCRIPTION = 128;
 
   private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");
@@ -70,21 +71,21 @@ public final class ShmFile implements AutoCloseable {
   }
 
   /**
-   * Makes memory for a rank that is alone on its host.
+   * Creates memory for a rank that is alone on its host.
    *
-   * @param bytes how large
+   * @param bytes the size in bytes
    */
   public static ShmFile ofOne(long bytes) {
     return new ShmFile(bytes);
   }
 
   /**
-   * Makes the memory. All of it is written once, so that a full file system is noticed here and not
-   * as a crash of a later access.
+   * Creates the memory. All of it is written once, so that a full file system is detected here and
+   * does not crash a later access.
    *
-   * @param directory of a file system in memory
-   * @param bytes how large
-   * @throws IOException if there is no room, or no such directory
+   * @param directory a directory of an in-memory file system
+   * @param bytes the size in bytes
+   * @throws IOException if there is not enough room, or no such directory
    */
   public static ShmFile create(Path directory, long bytes) throws IOException {
     StaleFiles.remove(directory);
@@ -128,13 +129,13 @@ public final class ShmFile implements AutoCloseable {
   }
 
   /**
-   * Maps what another rank made, and signs it.
+   * Maps memory that another rank created, and signs it.
    *
-   * @param directory where this rank finds the file
-   * @param description from {@link #describe()}
-   * @param bytes how large it must be
+   * @param directory the directory in which this rank finds the file
+   * @param description the text from {@link #describe()}
+   * @param bytes the required size in bytes
    * @param rank this rank
-   * @throws IOException if it is not there, or is another memory
+   * @throws IOException if the file is missing or is a different memory
    */
   public static ShmFile open(Path directory, String description, long bytes, int rank)
       throws IOException {
@@ -157,17 +158,17 @@ public final class ShmFile implements AutoCloseable {
     WORD.setRelease(segment, ShmLayout.joined(rank), nonce + rank);
   }
 
-  /** Tells whether a rank has signed this very memory. */
+  /** Tells whether a rank has signed this memory. */
   public boolean isJoined(int rank) {
     return (long) WORD.getAcquire(segment, ShmLayout.joined(rank)) == nonce + rank;
   }
 
-  /** Says how other ranks find it. */
+  /** Returns a description by which other ranks find the memory. */
   public String describe() {
     return HexFormat.of().toHexDigits(nonce) + " " + path.getFileName();
   }
 
-  /** Removes the file; the memory stays until the last rank closed it. */
+  /** Removes the file; the memory remains until the last rank has closed it. */
   public void unlink() {
     try {
       Files.deleteIfExists(path);
@@ -182,9 +183,10 @@ public final class ShmFile implements AutoCloseable {
   }
 
   /**
-   * Unmaps the memory, and waits for calls of the system that other threads are in with some of it.
+   * Unmaps the memory, waiting for system calls of other threads that still use part of it.
    *
-   * @throws IllegalStateException if such a call does not end for long; the memory stays then
+   * @throws IllegalStateException if such a call does not end for a long time; the memory then
+   *     stays mapped
    */
   @Override
   public void close() {
@@ -199,7 +201,7 @@ public final class ShmFile implements AutoCloseable {
             throw e;
           }
           LockSupport.parkNanos(this, RETRY_NANOS);
-          // An interrupted thread would not sleep any more.
+          // An interrupted thread would no longer sleep.
           interrupted |= Thread.interrupted();
         }
       }

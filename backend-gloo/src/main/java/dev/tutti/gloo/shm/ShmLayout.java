@@ -3,27 +3,31 @@ package dev.tutti.gloo.shm;
 import dev.tutti.gloo.transport.ring.RingMemory;
 
 /**
- * Divides the memory that the ranks of a host share.
+ * The layout of the memory that the ranks of a host share.
  *
- * <p>First a header, then for each rank a control line, two slots for small messages, and {@link
- * #DEPTH} stages for parts of large ones; then for each rank the line that says whether it sleeps,
- * and for each two ranks two rings for messages. All begin on lines of their own.
+ * <p>The memory begins with a header. For each rank there follow a control line, two slots for
+ * small messages, and {@link #DEPTH} stages for parts of large messages; then for each rank the
+ * line that says whether it is asleep, and for each two ranks two rings for messages. Each of these
+ * begins on a line of its own.
  *
- * @param ranks number of ranks
- * @param stageBytes bytes of one stage
- * @param ringBytes bytes that a ring holds, 0 if there are none
+ * @param ranks the number of ranks
+ * @param stageBytes the size of one stage in bytes
+ * @param ringBytes the capacity of a ring in bytes, or 0 if there are none
  */
 public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
-  /** Largest message that goes through a slot, in bytes. */
+  /** The largest message in bytes that goes through a slot. */
   public static final int SLOT_BYTES = 8192;
 
-  /** Most ranks of a host, each of which shows three words for every other one and one more. */
+  /** The maximum number of ranks of a host: each shows three words for every rank and one more. */
   static final int MAX_RANKS = (SLOT_BYTES - Long.BYTES) / (3 * Long.BYTES);
 
-  /** Steps of a large message that may be under way at a time. */
+  /** The number of steps of a large message that may be in progress at a time. */
   static final int DEPTH = 2;
 
-  /** Where in a slot its bytes begin, behind the number and the signature of the operation. */
+  /**
+   * The offset in a slot at which its data begins, after the number and the signature of the
+   * operation.
+   */
   static final int SLOT_HEADER = 16;
 
   // Words of a control line.
@@ -43,11 +47,12 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
   private static final long JOINED = 64;
 
   /**
-   * Divides a number of bytes; up to a quarter is for rings. There are none if ranks are too many.
+   * Divides a number of bytes; up to a quarter is for rings. There are no rings if there are too
+   * many ranks.
    *
-   * @param ranks number of ranks
-   * @param budget bytes in all
-   * @throws IllegalArgumentException if that is too little, or the ranks are too many
+   * @param ranks the number of ranks
+   * @param budget the total number of bytes
+   * @throws IllegalArgumentException if the budget is too small, or there are too many ranks
    */
   public static ShmLayout within(int ranks, long budget) {
     if (ranks > MAX_RANKS) {
@@ -67,12 +72,12 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
     return layout;
   }
 
-  /** Returns the least layout, for a rank that is alone on its host. */
+  /** Returns the smallest layout, for a rank that is alone on its host. */
   public static ShmLayout ofOne() {
     return new ShmLayout(1, leastStage(1), 0);
   }
 
-  /** Returns the bytes of a stage in which each rank has a piece. */
+  /** Returns the number of bytes of a stage in which each rank has a piece. */
   private static long leastStage(int ranks) {
     return roundUp(ranks * Parts.LINE, PAGE);
   }
@@ -95,51 +100,51 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
     return ranks * (ranks - 1L);
   }
 
-  /** Returns the bytes of the whole. */
+  /** Returns the total number of bytes. */
   public long bytes() {
     return ringBytes == 0 ? stage(ranks, 0) : ring(ranks, 0);
   }
 
-  /** Returns the bytes of the header, whole pages. */
+  /** Returns the number of bytes of the header, in whole pages. */
   static long headerBytes(int ranks) {
     return roundUp(waiters(ranks) + LINE, PAGE);
   }
 
   /**
-   * Returns where in the header the ranks count who sleeps, see {@link
+   * Returns the offset in the header at which the ranks count sleepers, see {@link
    * dev.tutti.cpu.wait.FutexWaiters}.
    */
   static long waiters(int ranks) {
     return roundUp(joined(ranks), LINE);
   }
 
-  /** Returns where in the header a rank says that it has mapped the memory. */
+  /** Returns the offset in the header at which a rank says that it has mapped the memory. */
   static long joined(int rank) {
     return JOINED + 8L * rank;
   }
 
-  /** Returns where the control line of a rank is. */
+  /** Returns the offset of the control line of a rank. */
   long control(int rank) {
     return headerBytes(ranks) + LINE * rank;
   }
 
-  /** Returns where one of the two slots of a rank is. */
+  /** Returns the offset of one of the two slots of a rank. */
   long slot(int rank, int parity) {
     long stride = roundUp(SLOT_HEADER + SLOT_BYTES, LINE);
     return roundUp(control(ranks), PAGE) + (2L * rank + parity) * stride;
   }
 
-  /** Returns where a stage of a rank is. */
+  /** Returns the offset of a stage of a rank. */
   long stage(int rank, int index) {
     return roundUp(slot(ranks, 0), PAGE) + ((long) DEPTH * rank + index) * stageBytes;
   }
 
-  /** Returns where a rank says that it sleeps. */
+  /** Returns the offset at which a rank says that it is asleep. */
   long sleep(int rank) {
     return roundUp(stage(ranks, 0), PAGE) + LINE * rank;
   }
 
-  /** Returns where the ring is through which a rank writes to another one. */
+  /** Returns the offset of the ring through which a rank writes to another one. */
   long ring(int from, int to) {
     long index = (ranks - 1L) * from + (to < from ? to : to - 1);
     return roundUp(sleep(ranks), PAGE) + index * (RingMemory.HEADER + ringBytes);

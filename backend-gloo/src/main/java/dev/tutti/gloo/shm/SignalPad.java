@@ -19,24 +19,29 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** The signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
+/**
+ * The signal pad of symmetric memory: barriers and signals, implemented with words that the ranks
+ * share.
+ */
 final class SignalPad {
   /*
-   * A barrier is one word: the number of the round above, how many ranks have come to it below. The
-   * last one begins the next round, and the others wait for that. A rank whose wait fails takes
-   * itself back out, unless the round has ended meanwhile: then the barrier was passed after all. So
-   * in each round either all ranks pass or those that gave up can come again.
+   * A barrier is one word: the number of the round is in the high bits, and the number of ranks
+   * that have arrived in the low bits. The last rank to arrive begins the next round, which the
+   * others wait for. A rank whose wait fails withdraws its arrival, unless the round has ended
+   * meanwhile: in that case it has passed the barrier after all. In each round, therefore, either
+   * all ranks pass or those that gave up can come again.
    *
-   * A signal is one word that is 0 or 1. Both sides change it by compare-and-set, so signals are
-   * never lost or doubled whichever threads send and take them.
+   * A signal is one word that is 0 or 1. Both sides change it with compare-and-set, so signals are
+   * never lost or duplicated, whichever threads send and take them.
    *
-   * Every change is a release and every look an acquire (compare-and-set is both): what a rank wrote
-   * into any buffer before it came to a barrier, or sent a signal, is seen by those who passed the
-   * barrier, or took the signal.
+   * Every change is a release and every read an acquire (compare-and-set is both): a rank that
+   * passes a barrier, or takes a signal, sees everything that another rank wrote into any buffer
+   * before it reached that barrier, or sent that signal.
    *
    * A rank that has to wait in a barrier notes the round in a word of its own, and negates the word
-   * when it gives up; only for reports of who is missing. Those that have not come are. Those that gave
-   * up are where all have come: the others may have given up because of the same missing rank.
+   * when it gives up. These words serve only to report which ranks are missing. A rank that has not
+   * arrived is missing. A rank that gave up is missing only if all ranks had arrived: otherwise it
+   * may have given up because of the same missing rank.
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final int ROUND_SHIFT = 16;
@@ -67,12 +72,12 @@ final class SignalPad {
   /**
    * Creates a rank's view of the pad.
    *
-   * @param memory of the allocation
-   * @param layout how it is divided
-   * @param transport knows which peers are gone
-   * @param group name of the group, for exceptions
-   * @param spinNanos how long to poll before giving the core away
-   * @param closed tells whether this rank closed the memory meanwhile
+   * @param memory the memory of the allocation
+   * @param layout the layout of the memory
+   * @param transport knows which peers have been lost
+   * @param group the name of the group, for exceptions
+   * @param spinNanos how long to poll before yielding the core
+   * @param closed tells whether this rank has closed the memory meanwhile
    */
   SignalPad(
       MemorySegment memory,
@@ -117,7 +122,7 @@ final class SignalPad {
     }
   }
 
-  /** Takes this rank out of a barrier; false if the barrier was passed. */
+  /** Withdraws this rank from a barrier; returns false if the barrier was passed. */
   private boolean withdraw(long at, int channel, long round) {
     while (true) {
       long seen = (long) WORD.getAcquire(memory, at);
@@ -175,7 +180,7 @@ final class SignalPad {
       }
       RuntimeException end = endOf(wait, channel, peer, round, limit, strategy);
       if (end != null) {
-        // What happened before the end that was just seen still counts.
+        // Anything that happened before the end just observed still counts.
         if (attempt(wait, at, round)) {
           return;
         }
@@ -193,7 +198,7 @@ final class SignalPad {
     return timeout.compareTo(Duration.ofNanos(LONGEST_WAIT)) > 0 ? LONGEST_WAIT : timeout.toNanos();
   }
 
-  /** Returns what ends a wait without success, if it makes no sense to wait any more. */
+  /** Returns the exception that ends a wait, if further waiting is pointless. */
   private @Nullable RuntimeException endOf(
       Wait wait, int channel, int peer, long round, long limit, WaitStrategy strategy) {
     if (strategy.isSlow()) {
@@ -221,7 +226,9 @@ final class SignalPad {
         peer >= 0 ? List.of(peer) : allMissing(channel, round));
   }
 
-  /** Returns why a barrier cannot end: rather because of a rank that has not come to it. */
+  /**
+   * Returns why a barrier cannot complete: preferably because of a rank that has not reached it.
+   */
   private @Nullable Throwable failureOfAny(int channel, long round) {
     Throwable first = null;
     for (int peer = 0; peer < size; peer++) {
@@ -251,7 +258,7 @@ final class SignalPad {
             ? lost.peer()
             : cause instanceof CollectiveException failure ? failure.failedRank().orElse(-1) : -1;
     if (round >= 0 && transport.failureOf(rank) == null) {
-      // A peer only closed its group. If it had come, it gave up because of one that has not.
+      // A peer merely closed its group. If it had arrived, it gave up because of another.
       int missing = firstMissing(channel, round);
       failedRank = missing < 0 || isMissing(failedRank, channel, round) ? failedRank : missing;
     }

@@ -7,9 +7,9 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Gathers equal parts on all ranks in chunks: each stages its own, one chunk ahead, and copies
- * those of the others. Large parts are copied from where they are, if all can see them or the
- * system lets ranks read each other.
+ * Gathers equal parts on all ranks in chunks: each rank stages its own part, one chunk ahead, and
+ * copies the parts of the others. Large parts are copied directly from their locations, if all
+ * ranks can see them or the system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
@@ -19,7 +19,10 @@ import java.lang.ref.Reference;
  * </table>
  */
 final class StagedAllGather {
-  /** Least bytes of a part that is read where it is: what is staged shorter stays in the caches. */
+  /**
+   * The minimum size in bytes of a part that is read from its location: a shorter part, when
+   * staged, stays in the caches.
+   */
   private static final long LEAST_READ = 1 << 20;
 
   private final ShmChannel channel;
@@ -31,13 +34,13 @@ final class StagedAllGather {
   }
 
   /**
-   * Gathers.
+   * Gathers the parts.
    *
    * @param op carries the deadline
-   * @param output takes the parts by rank
-   * @param input begins with this rank's part; may be the place of it in the output
-   * @param bytes of each part
-   * @throws Exception if a wait ended without success
+   * @param output receives the parts in rank order
+   * @param input begins with this rank's part; may be the part's place in the output
+   * @param bytes the size of each part in bytes
+   * @throws Exception if a wait fails
    */
   void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
     long own = channel.rank * bytes;
@@ -55,7 +58,7 @@ final class StagedAllGather {
         }
       } finally {
         reads.endLoan();
-        // Others read it until the end.
+        // The others may read it until the operation ends.
         Reference.reachabilityFence(input);
       }
     }
@@ -83,7 +86,7 @@ final class StagedAllGather {
     }
   }
 
-  /** Shows where this rank's part is, and whether all can see or read it there. */
+  /** Shows where this rank's part is, and whether all ranks can see or read it there. */
   private MemorySegment[] show(
       MemorySegment output, MemorySegment input, boolean mapped, boolean open) {
     HostReads.requireAlive(input);
@@ -99,7 +102,8 @@ final class StagedAllGather {
   }
 
   /**
-   * Copies the parts from where the other ranks have them, and this rank's if there is one to copy.
+   * Copies the parts from where the other ranks have them, and this rank's own part unless it is in
+   * place.
    */
   private void read(
       Operation op, MemorySegment[] slots, MemorySegment output, MemorySegment own, long bytes)

@@ -7,10 +7,10 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces a tensor in chunks: every rank stages what others shall reduce of a chunk, reduces its
- * own part of it from all stages and its tensor, in the order of ranks, shows that in its stage,
- * and takes the other parts from those who reduced them. A chunk is staged while the one before it
- * is reduced.
+ * Reduces a tensor in chunks: every rank stages the parts of a chunk that the others reduce. It
+ * reduces its own part from all stages and its tensor, in rank order, and shows the result in its
+ * stage. It then takes the other parts from the ranks that reduced them. A chunk is staged while
+ * the previous one is reduced.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in chunks of C</caption>
@@ -34,11 +34,11 @@ public final class StagedAllReduce {
    *
    * @param op carries the deadline
    * @param tensor the elements
-   * @param bytes their bytes
-   * @param dtype their type
-   * @param kind how to reduce
+   * @param bytes the number of bytes
+   * @param dtype the element type
+   * @param kind the operator
    * @param root the only rank that gets the result, or -1 for all
-   * @throws Exception if a wait ended without success
+   * @throws Exception if a wait fails
    */
   public void run(
       Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind, int root)
@@ -100,7 +100,9 @@ public final class StagedAllReduce {
     }
   }
 
-  /** Sets what to reduce: the others' stages from a place on, and this rank's tensor. */
+  /**
+   * Sets the inputs of the reduction: the others' stages from an offset on, and this rank's tensor.
+   */
   private void aim(MemorySegment[] stages, long inStage, MemorySegment tensor, long inTensor) {
     for (int peer = 0; peer < channel.size; peer++) {
       inputs[peer] = peer == channel.rank ? tensor : stages[peer];

@@ -10,9 +10,10 @@ import java.lang.ref.Reference;
 import java.util.List;
 
 /**
- * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which say
- * how many steps all take, and each stage a piece for every rank. Large parts are copied from where
- * they are, if all can see them or the system lets ranks read each other.
+ * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which
+ * determine the number of steps, and each stage holds a piece for every rank. Large parts are
+ * copied directly from their locations, if all ranks can see them or the system lets ranks read
+ * each other.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
@@ -21,7 +22,10 @@ import java.util.List;
  * </table>
  */
 final class StagedAllToAll {
-  /** What a rank says of itself: it staged the first pieces of its parts, all can see its parts. */
+  /**
+   * What a rank reports about itself: that it has staged the first pieces of its parts, and that
+   * all ranks can see its parts.
+   */
   private static final int STAGED = 1;
 
   private static final int SEEN = 2;
@@ -37,12 +41,13 @@ final class StagedAllToAll {
   }
 
   /**
-   * Exchanges.
+   * Exchanges the parts.
    *
    * @param op carries the deadline
-   * @param outputs where the part of each rank goes
-   * @param inputs what each rank gets, as long as its output for this rank
-   * @throws Exception if a wait ended without success
+   * @param outputs the tensors to receive into, one from each rank
+   * @param inputs the tensors to send, one to each rank, each as long as that rank's output for
+   *     this rank
+   * @throws Exception if a wait fails
    */
   void run(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     boolean seen = areSeen(inputs);
@@ -56,15 +61,15 @@ final class StagedAllToAll {
       exchange(op, outputs, inputs, seen ? SEEN : 0);
     } finally {
       reads.endLoan();
-      // Others read it until the end.
+      // The others may read it until the operation ends.
       Reference.reachabilityFence(inputs);
     }
   }
 
   /**
-   * Exchanges.
+   * Exchanges the parts.
    *
-   * @param flags what is true of this rank
+   * @param flags what applies to this rank
    */
   private void exchange(Operation op, List<Tensor> outputs, List<Tensor> inputs, int flags)
       throws Exception {
@@ -73,7 +78,7 @@ final class StagedAllToAll {
     MemorySegment[] slots = channel.beginSlots();
     show(slots[channel.rank], outputs, inputs, flags);
     channel.publishSlot();
-    // Of large parts the first step stages nothing, as they may be read where they are.
+    // The first step stages no large parts, because they may be read from their locations.
     long step = stage(op, inputs, 0, large ? 0 : piece);
     if (!large) {
       copyOwn(outputs, inputs, 0, piece);
@@ -95,7 +100,7 @@ final class StagedAllToAll {
       return;
     }
     for (; offset < longest; offset += piece) {
-      // How many steps there are, other ranks say.
+      // The number of steps is determined by the other ranks.
       channel.throwIfOver(op);
       step = stage(op, inputs, offset, piece);
       copyOwn(outputs, inputs, offset, piece);
@@ -142,7 +147,7 @@ final class StagedAllToAll {
     return true;
   }
 
-  /** Stages a piece of each part; returns the step. */
+  /** Stages a piece of each part; returns the number of the step. */
   private long stage(Operation op, List<Tensor> inputs, long offset, long piece) throws Exception {
     channel.beginStep(op);
     long step = channel.step();
@@ -203,8 +208,8 @@ final class StagedAllToAll {
   }
 
   /**
-   * Compares the sizes that all ranks have, so that all hear if any two disagree; returns that of
-   * the longest part of all.
+   * Compares the sizes given by all ranks, so that all ranks detect it if any two disagree; returns
+   * the size of the longest part.
    */
   private long check(MemorySegment[] slots) {
     int size = channel.size;

@@ -4,9 +4,9 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Copies the root's bytes to all ranks: few bytes in the root's slot, many in chunks through its
- * stages. All ranks meet before any takes a chunk, so that ranks with different roots hear of it;
- * the root fills its stages meanwhile.
+ * Copies the root's bytes to all ranks: a few bytes in the root's slot, many bytes in chunks
+ * through its stages. All ranks meet before any rank takes a chunk, so that ranks with different
+ * roots detect this; the root meanwhile fills its stages.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in chunks of C</caption>
@@ -15,7 +15,7 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class StagedBroadcast {
-  // So many that others copy out while the root copies in, but not so small that a step costs more.
+  // Enough to overlap the root's copies with those of the others, but not so small as to be slow.
   private static final int CHUNKS = 4;
   private static final long MIN_CHUNK = 16 * 1024;
 

@@ -22,13 +22,13 @@ final class StagedGather {
   }
 
   /**
-   * Gathers.
+   * Gathers the parts.
    *
    * @param op carries the deadline
-   * @param outputs on the root one tensor for each rank
+   * @param outputs on the root, one tensor for each rank
    * @param input this rank's part
-   * @param root who gathers
-   * @throws Exception if a wait ended without success
+   * @param root the rank that gathers
+   * @throws Exception if a wait fails
    */
   void run(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     int size = channel.size;

@@ -7,8 +7,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces a tensor in place, one part of it on each rank, in the order of ranks; each stage holds a
- * piece for every rank. Of the other parts a rank keeps what it had.
+ * Reduces a tensor in place, one part of it on each rank, in rank order; each stage holds a piece
+ * for every rank. A rank's other parts keep their content.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes and stages of C</caption>
@@ -24,14 +24,15 @@ public final class StagedPartReduce {
   }
 
   /**
-   * Reduces.
+   * Reduces the parts.
    *
    * @param op carries the deadline
    * @param tensor the elements
-   * @param parts bytes of each rank's part, one behind the other, the first of them the longest
-   * @param dtype element type
-   * @param kind how to reduce
-   * @throws Exception if a wait ended without success
+   * @param parts the size in bytes of each rank's part; the parts follow one another, and the first
+   *     is the longest
+   * @param dtype the element type
+   * @param kind the operator
+   * @throws Exception if a wait fails
    */
   public void run(Operation op, MemorySegment tensor, long[] parts, DType dtype, ReduceOp.Kind kind)
       throws Exception {

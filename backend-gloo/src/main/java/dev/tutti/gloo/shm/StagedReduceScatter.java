@@ -7,7 +7,7 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces one part for each rank, in the order of ranks; each stage holds a piece for every rank.
+ * Reduces one part for each rank, in rank order; each stage holds a piece for every rank.
  *
  * <table>
  * <caption>Cost for N ranks, parts of S bytes and stages of C</caption>
@@ -22,26 +22,26 @@ final class StagedReduceScatter {
     this.channel = channel;
   }
 
-  /** Finds what a rank shall get of this rank's input. */
+  /** Locates the part of this rank's input that is meant for each rank. */
   interface Inputs {
-    /** Returns memory that the part of a rank is in. */
+    /** Returns the memory that contains the part for a rank. */
     MemorySegment memory(int peer);
 
-    /** Returns where in it that part begins, in bytes. */
+    /** Returns the offset of that part in the memory, in bytes. */
     long offset(int peer);
   }
 
   /**
-   * Reduces.
+   * Reduces the parts.
    *
    * @param op carries the deadline
-   * @param output this rank's part of the result
-   * @param bytes of each part
+   * @param output receives this rank's part of the result
+   * @param bytes the size of each part in bytes
    * @param inputs the parts
-   * @param dtype element type
-   * @param kind how to reduce
-   * @param factor what to multiply this rank's elements by, for PREMUL_SUM
-   * @throws Exception if a wait ended without success
+   * @param dtype the element type
+   * @param kind the operator
+   * @param factor the factor by which to multiply this rank's elements, for PREMUL_SUM
+   * @throws Exception if a wait fails
    */
   void run(
       Operation op,

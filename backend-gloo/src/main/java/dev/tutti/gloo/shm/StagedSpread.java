@@ -4,8 +4,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Copies parts of equal size, of which each rank holds some, to all ranks in chunks; as many as the
- * rank with the most parts needs.
+ * Copies parts of equal size, of which each rank holds some, to all ranks in chunks; there are as
+ * many chunks as the rank with the most parts needs.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in all, spread evenly, in chunks of C</caption>
@@ -21,13 +21,13 @@ public final class StagedSpread {
   }
 
   /**
-   * Spreads.
+   * Spreads the parts.
    *
    * @param op carries the deadline
-   * @param memory all parts, of which this rank's are in place
-   * @param bytes of each part
-   * @param held for each rank the numbers of the parts that it holds
-   * @throws Exception if a wait ended without success
+   * @param memory memory for all parts, in which this rank's parts are already in place
+   * @param bytes the size of each part in bytes
+   * @param held for each rank, the numbers of the parts that it holds
+   * @throws Exception if a wait fails
    */
   public void run(Operation op, MemorySegment memory, long bytes, int[][] held) throws Exception {
     int size = channel.size;
@@ -52,7 +52,10 @@ public final class StagedSpread {
     }
   }
 
-  /** Copies what the chunk at an offset holds of parts, taken one behind the other. */
+  /**
+   * Copies the contents of the chunk at an offset, counting a rank's parts as one consecutive
+   * sequence.
+   */
   private void copy(
       MemorySegment memory,
       long bytes,

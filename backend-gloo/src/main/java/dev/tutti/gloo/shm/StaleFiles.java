@@ -8,12 +8,15 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 
-/** Names the files of shared memory, and removes those of processes that died before they could. */
+/**
+ * Names the files of shared memory, and removes the files of processes that died before they could
+ * do so.
+ */
 public final class StaleFiles {
   /*
-   * A number of a process means something in its PID namespace only: containers that share the
-   * directory may have different ones. So a name holds the namespace too, and no file of another
-   * namespace is touched.
+   * A process number is meaningful only within its PID namespace: containers that share the
+   * directory may have different namespaces. A name therefore includes the namespace, and no file
+   * of another namespace is touched.
    */
   private static final String PREFIX = "tutti-";
   private static final int WORDS = 4;
@@ -24,7 +27,7 @@ public final class StaleFiles {
 
   private StaleFiles() {}
 
-  /** Returns a name that no other file has, nor anybody can guess. */
+  /** Returns a name that no other file has and nobody can guess. */
   public static String newName() {
     return PREFIX
         + ProcessHandle.current().pid()
@@ -34,7 +37,7 @@ public final class StaleFiles {
         + HexFormat.of().toHexDigits(new SecureRandom().nextLong());
   }
 
-  /** Tells whether a text may be from {@link #newName()}, of this process or another one. */
+  /** Tells whether a text may come from {@link #newName()}, in this process or another one. */
   public static boolean isName(String text) {
     String[] words = text.startsWith(PREFIX) ? text.split("-", -1) : new String[0];
     return words.length == WORDS
@@ -48,7 +51,10 @@ public final class StaleFiles {
         && has(words[3], 'f');
   }
 
-  /** Tells whether there are only digits, up to one that is 9 or greater. */
+  /**
+   * Tells whether a text consists only of digits, up to the given highest one, which is 9 or
+   * greater.
+   */
   private static boolean has(String text, char last) {
     boolean all = true;
     for (int i = 0; i < text.length(); i++) {
@@ -58,7 +64,7 @@ public final class StaleFiles {
     return all;
   }
 
-  /** Returns the number of this process's PID namespace, 0 if that is unknown. */
+  /** Returns the number of this process's PID namespace, or 0 if it is unknown. */
   static String namespace() {
     try {
       String digits = Files.readSymbolicLink(NAMESPACE).toString().replaceAll("[^0-9]", "");
@@ -68,7 +74,10 @@ public final class StaleFiles {
     }
   }
 
-  /** Removes what is left of this user's dead processes; another user's files cannot be removed. */
+  /**
+   * Removes the files left behind by dead processes of this user; another user's files cannot be
+   * removed.
+   */
   public static void remove(Path directory) throws IOException {
     String own = namespace();
     try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, PREFIX + "*")) {

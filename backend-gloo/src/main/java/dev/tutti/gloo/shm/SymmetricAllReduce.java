@@ -8,9 +8,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Reduces a tensor that lies at the same place of symmetric memory on every rank, where it is: each
- * rank reduces one part of all buffers, in the order of ranks, and writes the result into all of
- * them. The bits are those of {@link StagedAllReduce}.
+ * Reduces, in place, a tensor that is at the same offset of symmetric memory on every rank: each
+ * rank reduces one part of all buffers, in rank order, and writes the result into all of them. The
+ * results are bitwise identical to those of {@link StagedAllReduce}.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes</caption>
@@ -18,16 +18,16 @@ import java.lang.foreign.ValueLayout;
  * <tr><td>2</td><td>S</td><td>S, and S (N - 1) / N again in the cache</td></tr>
  * </table>
  *
- * <p>If the ranks turn out to hold tensors at different places, or outside symmetric memory, this
- * costs one round, and nothing was changed.
+ * <p>If the ranks turn out to hold tensors at different offsets, or outside symmetric memory, this
+ * costs one round, and nothing has been changed.
  */
 final class SymmetricAllReduce {
   /*
-   * The first round is one of slots: each shows where its tensor is, which also says that its
-   * elements are there. In the second every rank writes to its own part of all tensors, and nobody
-   * else reads or writes that part, until all have said "reduced". If the operation fails between
-   * the two, peers may write for a moment after it ended here: as they may at any time, this being
-   * symmetric memory.
+   * The first round uses slots: each rank shows where its tensor is, which also indicates that its
+   * elements are ready. In the second round every rank writes to its own part of all tensors. No
+   * other rank reads or writes that part until all ranks have signaled "reduced". If the operation
+   * fails between the two rounds, peers may still write for a moment after it has ended here. They
+   * may do that at any time anyway, since this is symmetric memory.
    */
   private static final long BLOCK = 64 * 1024;
 
@@ -43,12 +43,12 @@ final class SymmetricAllReduce {
    * Reduces in place, if the tensors of all ranks allow it.
    *
    * @param op carries the deadline
-   * @param tensor the elements, scaled already where the operator asks for it
-   * @param bytes their bytes
-   * @param dtype their type
-   * @param kind how to reduce; an average is divided here
-   * @return whether it was done; the same on all ranks
-   * @throws Exception if a wait ended without success
+   * @param tensor the elements, already scaled if the operator requires it
+   * @param bytes the number of bytes
+   * @param dtype the element type
+   * @param kind the operator; an average is divided here
+   * @return whether the operation was done; the same on all ranks
+   * @throws Exception if a wait fails
    */
   boolean run(Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind)
       throws Exception {
@@ -78,7 +78,7 @@ final class SymmetricAllReduce {
     }
   }
 
-  /** Tells whether the tensors of all ranks are at the same place. */
+  /** Tells whether the tensors of all ranks are at the same offset. */
   private boolean agree(Operation op, long id, long offset) throws Exception {
     MemorySegment[] slots = channel.beginSlots();
     MemorySegment own = slots[channel.rank];

@@ -1,28 +1,29 @@
 package dev.tutti.gloo.shm;
 
 /**
- * Divides the memory of one symmetric allocation: a header as in {@link ShmLayout}, a buffer of
- * each rank on pages of its own, and the signal pad.
+ * The layout of the memory of one symmetric allocation: a header as in {@link ShmLayout}, a buffer
+ * for each rank on pages of its own, and the signal pad.
  *
- * @param ranks number of ranks
- * @param bufferBytes bytes of each buffer
+ * @param ranks the number of ranks
+ * @param bufferBytes the size of each buffer in bytes
  */
 record SymmetricLayout(int ranks, long bufferBytes) {
   /*
-   * In the pad each channel has a line for its barrier, lines in which the ranks note that they wait
-   * there, and a line for each pair of ranks, since the two words of a pair are written by both.
+   * In the pad each channel has a line for its barrier and lines in which the ranks note that they
+   * wait there. It also has one line for each pair of ranks, since both ranks of a pair write its
+   * two words.
    */
 
-  /** As many as c10d's kernels have blocks. */
+  /** The number of channels, equal to the number of blocks of c10d's kernels. */
   static final int CHANNELS = 32;
 
   private static final long PAGE = 4096;
   private static final long LINE = 64;
 
   /**
-   * Returns the bytes of the whole.
+   * Returns the total number of bytes.
    *
-   * @throws ArithmeticException if there is no such number
+   * @throws ArithmeticException if it overflows
    */
   long bytes() {
     long stride = Math.multiplyExact(Math.ceilDiv(bufferBytes, PAGE), PAGE);
@@ -31,22 +32,24 @@ record SymmetricLayout(int ranks, long bufferBytes) {
         Math.addExact(ShmLayout.headerBytes(ranks), buffers), CHANNELS * channelBytes());
   }
 
-  /** Returns where the buffer of a rank is. */
+  /** Returns the offset of the buffer of a rank. */
   long buffer(int rank) {
     return ShmLayout.headerBytes(ranks) + rank * Math.ceilDiv(bufferBytes, PAGE) * PAGE;
   }
 
-  /** Returns where the barrier of a channel is. */
+  /** Returns the offset of the barrier of a channel. */
   long barrier(int channel) {
     return buffer(ranks) + channel * channelBytes();
   }
 
-  /** Returns where a rank notes in which barrier of a channel it waits. */
+  /**
+   * Returns the offset at which a rank notes the round of a channel's barrier in which it waits.
+   */
   long waiting(int channel, int rank) {
     return barrier(channel) + LINE + 8L * rank;
   }
 
-  /** Returns where the signal of one rank to another is; of a rank to itself, too. */
+  /** Returns the offset of the signal from one rank to another, or from a rank to itself. */
   long signal(int channel, int from, int to) {
     int low = Math.min(from, to);
     long high = Math.max(from, to);

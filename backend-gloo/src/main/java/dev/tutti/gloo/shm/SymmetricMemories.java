@@ -17,13 +17,16 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Allocates the symmetric memory of a group whose ranks share a host, and knows what is open. */
+/**
+ * Allocates the symmetric memory of a group whose ranks share a host, and keeps track of the open
+ * allocations.
+ */
 public final class SymmetricMemories implements AutoCloseable {
   /*
-   * Rank 0 makes a file and tells the others where, through the channel; a text that begins with "!"
-   * says why there is none. The others map and sign it. Then every rank shows, in its slot, an empty
-   * text or what went wrong, so all come to the same end; and rank 0 removes the file, which the
-   * mappings keep alive.
+   * Rank 0 creates a file and tells the others through the channel where it is; the text "!" says
+   * that there is no file, for the reason in rank 0's slot. The others map and sign the file. Every
+   * rank then shows, in its slot, an empty text or what went wrong, so that all ranks reach the
+   * same outcome. Rank 0 then removes the file, which the mappings keep alive.
    */
   private static final int TEXT_BYTES = 4096 - Integer.BYTES;
   private static final int REPORT_BYTES = 1024;
@@ -58,23 +61,23 @@ public final class SymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Creates those of a group of one rank.
+   * Creates the allocator of a group of one rank.
    *
-   * @param transport of the rank
-   * @param group its name
-   * @param directory of a file system in memory
+   * @param transport the transport of the rank
+   * @param group the name of the group
+   * @param directory a directory of an in-memory file system
    */
   public static SymmetricMemories ofOne(Transport transport, String group, Path directory) {
     return new SymmetricMemories(null, transport, group, directory, 0);
   }
 
   /**
-   * Allocates; all ranks call it at once, as a collective.
+   * Allocates symmetric memory; all ranks call this together, as a collective.
    *
    * @param op carries the deadline
-   * @param byteSize bytes of each rank, at least 1
-   * @throws BackendException on all ranks, if one of them cannot
-   * @throws Exception if a wait ended without success
+   * @param byteSize the number of bytes of each rank, at least 1
+   * @throws BackendException on all ranks, if one of them cannot allocate the memory
+   * @throws Exception if a wait fails
    */
   public SymmetricMemory allocate(Operation op, long byteSize) throws Exception {
     SymmetricLayout layout = new SymmetricLayout(transport.size(), byteSize);
@@ -107,7 +110,7 @@ public final class SymmetricMemories implements AutoCloseable {
       problem = firstProblem(op, problem);
       if (file == null || !problem.isEmpty()) {
         if (channel != null) {
-          // A rank that stood still finds what the others left when they gave up.
+          // A rank that was stalled finds what the others left behind when they gave up.
           channel.throwIfOver(op);
         }
         throw new BackendException(
@@ -139,7 +142,7 @@ public final class SymmetricMemories implements AutoCloseable {
     }
   }
 
-  /** Hands rank 0's text to all ranks. */
+  /** Distributes rank 0's text to all ranks. */
   private String tell(Operation op, String text) throws Exception {
     if (channel == null) {
       return text;
@@ -154,7 +157,10 @@ public final class SymmetricMemories implements AutoCloseable {
     }
   }
 
-  /** Tells all ranks what went wrong on this one, and returns what went wrong on the first. */
+  /**
+   * Tells all ranks what went wrong on this one, and returns what went wrong on the first rank that
+   * failed.
+   */
   private String firstProblem(Operation op, String own) throws Exception {
     if (channel == null) {
       return own;
@@ -189,28 +195,34 @@ public final class SymmetricMemories implements AutoCloseable {
     return new String(bytes, StandardCharsets.UTF_8);
   }
 
-  /** Returns how many all-reduces ran in symmetric memory, without staging. Any thread. */
+  /**
+   * Returns how many all-reduces have run in symmetric memory, without staging. Any thread may call
+   * this.
+   */
   public long reductions() {
     return reductions;
   }
 
-  /** Counts an all-reduce; by the thread that runs the collectives. */
+  /** Counts an all-reduce; called by the thread that runs the collectives. */
   @SuppressWarnings("NonAtomicVolatileUpdate") // one thread at a time writes
   void countReduction() {
     reductions++;
   }
 
-  /** Tells whether there has ever been any; between collectives the same on all ranks. */
+  /**
+   * Tells whether there has ever been an allocation; between collectives the answer is the same on
+   * all ranks.
+   */
   boolean isUsed() {
     return allocations > 0;
   }
 
   /**
-   * Finds the memory in whose buffer of this rank a tensor lies, and enters it.
+   * Finds the memory whose buffer of this rank contains a tensor, and enters it.
    *
    * @param tensor native memory
-   * @param bytes its bytes
-   * @return to be left, or null if there is none
+   * @param bytes the size of the tensor in bytes
+   * @return the memory, which the caller must leave, or null if there is none
    */
   @Nullable HostSymmetricMemory enter(MemorySegment tensor, long bytes) {
     for (HostSymmetricMemory memory : open) {

@@ -4,7 +4,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Gathers parts of unequal size on all ranks in chunks; as many as the largest part needs.
+ * Gathers parts of unequal size on all ranks in chunks; there are as many chunks as the largest
+ * part needs.
  *
  * <table>
  * <caption>Cost for N ranks, parts of S bytes in all, the largest of L, in chunks of C</caption>
@@ -20,12 +21,13 @@ public final class UnevenStagedAllGather {
   }
 
   /**
-   * Gathers.
+   * Gathers the parts.
    *
    * @param op carries the deadline
-   * @param memory the parts, by rank, one behind the other; this rank's own is there already
-   * @param bytes of each part; all ranks know all
-   * @throws Exception if a wait ended without success
+   * @param memory the parts, in rank order, one after the other; this rank's own part is already in
+   *     place
+   * @param bytes the size of each part in bytes; all ranks know all sizes
+   * @throws Exception if a wait fails
    */
   public void run(Operation op, MemorySegment memory, long[] bytes) throws Exception {
     int size = channel.size;

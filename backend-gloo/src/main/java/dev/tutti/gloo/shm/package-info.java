@@ -1,4 +1,4 @@
-/** What ranks of one host do through memory that they share. */
+/** Collectives among the ranks of one host through the memory that they share. */
 @NullMarked
 package dev.tutti.gloo.shm;
 

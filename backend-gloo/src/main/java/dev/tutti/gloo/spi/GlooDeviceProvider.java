@@ -8,33 +8,33 @@ import java.util.List;
 
 /**
  * Serves tensors of one kind of device in Gloo groups (c10d: a creator in {@code
- * GlooAllreduceRegistry}); found by {@link java.util.ServiceLoader}. Making a provider must load
- * nothing native.
+ * GlooAllreduceRegistry}); found by {@link java.util.ServiceLoader}. Instantiating a provider must
+ * not load anything native.
  */
 public interface GlooDeviceProvider {
   /** Returns the kind of device, such as {@code cuda}. */
   String deviceType();
 
   /**
-   * Returns what it can do.
+   * Returns the capabilities for this kind of device.
    *
    * @param host what the group can do with tensors in host memory
    */
   Capabilities capabilities(Capabilities host);
 
-  /** Returns the settings that it reads. */
+  /** Returns the settings that the provider reads. */
   default List<Setting<?>> settings() {
     return List.of();
   }
 
   /**
-   * Opens what runs a group's operations on tensors of this kind. Called when the group is made if
-   * all ranks gave such a device and have who serves it, else when there is the first tensor, by
-   * any thread. It is aborted and closed with the group; operations without tensors never come to
-   * it.
+   * Opens the backend that runs a group's operations on tensors of this kind. If all ranks gave
+   * such a device and have a provider for it, this is called when the group is created; otherwise
+   * it is called at the first such tensor, by any thread. The backend is aborted and closed with
+   * the group; operations without tensors never reach it.
    *
-   * @param group which group
-   * @throws BackendException if it cannot run here
+   * @param group the group
+   * @throws BackendException if the backend cannot run here
    */
   Backend open(GlooGroup group);
 }

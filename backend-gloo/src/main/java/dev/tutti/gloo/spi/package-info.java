@@ -1,8 +1,8 @@
 /**
- * What a module implements whose tensors a Gloo group shall take.
+ * The interfaces that a module implements so that a Gloo group accepts its tensors.
  *
- * <p>Begin with {@link dev.tutti.gloo.spi.GlooDeviceProvider}. Gloo finds it by {@link
- * java.util.ServiceLoader}, or the program names it:
+ * <p>Begin with {@link dev.tutti.gloo.spi.GlooDeviceProvider}. Gloo finds the provider through
+ * {@link java.util.ServiceLoader}, or the program names it:
  *
  * {@snippet file="DeviceSnippetsTest.java" region="gloo-devices"}
  */

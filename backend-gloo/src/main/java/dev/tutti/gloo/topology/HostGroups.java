@@ -3,8 +3,8 @@ package dev.tutti.gloo.topology;
 import java.util.Arrays;
 
 /**
- * Says which ranks share memory. Hosts are numbered by their lowest ranks, which lead them, and the
- * ranks of a host by their order.
+ * The grouping of ranks into hosts whose ranks share memory. Hosts are numbered in the order of
+ * their lowest ranks, which lead them, and the ranks of a host in rank order.
  */
 public final class HostGroups {
   private final int[][] ranks;
@@ -34,8 +34,9 @@ public final class HostGroups {
   /**
    * Groups ranks.
    *
-   * @param leaders for each rank the lowest rank that it shares memory with, maybe itself
-   * @throws IllegalArgumentException if one of them leads another and not itself
+   * @param leaders for each rank, the lowest rank with which it shares memory, possibly itself
+   * @throws IllegalArgumentException if a leader is not one of the ranks up to the rank that it
+   *     leads, or does not lead itself
    */
   public static HostGroups of(int... leaders) {
     for (int rank = 0; rank < leaders.length; rank++) {
@@ -48,7 +49,7 @@ public final class HostGroups {
     return new HostGroups(leaders);
   }
 
-  /** Returns the number of ranks in all. */
+  /** Returns the total number of ranks. */
   public int size() {
     return hosts.length;
   }
@@ -77,7 +78,7 @@ public final class HostGroups {
     return hosts[rank];
   }
 
-  /** Returns the place of a rank among those of its host. */
+  /** Returns the place of a rank among the ranks of its host. */
   public int placeOf(int rank) {
     return places[rank];
   }
@@ -87,12 +88,15 @@ public final class HostGroups {
     return ranks[host].clone();
   }
 
-  /** Returns how many ranks a host has. */
+  /** Returns the number of ranks of a host. */
   public int countOf(int host) {
     return ranks[host].length;
   }
 
-  /** Returns one rank of each host, by host: all at one place, which there must be. */
+  /**
+   * Returns one rank of each host, in host order: the ranks at one place, which must exist on every
+   * host.
+   */
   public int[] column(int place) {
     int[] column = new int[ranks.length];
     for (int host = 0; host < column.length; host++) {
@@ -101,7 +105,10 @@ public final class HostGroups {
     return column;
   }
 
-  /** Returns one rank of each host, by host: the leaders, but for one host a rank of it. */
+  /**
+   * Returns one rank of each host, in host order: the leaders, except that the given rank
+   * represents its own host.
+   */
   public int[] leadersWith(int rank) {
     int[] chosen = column(0);
     chosen[hosts[rank]] = rank;

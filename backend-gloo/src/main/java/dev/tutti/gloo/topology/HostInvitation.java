@@ -4,20 +4,20 @@ import dev.tutti.gloo.shm.ShmFile;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What a leader publishes for those that it would share memory with.
+ * The message with which a leader invites ranks to share memory.
  *
- * @param memory from {@link ShmFile#describe()}
- * @param members the leader first, then the others by their order
+ * @param memory the description from {@link ShmFile#describe()}
+ * @param members the leader first, then the others in rank order
  */
 @SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
 public record HostInvitation(String memory, int[] members) {
   /**
    * Reads an invitation.
    *
-   * @param bytes the value in the store
-   * @param leader who published it
-   * @param size number of ranks of the group
-   * @throws IllegalArgumentException if it is not of this form
+   * @param bytes the value from the store
+   * @param leader the rank that published it
+   * @param size the number of ranks of the group
+   * @throws IllegalArgumentException if it does not have this form
    */
   public static HostInvitation read(byte[] bytes, int leader, int size) {
     int most = ShmFile.MAX_DESCRIPTION + 1 + RankList.maxLength(size);

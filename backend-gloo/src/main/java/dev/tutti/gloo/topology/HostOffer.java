@@ -4,11 +4,11 @@ import dev.tutti.gloo.shm.StaleFiles;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What a rank publishes to find those of its host.
+ * The message that a rank publishes to find the other ranks of its host.
  *
- * @param probe name of its file, empty if it has none
- * @param budget bytes that it would share
- * @param twoLevel whether it would share also where not all ranks of the group can
+ * @param probe the name of its file, empty if it has none
+ * @param budget the number of bytes that it would share
+ * @param twoLevel whether it would share memory even if not all ranks of the group can
  */
 public record HostOffer(String probe, long budget, boolean twoLevel) {
   private static final int MAX_BYTES = 256;
@@ -19,8 +19,8 @@ public record HostOffer(String probe, long budget, boolean twoLevel) {
   /**
    * Reads an offer.
    *
-   * @param bytes the value in the store
-   * @throws IllegalArgumentException if it is not of this form
+   * @param bytes the value from the store
+   * @throws IllegalArgumentException if it does not have this form
    */
   public static HostOffer read(byte[] bytes) {
     if (bytes.length > MAX_BYTES) {

@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * An empty file with a name that nobody can guess, by which ranks find out who sees the same
- * directory. That they see the same memory is proven later, in that memory.
+ * An empty file with an unguessable name, by which ranks find out which of them see the same
+ * directory. Whether they see the same memory is verified later, in that memory.
  */
 public final class HostProbeFile implements AutoCloseable {
   private final Path directory;
@@ -21,10 +21,10 @@ public final class HostProbeFile implements AutoCloseable {
   }
 
   /**
-   * Makes the file of this rank.
+   * Creates the file of this rank.
    *
-   * @param directory of a file system in memory
-   * @throws IOException if there is no such directory, or nothing can be made in it
+   * @param directory a directory of an in-memory file system
+   * @throws IOException if there is no such directory, or no file can be created in it
    */
   public static HostProbeFile light(Path directory) throws IOException {
     StaleFiles.remove(directory);
@@ -35,24 +35,24 @@ public final class HostProbeFile implements AutoCloseable {
     return probe;
   }
 
-  /** Returns what others look for. */
+  /** Returns the name that other ranks look for. */
   public String name() {
     return file.getFileName().toString();
   }
 
   /**
-   * Tells whether a rank's file is in a directory, and this process may use what that rank makes
-   * there.
+   * Tells whether a rank's file is in a directory and this process may use files that the rank
+   * creates there.
    *
-   * @param name from {@link #name()} there
-   * @param directory where this rank looks
+   * @param name the result of {@link #name()} on that rank
+   * @param directory the directory in which this rank looks
    */
   public static boolean isSeen(String name, Path directory) {
     File file = directory.resolve(name).toFile();
     return file.canRead() && file.canWrite();
   }
 
-  /** Removes the file, and those of ranks that were killed meanwhile. */
+  /** Removes the file, and the files of ranks that were killed meanwhile. */
   @Override
   public void close() {
     try {

@@ -3,12 +3,13 @@ package dev.tutti.gloo.topology;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What a rank publishes when it is known whether it shares memory: a leader whom it leads, a
- * follower whom it follows, any other one nothing, or why not.
+ * The message that a rank publishes when it knows whether it shares memory: a leader publishes
+ * which ranks it leads, a follower which rank it follows, and any other rank nothing, or a reason.
  *
- * @param reason why the rank shares none, to be reported; empty where there is nothing to report
- * @param leader the rank that it follows, itself if it leads others, −1 if it shares none
- * @param members if it leads, those that it leads, itself first
+ * @param reason why the rank does not share memory, to be reported; empty if there is nothing to
+ *     report
+ * @param leader the rank that it follows, itself if it leads others, −1 if it does not share memory
+ * @param members if it leads, the ranks that it leads, itself first
  */
 @SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
 public record HostResult(String reason, int leader, int[] members) {
@@ -43,13 +44,13 @@ public record HostResult(String reason, int leader, int[] members) {
   /**
    * Reads a result.
    *
-   * @param bytes the value in the store
-   * @param rank who published it
-   * @param size number of ranks of the group
-   * @throws IllegalArgumentException if it is not of this form
+   * @param bytes the value from the store
+   * @param rank the rank that published it
+   * @param size the number of ranks of the group
+   * @throws IllegalArgumentException if it does not have this form
    */
   public static HostResult read(byte[] bytes, int rank, int size) {
-    // A character has at most three bytes.
+    // A character takes at most three bytes.
     int most = 3 * MAX_REASON + LEADS.length() + RankList.maxLength(size);
     if (bytes.length > most) {
       throw new IllegalArgumentException(bytes.length + " bytes, at most " + most + " expected");
@@ -83,10 +84,10 @@ public record HostResult(String reason, int leader, int[] members) {
   }
 
   /**
-   * Returns for each rank the one that leads it, maybe itself.
+   * Returns, for each rank, the rank that leads it, possibly itself.
    *
-   * @param results of all ranks
-   * @throws IllegalArgumentException if a rank says that it leads one that does not follow it
+   * @param results the results of all ranks
+   * @throws IllegalArgumentException if a rank claims to lead one that does not follow it
    */
   public static int[] leaders(HostResult[] results) {
     int[] leaders = new int[results.length];

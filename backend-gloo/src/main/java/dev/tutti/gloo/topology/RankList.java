@@ -1,12 +1,12 @@
 package dev.tutti.gloo.topology;
 
-/** Writes ranks in the store, and reads them. */
+/** Reads and writes the lists of ranks kept in the store. */
 public final class RankList {
   private static final int MAX_DIGITS = 9;
 
   private RankList() {}
 
-  /** Returns the most characters that ranks of a group may take. */
+  /** Returns the maximum number of characters that ranks of a group may take. */
   static int maxLength(int size) {
     return size * (Integer.toString(size).length() + 1);
   }
@@ -23,10 +23,10 @@ public final class RankList {
   /**
    * Reads ranks.
    *
-   * @param text from {@link #join}, of a leader and those that it leads
-   * @param leader must come first
-   * @param size number of ranks of the group
-   * @throws IllegalArgumentException if it is not such, or they do not rise
+   * @param text text from {@link #join}, listing a leader and the ranks that it leads
+   * @param leader the rank that must come first
+   * @param size the number of ranks of the group
+   * @throws IllegalArgumentException if the text is not such a list, or the ranks are not ascending
    */
   static int[] split(String text, int leader, int size) {
     if (text.length() > maxLength(size)) {
@@ -48,7 +48,7 @@ public final class RankList {
   /**
    * Reads a rank.
    *
-   * @throws IllegalArgumentException if it is no number from 0
+   * @throws IllegalArgumentException if it is not a number of at least 0
    */
   static int parse(String text) {
     boolean digits = !text.isEmpty();

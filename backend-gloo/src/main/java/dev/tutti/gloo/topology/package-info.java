@@ -1,4 +1,4 @@
-/** Which ranks are on one host, and the words with which they find out. */
+/** The grouping of ranks by host, and the messages through which ranks discover it. */
 @NullMarked
 package dev.tutti.gloo.topology;
 

@@ -4,9 +4,9 @@ import dev.tutti.gloo.transport.ring.Sleep;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Knows which pairs there is something to do for: active ones expect something, dirty ones have
- * bytes to write, buffered ones bytes to read that no selector knows of, sharing ones have rings to
- * look into. All methods need the transport's lock.
+ * Keeps track of the pairs that need attention: active pairs expect something, dirty ones have
+ * bytes to write, buffered ones have bytes to read that no selector knows of, and sharing ones have
+ * rings to check. All methods require the transport's lock.
  */
 final class BusyPairs {
   private final Pair[] active;
@@ -53,9 +53,9 @@ final class BusyPairs {
   }
 
   /**
-   * Writes what waits to be written, as far as channels take it.
+   * Writes waiting bytes, as far as the channels accept them.
    *
-   * @return whether anything was written, or nothing waits any more for a pair
+   * @return whether anything was written, or a pair has nothing left to write
    */
   boolean flush() {
     boolean progress = false;
@@ -71,7 +71,7 @@ final class BusyPairs {
     return progress;
   }
 
-  /** Asks to be woken when channels take more bytes. */
+  /** Asks to be woken when channels accept more bytes. */
   void wantWrites() {
     for (int i = 0; i < dirtyCount; i++) {
       dirty[i].connection.wantWrites(true);
@@ -85,7 +85,7 @@ final class BusyPairs {
     }
   }
 
-  /** Reads what pairs hold. */
+  /** Reads the bytes that pairs have buffered. */
   boolean readBuffered() {
     boolean progress = false;
     for (int i = bufferedCount - 1; i >= 0; i--) {
@@ -112,11 +112,11 @@ final class BusyPairs {
   }
 
   /**
-   * Looks into rings from now on.
+   * Checks rings from now on.
    *
-   * @param pairs all that share memory
-   * @param alone whether there are no others
-   * @param ownSleep tells peers that this rank sleeps
+   * @param pairs all pairs that share memory
+   * @param alone whether there are no other pairs
+   * @param ownSleep tells peers that this rank is asleep
    */
   void share(Pair[] pairs, boolean alone, Sleep ownSleep) {
     sharing = pairs;
@@ -124,17 +124,17 @@ final class BusyPairs {
     sleep = ownSleep;
   }
 
-  /** Tells whether pairs move their messages through rings. */
+  /** Tells whether any pairs move their messages through rings. */
   boolean shareMemory() {
     return sleep != null;
   }
 
-  /** Tells whether all pairs do. */
+  /** Tells whether all pairs move their messages through rings. */
   boolean allShareMemory() {
     return allShare;
   }
 
-  /** Reads what is in the rings. */
+  /** Reads the bytes in the rings. */
   boolean readRings() {
     boolean progress = false;
     for (Pair pair : sharing) {
@@ -144,7 +144,7 @@ final class BusyPairs {
   }
 
   /**
-   * Says to peers that this rank sleeps, unless there is something to do at once.
+   * Tells peers that this rank is asleep, unless there is something to do at once.
    *
    * @return whether this rank may sleep
    */
@@ -166,7 +166,7 @@ final class BusyPairs {
     return true;
   }
 
-  /** Says to peers that this rank does not sleep any more. */
+  /** Tells peers that this rank is awake again. */
   void wakeUp() {
     Sleep own = sleep;
     if (own != null) {

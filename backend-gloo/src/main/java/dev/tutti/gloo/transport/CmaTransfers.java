@@ -12,29 +12,32 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets the peer of a pair that shares memory copy large messages of users straight from where they
- * are, and copies those of the peer. All methods need the transport's lock.
+ * Lets the peer of a pair that shares memory copy large user messages directly from their location,
+ * and copies those of the peer. All methods require the transport's lock.
  */
 final class CmaTransfers {
   /*
-   * A ring takes two copies of each byte, through lines of memory that both ranks write. One copy is
-   * enough where the system lets processes read each other's memory. Whether it does shows only when
-   * tried: the peers may be in different namespaces, or not be allowed to. So a rank that has a large
-   * message for the first time sends INTRODUCTION: its process, and the address of a random number and
-   * the number. The peer tries to read that, in a thread of its own as the first call takes long, and
-   * if it is the number says READABLE. Until then, or if it never comes, messages go through the ring.
+   * A ring copies each byte twice, through cache lines that both ranks write. One copy suffices if
+   * the system lets processes read each other's memory. Whether it does can only be found out by
+   * trying: the peers may be in different namespaces, or lack permission. A rank that has a large
+   * message for the first time therefore sends INTRODUCTION: its process, the address of a random
+   * number, and the number itself. The peer tries to read the number, in a separate thread because
+   * the first call takes long, and replies READABLE if it matches. Until that reply arrives, or if
+   * it never does, messages go through the ring.
    *
-   * Behind the number is where the sender's large tensors are, if it has made any. The peer
-   * maps them then, and copies messages from there without the system.
+   * After the number comes the location of the sender's large tensors, if it has created any. The
+   * peer then maps them, and copies messages from there without system calls.
    *
-   * Then the sender writes OFFER, a header with the address of the bytes, and keeps the request; or
-   * LOAN instead of the data, if it announced the message before. The receiver copies the bytes, by
-   * parts so that it can see to other messages between them, and writes RETURN, which ends the request.
-   * The loans of a slot are returned in the order in which they were made.
+   * From then on the sender writes OFFER, a header with the address of the bytes, and keeps the
+   * request. If it has already announced the message, it writes LOAN instead of the data. The
+   * receiver copies the bytes in parts, so that it can handle other messages in between, and writes
+   * RETURN, which ends the request. The loans of a slot are returned in the order in which they
+   * were made.
    *
-   * A sender whose pair ends takes its number away before its users hear of it, who may then change
-   * what they lent: a receiver that does not find the number behind the bytes throws them away. What
-   * they free while it is lent stays as it is where it is in the heap; a send of other memory fails.
+   * A sender whose pair ends removes its number before its users learn of the end, after which they
+   * may change what they lent: a receiver that does not find the number after reading the bytes
+   * discards them. Memory freed while it is lent keeps its content if it is in the heap; for other
+   * memory the send fails.
    */
   static final long LEAST_BYTES = 64 * 1024;
 
@@ -50,7 +53,7 @@ final class CmaTransfers {
   private boolean peerReads;
   private boolean peerIntroduced;
 
-  /** Reads the memory of the peer; null where nobody has seen yet that it can. */
+  /** Reads the memory of the peer; null until it has been found to be readable. */
   private @Nullable RemoteMemory remote;
 
   CmaTransfers(Transport transport, Pair pair, Outbound outbound) {
@@ -59,7 +62,7 @@ final class CmaTransfers {
     this.outbound = outbound;
   }
 
-  /** Tells whether to lend the memory of a message that the peer is ready for. */
+  /** Tells whether to lend the memory of a message for which the peer is ready. */
   boolean suit(Request request) {
     if (request.operation == null
         || request.length < LEAST_BYTES
@@ -86,8 +89,8 @@ final class CmaTransfers {
   /**
    * Lends the memory of a request until it is returned.
    *
-   * @throws IllegalStateException if it was freed: an address alone does not tell, and whoever has
-   *     it now would be read
+   * @throws IllegalStateException if the memory was freed: the address alone does not show this,
+   *     and the peer would read the memory of its next owner
    */
   void lend(Request request) {
     SharedHeap heap = SharedHeap.has(request.segment) ? SharedHeap.ifMade().orElse(null) : null;
@@ -109,9 +112,9 @@ final class CmaTransfers {
   }
 
   /**
-   * Takes a header of the peer's that is about loans, but for a loan itself.
+   * Handles a header from the peer that concerns loans, other than a loan itself.
    *
-   * @return false if it is about something else
+   * @return false if it concerns something else
    */
   boolean take(long opcode, long slot, long length, long signature) {
     if (opcode == Header.RETURN) {
@@ -198,7 +201,7 @@ final class CmaTransfers {
     }
   }
 
-  /** Says that the peer's memory can be read; the header leaves with a later flush. */
+  /** Tells the peer that its memory can be read; the header leaves with a later flush. */
   void open(RemoteMemory readable) {
     remote = readable;
     outbound.write(Header.READABLE, 0, 0, 0);
@@ -211,11 +214,11 @@ final class CmaTransfers {
   }
 
   /**
-   * Copies a part of a loan to where a request wants it.
+   * Copies a part of a loan to the destination of a request.
    *
-   * @param address of the loan
-   * @param most bytes
-   * @return bytes; -1 if they cannot be read
+   * @param address the address of the loan
+   * @param most the maximum number of bytes
+   * @return the number of bytes copied, or -1 if they cannot be read
    */
   long copy(long address, Request request, long most) {
     long done = request.done;
@@ -226,13 +229,16 @@ final class CmaTransfers {
     return read ? count : -1;
   }
 
-  /** Says that a loan was copied. */
+  /** Tells the peer that a loan was copied. */
   void giveBack(long slot) {
     outbound.write(Header.RETURN, slot, 0, 0);
     transport.progress.pairs.markDirty(pair);
   }
 
-  /** Takes the requests that were lent; the peer will know that what it reads is none of them. */
+  /**
+   * Takes the requests that were lent; the peer will recognize that what it reads is no longer
+   * their data.
+   */
   void halt(RequestQueue target) {
     MemorySegment own = number;
     if (own != null) {

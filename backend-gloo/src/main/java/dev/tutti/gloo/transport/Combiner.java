@@ -2,19 +2,19 @@ package dev.tutti.gloo.transport;
 
 import java.lang.foreign.MemorySegment;
 
-/** Combines bytes that arrive with what is in their place. */
+/** Combines arriving bytes with the bytes already in their place. */
 public interface Combiner {
-  /** Returns the bytes of an element, at most 16; elements arrive whole. */
+  /** Returns the size of an element in bytes, at most 16; elements arrive whole. */
   int unitBytes();
 
   /**
    * Combines some elements. Called with the transport's lock held, on whichever thread moves bytes.
    *
-   * @param held memory of the receive; read and written
-   * @param heldOffset first byte
-   * @param received what came
-   * @param offset first byte
-   * @param bytes how many, a multiple of {@link #unitBytes()}
+   * @param held the memory of the receive; read and written
+   * @param heldOffset the offset of the first byte in it
+   * @param received the memory with the arrived bytes
+   * @param offset the offset of the first byte in it
+   * @param bytes the number of bytes, a multiple of {@link #unitBytes()}
    */
   void combine(
       MemorySegment held, long heldOffset, MemorySegment received, long offset, long bytes);

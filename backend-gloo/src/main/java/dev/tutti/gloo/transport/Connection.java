@@ -14,13 +14,13 @@ import java.nio.channels.SocketChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves the messages of one pair through its socket or through shared memory, never blocking. All
- * methods need the transport's lock.
+ * Moves the messages of one pair through its socket or through shared memory, without ever
+ * blocking. All methods require the transport's lock.
  */
 final class Connection implements Handler {
   /*
-   * Where the ranks share memory, rings take the place of the socket, which is left to Doorbell. Where
-   * they encrypt, all that goes through the socket goes through TLS.
+   * If the ranks share memory, rings take the place of the socket, which is left to the doorbell.
+   * If they encrypt, everything that goes through the socket goes through TLS.
    */
   private static final int DRAIN_READS = 64;
 
@@ -33,28 +33,28 @@ final class Connection implements Handler {
   private @Nullable Shared shared;
   private boolean halfSent;
 
-  /** What the messages go through. */
+  /** The medium through which messages go. */
   private enum State {
-    /** Nothing yet; they are staged. */
+    /** None yet; messages are staged. */
     UNCONNECTED,
     /** The socket. */
     SOCKET,
-    /** Rings in shared memory; the socket may come later. */
+    /** Rings in shared memory; the socket may be connected later. */
     RINGS,
-    /** Nothing any more; a farewell may still leave through the socket. */
+    /** None anymore; a farewell may still go out through the socket. */
     HALTED,
-    /** Nothing; there is no socket any more. */
+    /** None; the socket is gone. */
     CLOSED
   }
 
-  /** The socket, with what encrypts its bytes, or null. */
+  /** The socket, with the channel that encrypts its bytes, or null. */
   private record Socket(SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
     ByteChannel stream() {
       return tls == null ? channel : tls;
     }
   }
 
-  /** What takes the place of the socket where the ranks share memory. */
+  /** The objects that take the place of the socket if the ranks share memory. */
   private record Shared(RingChannel rings, CmaTransfers transfers, RingSocket doorbell) {}
 
   Connection(Transport transport, Pair pair) {
@@ -68,7 +68,7 @@ final class Connection implements Handler {
     return socket != null && (state == State.SOCKET || state == State.RINGS);
   }
 
-  /** Returns what encrypts the messages, or null. */
+  /** Returns the channel that encrypts the messages, or null. */
   private @Nullable TlsChannel tls() {
     Socket open = socket;
     return state == State.SOCKET && open != null ? open.tls : null;
@@ -80,7 +80,7 @@ final class Connection implements Handler {
     return state == State.RINGS && memory != null ? memory.rings : null;
   }
 
-  /** Returns what messages go through, or null. */
+  /** Returns the channel that messages go through, or null. */
   private @Nullable ByteChannel stream() {
     RingChannel rings = rings();
     if (rings != null) {
@@ -91,11 +91,11 @@ final class Connection implements Handler {
   }
 
   /**
-   * Takes over a connected channel; what was written before leaves with the next flush.
+   * Takes over a connected channel; messages written earlier leave with the next flush.
    *
-   * @param connected non-blocking
-   * @param secured what encrypts its bytes, or null
-   * @param registered its key, with interest in reading
+   * @param connected a non-blocking channel
+   * @param secured the channel that encrypts its bytes, or null
+   * @param registered its key, with interest in reads
    */
   void attach(SocketChannel connected, @Nullable TlsChannel secured, SelectionKey registered) {
     Socket open = new Socket(connected, secured, registered);
@@ -114,7 +114,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Sees to what a selector does not know of: bytes that TLS holds. */
+  /** Handles bytes that a selector does not know of: those held by TLS. */
   private void tellOfHidden(TlsChannel secured) {
     if (secured.hasBuffered()) {
       transport.progress.pairs.markBuffered(pair);
@@ -124,19 +124,19 @@ final class Connection implements Handler {
     }
   }
 
-  /** Tells whether there is something to read that a selector does not know of. */
+  /** Tells whether there are bytes to read that a selector does not know of. */
   boolean hasBuffered() {
     TlsChannel secured = tls();
     return secured != null && secured.hasBuffered();
   }
 
   /**
-   * Leaves the socket, also one that is not there yet, to doorbells; all messages, of which there
-   * was none yet, go through rings.
+   * Leaves the socket to doorbells, even if it is not connected yet; all messages go through rings,
+   * and none may have been sent before.
    *
-   * @param out to the peer
-   * @param in from the peer
-   * @param peer tells whether the peer sleeps
+   * @param out the ring to the peer
+   * @param in the ring from the peer
+   * @param peer tells whether the peer is asleep
    */
   void share(RingWriter out, RingReader in, Sleep peer) {
     if (state == State.HALTED || state == State.CLOSED) {
@@ -151,24 +151,24 @@ final class Connection implements Handler {
     transport.progress.pairs.markDirty(pair);
     Socket open = socket;
     if (open != null) {
-      // Last, as a peer that left already is read from its ring now.
+      // Last, because this reads from the ring of a peer that has already left.
       bell.attach(open.stream());
     }
   }
 
-  /** Returns what the ranks lend each other, if they share memory. */
+  /** Returns the loans between the ranks, if they share memory. */
   @Nullable CmaTransfers transfers() {
     Shared memory = shared;
     return memory == null ? null : memory.transfers;
   }
 
-  /** Reads what is in the ring, if there is one; returns whether there was anything. */
+  /** Reads from the ring, if there is one; returns whether there was anything to read. */
   boolean pollRing() {
     RingChannel rings = rings();
     return rings != null && (rings.hasBytes() || inbound.hasMore()) && readable();
   }
 
-  /** Tells whether a ring can be read, or written to with something to write. */
+  /** Tells whether a ring can be read, or has space for bytes that wait to be written. */
   boolean hasRingWork() {
     RingChannel rings = rings();
     return rings != null
@@ -197,7 +197,7 @@ final class Connection implements Handler {
     return shared != null;
   }
 
-  /** Queues a message without payload; it leaves with a later flush. */
+  /** Queues a message without a payload; it leaves with a later flush. */
   void announce(int opcode, Request request) {
     outbound.write(opcode, request, false);
     transport.progress.pairs.markDirty(pair);
@@ -206,7 +206,7 @@ final class Connection implements Handler {
   /**
    * Queues a message; it leaves with a later flush.
    *
-   * @param opcode of a header with payload
+   * @param opcode the opcode of a header with a payload
    */
   void write(int opcode, Request request) {
     try {
@@ -230,7 +230,7 @@ final class Connection implements Handler {
   /**
    * Queues an offer to copy a message, for which the peer need not be ready.
    *
-   * @return false if it is none that is lent
+   * @return false if the message is not one to be lent
    */
   boolean offer(Request request) {
     CmaTransfers open = transfers();
@@ -250,7 +250,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Begins to copy what the peer offered, as soon as what is being copied is over. */
+  /** Begins to copy a message that the peer offered, once the current copy is finished. */
   void borrow(Request request, long address) {
     inbound.borrow(request, address);
   }
@@ -263,7 +263,7 @@ final class Connection implements Handler {
   }
 
   /**
-   * Writes as much as there is space for.
+   * Writes as many bytes as there is space for.
    *
    * @return whether anything was written
    */
@@ -283,7 +283,7 @@ final class Connection implements Handler {
       pair.fail(String.valueOf(e.getMessage()), e);
       return true;
     } catch (IOException e) {
-      // What the peer sent before it closed may still be there, and may be all that is awaited.
+      // Bytes the peer sent before it closed may still be there, and may be all that is awaited.
       readable();
       pair.closedByPeer(e);
       return true;
@@ -293,7 +293,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Says whether this rank shall be woken when there is space again for bytes. */
+  /** Sets whether this rank is to be woken when there is space for bytes again. */
   void wantWrites(boolean wanted) {
     RingChannel rings = rings();
     if (rings != null) {
@@ -311,7 +311,7 @@ final class Connection implements Handler {
   }
 
   /**
-   * Reads what is there, up to a bound.
+   * Reads available bytes, up to a limit.
    *
    * @return whether anything was read or the connection ended
    */
@@ -339,7 +339,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Neither reads nor writes any more, and takes the requests that were being sent or received. */
+  /** Stops reading and writing, and takes the requests that were being sent or received. */
   void halt(RequestQueue target) {
     halfSent = outbound.hasUnsent();
     state = State.HALTED;
@@ -357,7 +357,8 @@ final class Connection implements Handler {
 
   /**
    * Says farewell, after {@link #halt}: through the socket, or through the ring if a peer that
-   * shares memory has not come by its socket yet. Only a ring may be in the middle of a message.
+   * shares memory is not yet connected by its socket. Only a ring may be in the middle of a
+   * message.
    */
   void sendFarewell(long reason) {
     Socket open = socket;
@@ -375,7 +376,7 @@ final class Connection implements Handler {
         target.write(staging.flip());
       }
     } catch (IOException e) {
-      // The peer was faster; it does not want to hear anything.
+      // The peer was faster; it does not want to be told anything.
       transport.debug("no farewell to rank " + pair.rank, e);
     }
   }
@@ -399,10 +400,10 @@ final class Connection implements Handler {
     closeGently(transport, open.channel, pair.rank);
   }
 
-  /** Closes a socket in such a way that the peer can read what was sent before. */
+  /** Closes a socket in such a way that the peer can still read what was sent before. */
   static void closeGently(Transport transport, SocketChannel socket, int peer) {
     try {
-      // With unread bytes a close would be a reset, which may take from the peer what it did not
+      // With unread bytes a close would become a reset, and the peer might lose bytes it has not
       // read yet.
       socket.shutdownOutput();
       int count = 1;

@@ -11,9 +11,9 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
 /**
- * Connects to a peer and presents, in one write of eight bytes, the sequence number that the peer
- * gave this rank, or a knock, which asks the peer to connect. All methods need the transport's
- * lock.
+ * Connects to a peer and presents, in one write of eight bytes, either the sequence number that the
+ * peer gave this rank or a knock, which asks the peer to connect. All methods require the
+ * transport's lock.
  */
 final class Connector implements Handler {
   private static final int ATTEMPTS = 4;
@@ -76,7 +76,7 @@ final class Connector implements Handler {
   private void finish(SelectionKey key) throws IOException {
     ByteBuffer greeting = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
     greeting.putLong(0, sequence);
-    // An empty socket buffer takes eight bytes at once.
+    // An empty socket buffer accepts eight bytes at once.
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit the socket's buffer");
     }
@@ -101,7 +101,7 @@ final class Connector implements Handler {
     }
     transport.pairs.ended(this);
     if (knocks) {
-      // The peer may have come by itself, and even have left since.
+      // The peer may have connected by itself, and may even have left since.
       transport.pairs.accept();
     }
     pair.cannotConnect(

@@ -4,7 +4,10 @@ import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Queues the threads that wait while another one drives. All methods need the transport's lock. */
+/**
+ * Queues the threads that wait while another thread drives. All methods require the transport's
+ * lock.
+ */
 final class Followers {
   private @Nullable Thread[] threads = new @Nullable Thread[4];
   private @Nullable Goal[] goals = new @Nullable Goal[4];

@@ -1,7 +1,10 @@
 package dev.tutti.gloo.transport;
 
-/** What a thread drives the connections for. */
+/** The goal for which a thread drives the connections. */
 interface Goal {
-  /** Tells whether it is reached, or can never be any more; the transport's lock is held. */
+  /**
+   * Tells whether the goal has been reached, or can no longer be reached; the transport's lock is
+   * held.
+   */
   boolean reached();
 }

@@ -3,11 +3,12 @@ package dev.tutti.gloo.transport;
 import java.nio.ByteBuffer;
 
 /**
- * Lays out the header that precedes every message: six little-endian 64-bit fields, {@code nbytes,
- * opcode, slot, offset, length, roffset} (Gloo: {@code transport/tcp/pair.h}, {@code struct Op}).
+ * Defines the layout of the header that precedes every message: six little-endian 64-bit fields,
+ * {@code nbytes, opcode, slot, offset, length, roffset} (Gloo: {@code transport/tcp/pair.h}, {@code
+ * struct Op}).
  */
 final class Header {
-  /** Bytes of a header. */
+  /** The size of a header in bytes. */
   static final int BYTES = 48;
 
   /** A message into a registered buffer, which PyTorch never sends. */
@@ -23,43 +24,41 @@ final class Header {
   static final int NOTIFY_RECV_READY = 3;
 
   /**
-   * A rank of Tutti leaves and says why; sent only to ranks that {@code PeerAddress} shows to be
-   * Tutti's own. The field {@code slot} holds a rank to blame, maybe the sender itself, or {@link
-   * #CLEAN} or {@link #UNKNOWN}.
+   * A Tutti rank leaves and says why; sent only to ranks whose {@code PeerAddress} identifies them
+   * as Tutti ranks. The {@code slot} field holds the rank to blame, possibly the sender itself, or
+   * {@link #CLEAN} or {@link #UNKNOWN}.
    */
   static final int FAREWELL = 0x54757474;
 
   /**
-   * A short message of a rank of Tutti to another one that need not be ready for it; {@code length}
+   * A short message between Tutti ranks, for which the receiver need not be ready; {@code length}
    * bytes follow.
    */
   static final int EAGER = 0x54757476;
 
-  /** Wakes a rank of Tutti to look at the memory that it shares with the sender. */
+  /** Wakes a Tutti rank so that it checks the memory that it shares with the sender. */
   static final int DOORBELL = 0x54757475;
 
   /**
-   * A rank of Tutti tells one with which it shares memory about itself: {@code slot} is its
-   * process, {@code length} an address in it, {@code roffset} the number that is there ({@link
-   * Loans}).
+   * A Tutti rank introduces itself to one with which it shares memory: {@code slot} is its process,
+   * {@code length} an address in it, and {@code roffset} the number stored there ({@link
+   * CmaTransfers}).
    */
   static final int INTRODUCTION = 0x54757477;
 
-  /** A rank of Tutti can read the number of the one that introduced itself. */
+  /** A Tutti rank can read the number of the rank that introduced itself. */
   static final int READABLE = 0x54757478;
 
-  /**
-   * A message that is to be copied from the memory of its sender; {@code offset} is its address.
-   */
+  /** A message to be copied from its sender's memory; {@code offset} is the address. */
   static final int LOAN = 0x54757479;
 
-  /** The oldest loan of the slot was copied. */
+  /** The oldest loan of the slot has been copied. */
   static final int RETURN = 0x5475747a;
 
-  /** {@link #NOTIFY_SEND_READY} and {@link #LOAN} in one, whether the peer is ready or not. */
+  /** {@link #NOTIFY_SEND_READY} and {@link #LOAN} in one, sent whether or not the peer is ready. */
   static final int OFFER = 0x5475747b;
 
-  /** The slot of a farewell after which nothing is amiss. */
+  /** The slot of a farewell without a failure. */
   static final long CLEAN = -1;
 
   /** The slot of a farewell after a failure for which no rank is to blame. */
@@ -71,10 +70,12 @@ final class Header {
    * Writes a header.
    *
    * @param out a little-endian buffer
-   * @param opcode one of the constants
-   * @param slot names the exchange
-   * @param length bytes of the message; follow the header where it {@linkplain #hasPayload says so}
-   * @param signature what the ranks must agree on in a collective, between ranks of Tutti; else 0
+   * @param opcode one of the opcode constants
+   * @param slot identifies the exchange
+   * @param length the number of bytes of the message, which follow the header if it {@linkplain
+   *     #hasPayload says so}
+   * @param signature the values the ranks must agree on in a collective, between Tutti ranks;
+   *     otherwise 0
    */
   static void put(ByteBuffer out, int opcode, long slot, long length, long signature) {
     int at = out.position();
@@ -87,7 +88,7 @@ final class Header {
     out.position(at + BYTES);
   }
 
-  /** Adds to the header just written where its message is. */
+  /** Adds the address of the message to the header just written. */
   static void putAddress(ByteBuffer out, long address) {
     out.putLong(out.position() - BYTES + 24, address);
   }

@@ -7,20 +7,20 @@ import java.nio.channels.ByteChannel;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the messages of one pair. All methods need the transport's lock. */
+/** Reads the messages of one pair. All methods require the transport's lock. */
 final class Inbound {
   /*
-   * A buffer that all pairs share takes whatever is there and is parsed; the rest of a large payload
-   * is read straight into the tensor's memory, unless it is to be combined: that happens from the
-   * shared buffer, while the bytes are in the cache. An incomplete header, or element to be combined,
-   * stays in a small buffer of its own.
+   * A buffer shared by all pairs receives whatever is available and is parsed. The rest of a large
+   * payload is read directly into the tensor's memory, unless it is to be combined: combining uses
+   * the shared buffer, while the bytes are in the cache. An incomplete header, or an incomplete
+   * element to be combined, stays in a small buffer of this pair's own.
    *
-   * An eager message is handled when all of it is there; until then it stays in the small buffer, which
-   * grows for it.
+   * An eager message is handled once all of it has arrived; until then it stays in the small
+   * buffer, which grows for it.
    *
-   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all, unless
-   * they are combined. What came behind a loan stays in the small buffer, which grows for it, until the
-   * loan is copied.
+   * From a ring, the shared buffer takes only a few bytes at a time, so that payloads are copied
+   * only twice in total, unless they are combined. Bytes that follow a loan stay in the small
+   * buffer, which grows for them, until the loan has been copied.
    */
   private static final int DIRECT_READ = 8 * 1024;
   private static final int RING_DIRECT_READ = 512;
@@ -53,9 +53,9 @@ final class Inbound {
   }
 
   /**
-   * Reads what is there, up to a bound.
+   * Reads available bytes, up to a limit.
    *
-   * @param source does not block
+   * @param source a non-blocking channel
    * @return whether anything was read or the connection ended
    * @throws IOException if the channel fails
    */
@@ -171,7 +171,10 @@ final class Inbound {
     return true;
   }
 
-  /** Stores or combines what is there of a payload; returns 0 if that is less than an element. */
+  /**
+   * Stores or combines the available bytes of a payload; returns 0 if they are less than an
+   * element.
+   */
   private int take(Request request, ByteBuffer in) {
     int count = (int) Math.min(in.remaining(), request.length - request.done);
     long target = request.offset + request.done;
@@ -274,7 +277,9 @@ final class Inbound {
     return pair.failure() == null;
   }
 
-  /** Begins to copy a message from its sender's memory, behind those that are being copied. */
+  /**
+   * Begins to copy a message from its sender's memory, after those that are already being copied.
+   */
   void borrow(Request request, long address) {
     request.address = address;
     if (borrowing == null) {

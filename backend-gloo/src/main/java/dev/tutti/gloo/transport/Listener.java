@@ -16,14 +16,14 @@ import java.util.SequencedSet;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Accepts the connections of peers. Each begins with eight bytes, the sequence number that this
- * rank gave the peer, or a knock; a connection that begins otherwise is closed. All methods need
- * the transport's lock.
+ * Accepts connections from peers. Each begins with eight bytes, either the sequence number that
+ * this rank gave the peer or a knock; a connection that begins with anything else is closed. All
+ * methods require the transport's lock.
  */
 final class Listener implements Handler {
   /**
-   * How many connections may be open that have not said whose they are, and how many that have not
-   * proved it.
+   * The maximum number of open connections that have not identified themselves, and of those that
+   * have not proved their identity.
    */
   static final int MAX_STRANGERS = 1024;
 
@@ -49,7 +49,7 @@ final class Listener implements Handler {
     key = server.register(selector, SelectionKey.OP_ACCEPT, this);
   }
 
-  /** Returns the greeting by which a rank asks to be connected with. */
+  /** Returns the greeting with which a rank asks the peer to connect. */
   static long knock(int rank) {
     return KNOCK | rank;
   }
@@ -63,7 +63,7 @@ final class Listener implements Handler {
     accept();
   }
 
-  /** Takes the connections that are there. */
+  /** Accepts the pending connections. */
   void accept() {
     try {
       int count = 0;
@@ -79,7 +79,10 @@ final class Listener implements Handler {
     }
   }
 
-  /** Leaves connections alone for a while, as the selector would find them ready again at once. */
+  /**
+   * Stops accepting connections for a while, because the selector would immediately report them as
+   * ready again.
+   */
   private void pause(IOException cause) {
     if (!failing) {
       failing = true;
@@ -105,7 +108,7 @@ final class Listener implements Handler {
   }
 
   private void greet(SocketChannel accepted) {
-    // A client that connects and stays silent must keep no rank out.
+    // A client that connects and stays silent must not keep any rank out.
     if (greetings.size() >= MAX_STRANGERS) {
       greetings.getFirst().refuse("silent", "says nothing while others wait");
     }
@@ -121,7 +124,7 @@ final class Listener implements Handler {
     greeting.read();
   }
 
-  /** Stops listening and closes connections that never said whose they are. */
+  /** Stops listening and closes connections that have not identified themselves. */
   void close() {
     closeQuietly(server);
     for (Greeting greeting : greetings) {

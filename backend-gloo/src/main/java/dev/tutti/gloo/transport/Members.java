@@ -4,17 +4,17 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/** Connects some of the ranks of a transport, this one among them. */
+/** Connects some of the ranks of a transport, including this one. */
 public final class Members implements Endpoint {
   private final Transport transport;
   private final int[] ranks;
   private final int own;
 
   /**
-   * Creates an endpoint that numbers ranks by their place in a list.
+   * Creates an endpoint that numbers ranks by their position in a list.
    *
-   * @param transport connects them
-   * @param ranks of the transport, no two alike
+   * @param transport connects the ranks
+   * @param ranks distinct ranks of the transport
    * @throws IllegalArgumentException if this rank is not among them
    */
   public Members(Transport transport, int[] ranks) {

@@ -56,7 +56,7 @@ final class OutQueue {
     size--;
   }
 
-  /** Takes the requests of all messages and forgets the messages. */
+  /** Takes the requests of all messages and discards the messages. */
   void drainTo(RequestQueue target) {
     while (!isEmpty()) {
       Request request = request();

@@ -7,18 +7,18 @@ import java.nio.ByteOrder;
 import java.nio.channels.ByteChannel;
 import org.jspecify.annotations.Nullable;
 
-/** Writes the messages of one pair. All methods need the transport's lock. */
+/** Writes the messages of one pair. All methods require the transport's lock. */
 final class Outbound {
   /*
-   * Headers and small payloads are copied into one staging buffer, so that what is ready at the same
-   * time leaves in one write; of a large payload the first bytes travel with the header and the rest
-   * goes from the tensor's memory to the channel. A message behind a large one waits in a queue. A
-   * request of a collective counts as done when its bytes are staged, which is safe as the tensor is
-   * not needed any more and whoever staged them sees to the flush; the request of a user's send when
-   * its bytes are in the channel.
+   * Headers and small payloads are copied into one staging buffer, so that messages that are ready
+   * at the same time leave in one write. The first bytes of a large payload travel with the header,
+   * and the rest goes from the tensor's memory to the channel. A message behind a large one waits
+   * in a queue. A request of a collective counts as done when its bytes are staged. This is safe,
+   * because the tensor is no longer needed and the thread that staged them ensures the flush. The
+   * request of a user's send is done when its bytes are in the channel.
    *
-   * A call costs little where rings take the place of the socket, and a copy counts: smaller payloads
-   * are staged there.
+   * With rings in place of the socket, a call costs little and a copy matters: only smaller
+   * payloads are staged there.
    */
   private static final int STAGING_BYTES = 32 * 1024;
   private static final int STAGED_PAYLOAD = 16 * 1024;
@@ -48,8 +48,8 @@ final class Outbound {
   /**
    * Queues a message; it leaves with a later flush.
    *
-   * @param opcode from {@link Header}
-   * @param request what the message is about
+   * @param opcode an opcode from {@link Header}
+   * @param request the request that the message concerns
    * @param payload whether the request's bytes are part of the message
    */
   void write(int opcode, Request request, boolean payload) {
@@ -57,7 +57,7 @@ final class Outbound {
     write(opcode, request.slot, request.length, signature, payload ? request : null);
   }
 
-  /** Queues a header that is about no request; it leaves with a later flush. */
+  /** Queues a header that does not concern a request; it leaves with a later flush. */
   void write(int opcode, long slot, long length, long signature) {
     write(opcode, slot, length, signature, null);
   }
@@ -82,7 +82,7 @@ final class Outbound {
     }
   }
 
-  /** Returns what is to be written next, to be added to. */
+  /** Returns the buffer of bytes to be written next, to which more can be added. */
   ByteBuffer staging() {
     ByteBuffer staging = out;
     if (staging == null) {
@@ -112,7 +112,7 @@ final class Outbound {
     }
     int at = staging.position() + Header.BYTES;
     int count = (int) Math.min(length, Math.min(stagedPayload, staging.limit() - at));
-    // Memory that is gone leaves no header without its bytes.
+    // Copied first, so that freed memory leaves no header without its bytes.
     MemorySegment.copy(request.segment, request.offset, outMemory, at, count);
     Header.put(staging, opcode, slot, length, signature);
     staging.position(at + count);
@@ -133,9 +133,9 @@ final class Outbound {
   }
 
   /**
-   * Writes as much as there is space for.
+   * Writes as many bytes as there is space for.
    *
-   * @param target does not block
+   * @param target a non-blocking channel
    * @return whether anything was written
    * @throws IOException if the channel fails
    */
@@ -189,7 +189,7 @@ final class Outbound {
     return progress;
   }
 
-  /** Forgets all messages, and takes their requests. */
+  /** Discards all messages, and takes their requests. */
   void halt(RequestQueue target) {
     staged.moveTo(target);
     if (sending != null) {
@@ -199,7 +199,7 @@ final class Outbound {
     queue.drainTo(target);
   }
 
-  /** Gives memory back. */
+  /** Releases memory. */
   void close() {
     out = null;
   }

@@ -7,48 +7,48 @@ import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the protocol with one peer: matches sends and receives by slot, first in, first out (Gloo:
- * {@code transport/tcp/pair.cc}). All methods need the transport's lock.
+ * Runs the protocol with one peer: matches sends and receives by slot, in FIFO order (Gloo: {@code
+ * transport/tcp/pair.cc}). All methods require the transport's lock.
  */
 final class Pair {
   /*
-   * For each message the sender writes one NOTIFY_SEND_READY and one data message, the receiver one
-   * NOTIFY_RECV_READY; data is never written before the receiver's notification came. So a payload
-   * always has a place to go, whatever its size. Counts on a slot remember notifications that came
-   * before the local call: remoteReceives lets a later send go at once, remoteSends tells a later
-   * receive (or one from any rank) that data is on offer, and expectedSends lets the announcement of
-   * a receive already posted pass unnoticed.
+   * For each message the sender writes one NOTIFY_SEND_READY and one data message, and the receiver
+   * one NOTIFY_RECV_READY; data is never written before the receiver's notification has arrived. A
+   * payload therefore always has a place to go, whatever its size. Counts on a slot record
+   * notifications that arrived before the local call: remoteReceives lets a later send proceed at
+   * once, remoteSends tells a later receive (or one from any rank) that data is on offer, and
+   * expectedSends discards the announcement for a receive that is already posted.
    *
-   * Ranks of Tutti spare each other the wait for short messages of collectives that all ranks have to
-   * come to: the sender writes EAGER, which is announcement and data in one, if it has fewer than
-   * MAX_EAGER such messages out and nothing waits on the slot. The receiver keeps what it has no
-   * receive for; no more than MAX_EAGER messages, or the peer is broken. It notifies of its receive as
-   * ever, which the sender takes for the receipt (eagerSends). Sends and receives of a slot still meet
-   * in order: an eager message never overtakes one that waits for its notification, so what is kept is
-   * older than all that was only announced.
+   * Tutti ranks avoid this wait for short messages of collectives that all ranks must join: the
+   * sender writes EAGER, announcement and data in one, if it has fewer than MAX_EAGER such messages
+   * outstanding and nothing waits on the slot. The receiver keeps messages for which it has no
+   * receive yet; if there are more than MAX_EAGER of them, the peer is broken. It still notifies
+   * the sender of its receive, which the sender takes as the acknowledgment (eagerSends). Sends and
+   * receives of a slot are still matched in order: an eager message never overtakes one that waits
+   * for its notification, so kept messages are older than all that have only been announced.
    *
-   * Where the peer can read the memory of this rank (Loans), OFFER does the same for large messages of
-   * users, which may be offered to a receive from any rank as well.
+   * If the peer can read this rank's memory (CmaTransfers), OFFER does the same for large user
+   * messages, which may also be offered to a receive from any rank.
    *
-   * Between ranks of Tutti all of these carry the signature of the collective. A rank that calls another
-   * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
-   * rank has one collective under way, so the last announcement of each peer is enough to remember.
-   * Messages of users carry the type and size of the tensor. A sender compares them with what the
-   * receiver is ready for, as far as it remembers, and sends nothing that does not fit; the receiver
-   * compares them again.
+   * Between Tutti ranks all of these carry the signature of the collective. A rank that calls a
+   * different one sends on slots that nobody reads, but with the same number: this is how the
+   * mismatch is detected at once. A rank has only one collective in progress, so it suffices to
+   * remember the last announcement of each peer. User messages carry the type and size of the
+   * tensor. A sender compares them with those the receiver is ready for, as far as it remembers
+   * them, and does not send a message that does not fit; the receiver compares them again.
    */
   private static final int MAX_EAGER = 32;
 
   final int rank;
   final Connection connection;
 
-  /** Place among the active pairs, or -1. */
+  /** The position among the active pairs, or -1. */
   int activeIndex = -1;
 
   /** Whether the pair is among those to be flushed. */
   boolean dirty;
 
-  /** Whether the pair is among those that hold what came. */
+  /** Whether the pair is among those with buffered bytes. */
   boolean buffered;
 
   private final Transport transport;
@@ -67,7 +67,7 @@ final class Pair {
     this.connection = new Connection(transport, this);
   }
 
-  /** Returns why the connection ended, if it did. */
+  /** Returns why the connection ended, or null if it has not. */
   @Nullable Throwable failure() {
     return failure;
   }
@@ -105,7 +105,7 @@ final class Pair {
     slots.removeIfIdle(state);
   }
 
-  /** Sends what the peer is ready for, unless that is something else. */
+  /** Sends a message that the peer is ready for, unless the peer expects something else. */
   private void answer(Request request, long theirs) {
     if (differ(request.signature, theirs)) {
       refuse(request, theirs);
@@ -140,7 +140,7 @@ final class Pair {
         && !connection.isShared();
   }
 
-  /** Tells whether a message may leave before the peer said that it is ready. */
+  /** Tells whether a message may leave before the peer has said that it is ready. */
   private boolean mayOvertake(SlotState state) {
     return eagerOut < MAX_EAGER && state.sends.isEmpty();
   }
@@ -174,7 +174,7 @@ final class Pair {
     }
   }
 
-  /** Gives a kept message to the first receive; also one of a peer that has gone since. */
+  /** Gives a kept message to the first receive, even if its sender has left since. */
   private void takeEarly(SlotState state, EarlyMessage early) {
     kept--;
     Request request = meet(state, early.length, early.signature);
@@ -196,7 +196,9 @@ final class Pair {
     }
   }
 
-  /** Tells when the oldest unmatched send of the peer on a slot came, or -1 if there is none. */
+  /**
+   * Returns when the oldest unmatched send of the peer on a slot arrived, or -1 if there is none.
+   */
   long offeredSince(long slot) {
     SlotState state = slots.find(slot);
     return failure != null || state == null || state.remoteSends == 0 ? -1 : state.arrival;
@@ -221,7 +223,7 @@ final class Pair {
     }
   }
 
-  /** Told that a request of this pair ended. */
+  /** Called when a request of this pair has ended. */
   void ended() {
     if (--pending == 0) {
       transport.progress.pairs.deactivate(this);
@@ -229,11 +231,11 @@ final class Pair {
   }
 
   /**
-   * Compares what the peer called, as its messages tell, with what this rank called under the same
-   * number, now or when it gets there.
+   * Compares the operation that the peer called, according to its messages, with the one this rank
+   * called under the same number, now or once it gets there.
    *
    * @param theirs the peer's signature, or 0 if it does not say
-   * @return false if the ranks disagree, which ended everything
+   * @return false if the ranks disagree, in which case everything has been ended
    */
   boolean agrees(long slot, long theirs) {
     if (theirs == 0 || Signature.isOfMessage(theirs) || !transport.isTutti(rank)) {
@@ -248,7 +250,10 @@ final class Pair {
     return refusal == null;
   }
 
-  /** Returns what to throw if the peer called another operation than this rank, else null. */
+  /**
+   * Returns the exception to throw if the peer called a different operation than this rank, or
+   * null.
+   */
   @Nullable PeerMismatchException disagreement() {
     long own = transport.signature();
     return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
@@ -257,9 +262,9 @@ final class Pair {
   }
 
   /**
-   * Told that the peer is ready for a message.
+   * Called when the peer is ready for a message.
    *
-   * @param signature what it is to be, or 0 if the peer does not say
+   * @param signature the signature the peer expects, or 0 if it does not say
    */
   void onReceiveReady(long slot, long signature) {
     SlotState state = slots.findOrAdd(slot);
@@ -282,10 +287,10 @@ final class Pair {
   }
 
   /**
-   * Takes a message that this rank may not have asked for yet.
+   * Handles a message that this rank may not have asked for yet.
    *
-   * @param memory holds its bytes
-   * @param offset of the first
+   * @param memory the memory that contains its bytes
+   * @param offset the offset of the first byte
    */
   void onEager(long slot, long length, long signature, MemorySegment memory, long offset) {
     SlotState state = slots.findOrAdd(slot);
@@ -307,9 +312,9 @@ final class Pair {
   }
 
   /**
-   * Takes the offer of a message that this rank may not have asked for yet.
+   * Handles the offer of a message that this rank may not have asked for yet.
    *
-   * @param address of the message in the memory of the peer
+   * @param address the address of the message in the peer's memory
    */
   void onOffer(long slot, long length, long signature, long address) {
     SlotState state = slots.findOrAdd(slot);
@@ -391,11 +396,11 @@ final class Pair {
   }
 
   /**
-   * Finds the receive for a message whose header came. Takes only a message of the very size: Gloo
-   * takes a shorter one too and leaves the rest of the tensor as it was.
+   * Finds the receive for a message whose header has arrived. Accepts only a message of exactly the
+   * expected size: Gloo also accepts a shorter one and leaves the rest of the tensor unchanged.
    *
-   * @param signature what the sender called, or 0 if it does not say
-   * @return where its bytes go; null if the message was refused and the connection closed
+   * @param signature the sender's signature, or 0 if it does not say
+   * @return the request to receive into; null if the message was refused and the connection closed
    */
   @Nullable Request onData(long slot, long length, long signature) {
     SlotState state = slots.find(slot);
@@ -413,7 +418,8 @@ final class Pair {
   }
 
   /**
-   * Returns the first receive of a slot if a message is for it; else ends all, and returns null.
+   * Returns the first receive of a slot if a message matches it; otherwise ends everything and
+   * returns null.
    */
   private @Nullable Request meet(SlotState state, long length, long signature) {
     Request request = state.receives.poll();
@@ -446,8 +452,8 @@ final class Pair {
   }
 
   /**
-   * Ends all that is under way, as the peer broke the protocol. The connection stays open, silent,
-   * until the group told its ranks why.
+   * Ends everything in progress because the peer violated the protocol. The connection stays open,
+   * but silent, until the group has told its ranks why.
    */
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);
@@ -456,8 +462,8 @@ final class Pair {
   }
 
   /**
-   * Fails the group, as there is no way to the peer, unless it has come by itself, or has said
-   * farewell through shared memory.
+   * Fails the group because the peer cannot be reached, unless it has connected by itself, or has
+   * said farewell through shared memory.
    */
   void cannotConnect(String what, @Nullable Throwable cause) {
     connection.readable();
@@ -466,7 +472,7 @@ final class Pair {
     }
   }
 
-  /** Ends the connection and all that is under way on it, as the peer closed it. */
+  /** Ends the connection and everything in progress on it because the peer closed it. */
   void closedByPeer(@Nullable Throwable cause) {
     PeerLostException failure =
         lost(
@@ -477,9 +483,9 @@ final class Pair {
   }
 
   /**
-   * Ends all that is under way, and leaves the connection open but silent.
+   * Ends everything in progress, and leaves the connection open but silent.
    *
-   * @return whether anything was under way
+   * @return whether anything was in progress
    */
   boolean halt(Throwable cause) {
     if (failure != null) {
@@ -496,7 +502,7 @@ final class Pair {
     return wasBusy;
   }
 
-  /** Ends a request whose memory cannot be used, and all else that is under way. */
+  /** Ends a request whose memory cannot be used, and everything else in progress. */
   void halt(Request request, RuntimeException cause) {
     IllegalStateException unusable = unusable(request.sends, cause);
     transport.requests.end(request, unusable);
@@ -508,7 +514,7 @@ final class Pair {
     return new IllegalStateException("the memory of this rank's tensor cannot be " + how, cause);
   }
 
-  /** Ends all that is under way, and the connection. */
+  /** Ends everything in progress, and the connection. */
   void close(Throwable cause) {
     halt(cause);
     connection.close();

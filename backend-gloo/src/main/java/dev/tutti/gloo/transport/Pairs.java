@@ -22,31 +22,32 @@ import java.util.SequencedSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** Holds the pairs of a transport, one for each other rank, and gets them connected. */
+/** The pairs of a transport, one for each other rank, which this class also connects. */
 final class Pairs {
   /*
-   * Of two ranks it is settled which one connects. Where they do not connect when they meet, either may
-   * be the first to need it. The one that has to wait then knocks: it connects to the other's listener,
-   * says who it is, and closes that connection at once; the other one connects as it had done at the
-   * start. So there are never two connections of which one would have to be given up with what was
-   * written to it. A knock proves nothing and brings nothing about but that connection, once.
+   * For any two ranks it is determined which one connects. If they do not connect at the start,
+   * either may be the first to need the connection. A rank that has to wait for the other to
+   * connect then knocks: it connects to the other's listener, identifies itself, and closes that
+   * connection at once; the other rank then connects as it would have at the start. There are thus
+   * never two connections one of which would have to be given up along with the bytes written to
+   * it. A knock proves nothing and causes nothing but that connection, once.
    */
 
   /**
-   * How to get connected with a peer.
+   * How to connect to a peer.
    *
-   * @param address where it listens
-   * @param greeting what to say there
-   * @param knocks whether the peer has to connect, and this rank can only ask for it
+   * @param address the address at which it listens
+   * @param greeting the greeting to send there
+   * @param knocks whether the peer has to connect, and this rank can only ask it to
    */
   private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
 
   /**
-   * How long the right peer may still take to connect when a connection in its name was refused.
+   * How long the right peer may still take to connect after a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
 
-  /** How often to look whether the store is still open. */
+  /** How often to check whether the store is still open. */
   private static final long LOOK_NANOS = 200_000_000L;
 
   private static final List<String> ANY_KEY = List.of("any");
@@ -68,7 +69,7 @@ final class Pairs {
   private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
   private final Set<PeerAuthentication> authentications = new HashSet<>();
 
-  /** Connections that came after this rank had failed, and end when it leaves. */
+  /** Connections that arrived after this rank had failed; they end when it leaves. */
   private final List<SocketChannel> late = new ArrayList<>();
 
   private boolean hasLeft;
@@ -97,7 +98,7 @@ final class Pairs {
     return others[peer < rank ? peer : peer - 1];
   }
 
-  /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
+  /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
   boolean isTutti(int peer) {
     return tutti[peer];
   }
@@ -107,10 +108,10 @@ final class Pairs {
   }
 
   /**
-   * Lets a peer connect.
+   * Allows a peer to connect.
    *
-   * @param sequence what the peer says then
-   * @param now whether it will by itself, and is waited for
+   * @param sequence the number that the peer then presents
+   * @param now whether the peer connects by itself and is waited for
    */
   void expect(int peer, PeerAddress address, long sequence, boolean now) {
     tutti[peer] = address.tutti();
@@ -125,10 +126,11 @@ final class Pairs {
   }
 
   /**
-   * Connects with a peer.
+   * Connects to a peer.
    *
-   * @param sequence what to say to it
-   * @param now whether to begin, and to wait for it; else when either rank needs it
+   * @param sequence the number to present to it
+   * @param now whether to begin now and wait for it, rather than when either rank needs the
+   *     connection
    */
   void connect(int peer, PeerAddress address, long sequence, boolean now) throws IOException {
     tutti[peer] = address.tutti();
@@ -156,7 +158,7 @@ final class Pairs {
     awaitedCount++;
   }
 
-  /** Gets a pair connected, if that has not begun yet; the lock is held. */
+  /** Starts connecting a pair, unless that has already begun; the lock must be held. */
   void want(Pair pair) {
     Route route = routes[pair.rank];
     if (route == null || transport.transportFailure.cause() != null) {
@@ -186,7 +188,7 @@ final class Pairs {
     connector.start();
   }
 
-  /** Told that a peer needs a connection that this rank has to make; the lock is held. */
+  /** Called when a peer needs a connection that this rank has to make; the lock must be held. */
   void knocked(long peer) {
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
@@ -197,27 +199,28 @@ final class Pairs {
     }
   }
 
-  /** Told that a connector is through, well or not. */
+  /** Called when a connector has finished, successfully or not. */
   void ended(Connector connector) {
     connectors.remove(connector);
   }
 
-  /** Takes connections that nobody has looked at yet. */
+  /** Accepts connections that nobody has looked at yet. */
   void accept() {
     if (listener != null) {
       listener.accept();
     }
   }
 
-  /** Tells whether connections that were not made at the start are being made. */
+  /** Tells whether connections other than those made at the start are being made. */
   boolean areConnecting() {
     return wantedCount > 0;
   }
 
   /**
-   * Told that a peer is known by its greeting, or was greeted; the lock is held.
+   * Called when a peer has identified itself with its greeting, or has been greeted; the lock must
+   * be held.
    *
-   * @param connects whether this rank connected
+   * @param connects whether this rank initiated the connection
    */
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
     if (transport.protection.isOn() && transport.transportFailure.cause() == null) {
@@ -226,7 +229,7 @@ final class Pairs {
       if (connects) {
         authentications.add(authentication);
       } else {
-        // A client that connects and stays silent must keep no rank out.
+        // A client that connects and stays silent must not keep any rank out.
         if (strangers.size() >= Listener.MAX_STRANGERS) {
           strangers.removeFirst().giveUp();
         }
@@ -243,7 +246,7 @@ final class Pairs {
     strangers.remove(authentication);
   }
 
-  /** Told that a peer has proved who it is. */
+  /** Called when a peer has proved its identity. */
   void admitted(
       PeerAuthentication authentication,
       Pair pair,
@@ -255,9 +258,9 @@ final class Pairs {
   }
 
   /**
-   * Told that who said to be a peer did not prove it.
+   * Called when the other side of a connection failed to prove that it is the peer it claims to be.
    *
-   * @param connected whether this rank connected, and so knows whom it wanted
+   * @param connected whether this rank initiated the connection, and so knows which peer it wanted
    */
   void refused(
       PeerAuthentication authentication,
@@ -277,7 +280,7 @@ final class Pairs {
     }
   }
 
-  /** Says which connection was refused, in words to be appended; empty if none was. */
+  /** Returns which connection was refused, as text to be appended; empty if none was. */
   String refusal() {
     String last = refusal;
     return last == null ? "" : last;
@@ -287,7 +290,7 @@ final class Pairs {
       Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
     boolean halted = transport.transportFailure.cause() != null;
     if (halted && !hasLeft && !pair.connection.isConnected() && late.size() < size) {
-      // Its end would make the peer take this rank for gone, before the group knows the cause.
+      // Its end would make the peer consider this rank lost before the group knows the cause.
       key.interestOps(0);
       late.add(channel);
       return;
@@ -306,19 +309,19 @@ final class Pairs {
       wanted[pair.rank] = false;
       wantedCount--;
     }
-    // A peer that knocks late must not take this rank for gone.
+    // A peer that knocks late must not consider this rank lost.
     if (++connectedCount == others.length && !sparse) {
       closeListener();
     }
   }
 
   /**
-   * Waits until all peers are connected with which this rank is connecting; not to the end once a
-   * connection was refused.
+   * Waits until all peers to which this rank is connecting are connected; waits only a short time
+   * longer once a connection has been refused.
    *
-   * @param store of the group, which is closed if its set-up ends
-   * @param deadline in terms of {@link System#nanoTime()}
-   * @return the ranks that are missing, empty if none are
+   * @param store the store of the group, which is closed if its set-up ends
+   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @return the missing ranks, empty if there are none
    * @throws PeerLostException if a peer cannot be reached
    * @throws dev.tutti.StoreException if the store is closed or lost
    */
@@ -342,7 +345,9 @@ final class Pairs {
     }
   }
 
-  /** Moves bytes until a goal is reached, and looks now and then whether set-up is to end. */
+  /**
+   * Moves bytes until a goal is reached, and checks from time to time whether the set-up is to end.
+   */
   private void drive(Goal goal, Store store, long deadline) {
     while (true) {
       long look = System.nanoTime() + LOOK_NANOS;
@@ -358,7 +363,9 @@ final class Pairs {
     return awaitedCount == 0 || transport.transportFailure.cause() != null;
   }
 
-  /** Sends the messages between some ranks through shared memory from now on; the lock is held. */
+  /**
+   * Sends the messages between some ranks through shared memory from now on; the lock must be held.
+   */
   void share(int[] ranks, RingMemory memory) {
     int own = 0;
     while (ranks[own] != rank) {
@@ -379,7 +386,7 @@ final class Pairs {
         sharing, sharing.length == others.length, new Sleep(memory.sleep(own)));
   }
 
-  /** Fails if a peer is known to have called another collective than this rank. */
+  /** Fails if a peer is known to have called a different collective than this rank. */
   void throwIfDisagreed() {
     for (Pair pair : others) {
       PeerMismatchException refusal = pair.disagreement();
@@ -403,7 +410,9 @@ final class Pairs {
     return first;
   }
 
-  /** Returns why one of the peers failed if nothing more can be expected of any, else null. */
+  /**
+   * Returns why one of the peers failed if nothing more can be expected of any of them, or null.
+   */
   @Nullable Throwable failureOfAll() {
     Throwable last = null;
     for (Pair pair : others) {
@@ -415,14 +424,14 @@ final class Pairs {
     return last;
   }
 
-  /** Ends all that is under way and leaves the connections open. */
+  /** Ends everything in progress and leaves the connections open. */
   void halt(Throwable cause) {
     for (Pair pair : others) {
       pair.halt(cause);
     }
   }
 
-  /** Says farewell to ranks of Tutti, and ends all connections. */
+  /** Says farewell to Tutti ranks, and ends all connections. */
   void leave(long reason) {
     closeListener();
     connectors.forEach(Connector::close);

@@ -15,14 +15,14 @@ import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets a new connection in when the peer has proved who it is. All methods need the transport's
- * lock.
+ * Admits a new connection once the peer has proved its identity. All methods require the
+ * transport's lock.
  */
 final class PeerAuthentication implements Handler {
   /*
-   * A stranger may know what to greet with. So a connection that is refused takes nothing from the
-   * rank it said it was, which may still come; the rank that connected knows whom it wanted, and gives
-   * up.
+   * A stranger may know the greeting. A refused connection therefore takes nothing from the rank it
+   * claimed to be, which may still connect. The rank that initiated the connection, however, knows
+   * which peer it wanted, and gives up.
    */
   private final Transport transport;
   private final Pair pair;
@@ -51,7 +51,7 @@ final class PeerAuthentication implements Handler {
             transport.protection.token(), connects, transport.group(), transport.rank(), pair.rank);
   }
 
-  /** Begins. */
+  /** Begins the authentication. */
   void start() {
     key.attach(this);
     advance();
@@ -93,7 +93,7 @@ final class PeerAuthentication implements Handler {
     transport.pairs.refused(this, pair, connects, why, e);
   }
 
-  /** Says which side refused the other one, and what to check. */
+  /** Returns which side refused the other, and what to check. */
   private String refusal(IOException e) {
     String self = "rank " + transport.rank();
     String peer = "rank " + pair.rank;
@@ -115,7 +115,7 @@ final class PeerAuthentication implements Handler {
         .formatted(TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
   }
 
-  /** Gives the connection up for others that wait. */
+  /** Gives up the connection in favor of others that wait. */
   void giveUp() {
     transport.warnOfStranger(
         "silent as rank " + pair.rank,

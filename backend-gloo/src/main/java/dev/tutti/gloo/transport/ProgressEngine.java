@@ -13,50 +13,51 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/** Decides which thread moves the bytes of all connections of a transport, and lets it. */
+/** Determines which thread moves the bytes of all connections of a transport, and lets it do so. */
 @SuppressWarnings("ReferenceEquality") // a thread is itself and no other
 final class ProgressEngine {
   /*
-   * One lock guards all state of the transport. One thread at a time drives: it reads, writes and
-   * waits in the selector, the wait without the lock. A thread that waits for an operation drives by
-   * itself, so that no other thread needs to be woken for a message: for a short time it polls the
-   * sockets that it expects something from, then it blocks in the selector. All other callers follow:
-   * they park until their goals are reached, and look again every millisecond. A driver that leaves
-   * wakes the follower that has waited longest. A follower that leaves while nobody drives wakes the
-   * next one.
+   * A single lock guards all state of the transport. One thread at a time drives: it reads, writes
+   * and waits in the selector, releasing the lock during the wait. A thread that waits for an
+   * operation drives by itself, so that no other thread has to be woken for a message: for a short
+   * time it polls the sockets from which it expects something, then it blocks in the selector. All
+   * other callers follow: they park until their goals are reached, and check again every
+   * millisecond. A driver that leaves wakes the follower that has waited longest. A follower that
+   * leaves while no thread drives wakes the next one.
    *
-   * Bytes are staged first and written by a later flush, and no thread waits before that flush. A
-   * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be in
-   * the selector and know nothing of what was staged since. A thread that starts a message flushes at once, and
-   * a collective at its end; what a driver staged for others when it leaves in between is written by the
-   * follower that it wakes, or by the daemon. What a channel does not take is left to the driver: one
-   * that polls tries again, and one in the selector hears of space, as interest in writing is set
-   * before a wait in the selector, and whoever leaves bytes while another thread waits there sets it
-   * and wakes the selector.
+   * Bytes are first staged and later written by a flush, and no thread waits before that flush. A
+   * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be
+   * in the selector and unaware of bytes staged since. A thread that starts a message flushes at
+   * once, and a collective flushes at its end. If a driver leaves in between, the bytes it staged
+   * for others are written by the follower that it wakes, or by the daemon. Bytes that a channel
+   * does not accept are left to the driver. A polling driver tries again. A driver in the selector
+   * is told of space: interest in writes is set before each wait in the selector, and a thread that
+   * leaves bytes while another one waits there sets it and wakes the selector.
    *
-   * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
-   * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
-   * receives or unsent bytes are left behind, or were lately: then more are likely, and to wake the
-   * thread for each would cost more than to let it look. Nor does it queue for the lock, as whoever
-   * has it for long is a caller that drives. A caller takes over from it at any time: it makes
-   * itself the driver and wakes the selector. The daemon, back from its wait, sees that and keeps
-   * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
-   * the wake-up; it polls sockets or waits for selectorFree.
+   * A daemon thread drives while no caller does. It stays away for a while after a caller has left,
+   * because the next operation is likely to follow at once: for KEEP_AWAY, or for BACKGROUND_TICK
+   * if sends, receives or unsent bytes are left behind, or recently were. More of these are then
+   * likely, and waking the thread for each would cost more than letting it check. Nor does it queue
+   * for the lock, because a thread that holds the lock for long is a caller that drives. A caller
+   * may take over from the daemon at any time: it makes itself the driver and wakes the selector.
+   * When the daemon returns from its wait, it sees this and stays away. Until then (ioSelecting)
+   * the caller must not touch the selector, because it could swallow the wake-up; it polls sockets
+   * or waits for selectorFree.
    *
-   * A caller in the selector hears of bytes only, and a follower of nothing. Whatever may reach a goal,
-   * which is a request that another thread ended or an operation that another thread has told, wakes
-   * the former, and the latter if it did (wakeCallers).
+   * A caller in the selector is woken only by bytes, and a follower by nothing. An event that may
+   * reach a goal, namely a request ended or an operation completed by another thread, therefore
+   * wakes the caller in the selector, and each follower whose goal is reached (wakeCallers).
    *
-   * A caller that always finds something to do looks at the clock, and lets others have the lock, all
-   * the same: a peer may never stop sending.
+   * A caller that always finds something to do nevertheless checks the clock, and lets others have
+   * the lock: a peer may never stop sending.
    *
-   * Where the ranks share memory, polling reads all rings, and no sockets but those of ranks that do
-   * not. It spins under the lock,
-   * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
-   * cores, unless BusyCores says that this takes long; so a message costs a visit to the kernel only if
-   * nobody waited for it lately. Before each wait in the
-   * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
-   * then on peers wake it by a doorbell, until it comes back or another thread takes over.
+   * If the ranks share memory, polling reads all rings, and only the sockets of ranks that do not
+   * share it. It first spins briefly, under the lock unless another thread queues for it. Then it
+   * yields for a while, even if ranks outnumber cores, unless BusyCores finds that yielding takes
+   * long. A message therefore costs a system call only if no thread has waited for it recently.
+   * Before each wait in the selector this rank announces that it is asleep, and checks its rings
+   * once more (see RingChannel). From then on peers wake it with a doorbell, until it returns or
+   * another thread takes over.
    */
   private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
@@ -110,11 +111,11 @@ final class ProgressEngine {
   }
 
   /**
-   * Polls rings from now on; the lock is held.
+   * Polls rings from now on; the lock must be held.
    *
    * @param sharing all pairs that share memory
-   * @param alone whether there are no others
-   * @param ownSleep tells peers that this rank sleeps
+   * @param alone whether there are no other pairs
+   * @param ownSleep tells peers that this rank is asleep
    */
   void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
     pairs.share(sharing, alone, ownSleep);
@@ -127,14 +128,14 @@ final class ProgressEngine {
     return new WaitStrategy(spin, yield, 0, 0, 0, cores, NanoClock.SYSTEM);
   }
 
-  /** Tells whether sockets have taken all bytes; the lock is held. */
+  /** Tells whether sockets have accepted all bytes; the lock must be held. */
   boolean isFlushed() {
     return !pairs.haveUnsent();
   }
 
   /**
-   * Flushes and sees to it that what is left, and what was started, continues without a caller; the
-   * lock is held.
+   * Flushes, and ensures that remaining bytes and started messages make progress without a caller;
+   * the lock must be held.
    */
   void flushAndLeave() {
     flush();
@@ -147,7 +148,7 @@ final class ProgressEngine {
     }
   }
 
-  /** Writes what channels take, and has a thread in the selector write the rest. */
+  /** Writes as much as channels accept, and has a thread in the selector write the rest. */
   private void flush() {
     pairs.flush();
     if (pairs.haveUnsent() && (ioSelecting || callerSelecting)) {
@@ -163,10 +164,10 @@ final class ProgressEngine {
   /**
    * Moves bytes until a goal is reached; the lock must not be held.
    *
-   * @param goal checked under the lock
-   * @param deadline in terms of {@link System#nanoTime()}
-   * @param flushes whether to write before returning; else the caller is about to write more
-   * @return false if the deadline came first
+   * @param goal the goal, checked under the lock
+   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @param flushes whether to write before returning; if not, the caller is about to write more
+   * @return false if the deadline passed first
    */
   boolean drive(Goal goal, long deadline, boolean flushes) {
     Thread self = Thread.currentThread();
@@ -338,7 +339,7 @@ final class ProgressEngine {
     ready.dispatch();
   }
 
-  /** Waits without the lock; 0 milliseconds are forever. */
+  /** Waits without holding the lock; 0 milliseconds means forever. */
   private void select(long millis) {
     Exception failure = null;
     if (closed || !pairs.fallAsleep()) {
@@ -439,7 +440,7 @@ final class ProgressEngine {
   }
 
   /**
-   * Lets callers that wait look at goals that another thread may just have reached; the lock is
+   * Makes waiting callers check goals that another thread may just have reached; the lock must be
    * held.
    */
   void wakeCallers() {
@@ -450,8 +451,8 @@ final class ProgressEngine {
   }
 
   /**
-   * Lets a thread that waits in the selector see what no event tells: a new channel, or a message
-   * to be copied from where it is; the lock is held.
+   * Makes a thread that waits in the selector notice something that causes no event: a new channel,
+   * or a message to be copied directly from its location; the lock must be held.
    */
   void wakeSelector() {
     if (ioSelecting || callerSelecting) {
@@ -459,7 +460,7 @@ final class ProgressEngine {
     }
   }
 
-  /** Lets all waits look again; the lock is held. */
+  /** Makes all waiting threads check again; the lock must be held. */
   void wakeAll() {
     if (ioSelecting || callerSelecting) {
       selector.wakeup();
@@ -468,13 +469,13 @@ final class ProgressEngine {
     LockSupport.unpark(ioThread);
   }
 
-  /** Ends the daemon thread and gives the selector back; the lock is held. */
+  /** Ends the daemon thread and closes the selector; the lock must be held. */
   void close() {
     closed = true;
     wakeAll();
     selector.wakeup();
     try {
-      // Waits for nobody but a thread that was just woken.
+      // Waits only for a thread that was just woken.
       selector.close();
     } catch (IOException e) {
       transport.debug("the selector did not close well", e);

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Collects the keys that a selector finds ready, and handles them later, under the lock. */
+/** Collects the keys that a selector finds ready, to be handled later under the lock. */
 final class ReadyKeys implements Consumer<SelectionKey> {
   private @Nullable SelectionKey[] keys = new @Nullable SelectionKey[16];
   private int count;
@@ -19,9 +19,9 @@ final class ReadyKeys implements Consumer<SelectionKey> {
   }
 
   /**
-   * Lets all collected keys be handled, and forgets them.
+   * Handles all collected keys, and discards them.
    *
-   * @return whether there was any
+   * @return whether there were any
    */
   boolean dispatch() {
     boolean any = count > 0;
@@ -39,7 +39,7 @@ final class ReadyKeys implements Consumer<SelectionKey> {
     return any;
   }
 
-  /** Forgets all collected keys; what is ready will be found again. */
+  /** Discards all collected keys; channels that are ready will be found again. */
   void clear() {
     count = 0;
   }

@@ -5,17 +5,18 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One send or receive under way. {@link Transport} pools them: whoever awaited one must forget it.
+ * One send or receive in progress. {@link Transport} pools requests: a caller must drop its
+ * reference after waiting.
  */
 public final class Request implements Goal {
   static final int PENDING = 0;
   static final int DONE = 1;
   static final int FAILED = 2;
 
-  /** A peer that is not decided yet. */
+  /** A peer that is not yet determined. */
   static final int ANY = -1;
 
-  // All but state are guarded by the transport's lock.
+  // All fields but state are guarded by the transport's lock.
   volatile int state;
   int peer;
   boolean sends;
@@ -26,17 +27,17 @@ public final class Request implements Goal {
   long done;
   // Whether it is among the pending requests of its pair.
   boolean counted;
-  // What the ranks must agree on, or 0.
+  // The signature the ranks must agree on, or 0.
   long signature;
-  // Where the bytes are in the sender's memory, if they are copied from there.
+  // The address of the bytes in the sender's memory, if they are copied from there.
   long address;
-  // Keeps what is lent as it is though it be freed, see SharedHeap; or -1.
+  // The loan that preserves lent memory even if it is freed, see SharedHeap; or -1.
   int loan;
-  // Null where bytes are to be stored as they come.
+  // Null if bytes are to be stored as they arrive.
   @Nullable Combiner combiner;
-  // Whether nobody waits for it by itself; it is recycled when it ends.
+  // Whether nobody waits for it individually; it is then recycled when it ends.
   boolean detached;
-  // Null for the requests of collectives, on which somebody waits.
+  // Null for the requests of collectives, for which a thread waits.
   @Nullable Operation operation;
   @Nullable Throwable error;
   @Nullable Request next;
@@ -86,7 +87,7 @@ public final class Request implements Goal {
     return state != PENDING;
   }
 
-  /** Says what is awaited, for messages. */
+  /** Describes the awaited request, for messages. */
   String describe() {
     return (sends ? "send of " : "receive of ")
         + length

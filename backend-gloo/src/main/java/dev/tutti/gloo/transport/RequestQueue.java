@@ -3,7 +3,7 @@ package dev.tutti.gloo.transport;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Queues requests, first in, first out, by their own links. */
+/** Queues requests in FIFO order, linked through their own fields. */
 final class RequestQueue {
   private @Nullable Request head;
   private @Nullable Request tail;

@@ -8,8 +8,8 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keeps the requests of a transport: spare ones, those that wait for any rank, and ended ones whose
- * users are still to be told. All methods need the transport's lock.
+ * The requests of a transport: spare ones, those that wait for any rank, and ended ones whose users
+ * are still to be notified. All methods require the transport's lock.
  */
 final class Requests {
   private final Transport transport;
@@ -70,7 +70,7 @@ final class Requests {
     anyReceives.clear();
   }
 
-  /** Ends a request, well if there is no error. */
+  /** Ends a request, successfully if there is no error. */
   void end(Request request, @Nullable Throwable error) {
     if (request.counted) {
       request.counted = false;
@@ -90,25 +90,25 @@ final class Requests {
     transport.progress.wakeCallers();
   }
 
-  /** Says that nobody will wait for a request by itself. */
+  /** Marks a request as one that nobody waits for individually. */
   void detach(Request request) {
     request.detached = true;
     detached++;
   }
 
-  /** Tells whether all detached requests ended, or one failed. */
+  /** Tells whether all detached requests have ended, or one has failed. */
   boolean areDetachedOver() {
     return detached == 0 || detachedError != null;
   }
 
-  /** Returns why a detached request failed, if one did. */
+  /** Returns why a detached request failed, or null if none has. */
   @Nullable Throwable detachedError() {
     return detachedError;
   }
 
   /**
-   * Ends the operations of users whose requests ended. Gives the lock up meanwhile, as operations
-   * take locks of their own.
+   * Ends the user operations whose requests have ended. Releases the lock meanwhile, because
+   * operations take locks of their own.
    *
    * @return whether there were any
    */

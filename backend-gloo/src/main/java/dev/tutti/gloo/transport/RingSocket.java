@@ -7,16 +7,17 @@ import java.nio.channels.ByteChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
- * end of the connection. All methods need the transport's lock.
+ * The socket of a pair whose messages go through rings: it carries doorbells, a farewell, and the
+ * end of the connection. All methods require the transport's lock.
  */
 final class RingSocket implements Runnable {
   /*
-   * A peer that sees the farewell or the end reads what is left in its ring first; it is all there,
-   * as it was written before. A socket that takes no doorbell is full of them: the peer has enough
-   * to wake up from.
+   * A peer that sees the farewell or the end first reads the rest of its ring; everything is there,
+   * because it was written before. A socket that accepts no doorbell is full of them: the peer then
+   * has enough to wake it.
    *
-   * Few doorbells are read at a time, so that a peer that never stops ringing keeps nobody here.
+   * Only a few doorbells are read at a time, so that a peer that never stops ringing cannot keep a
+   * thread here.
    */
   private static final int HEADERS = 16;
   private static final int MOST_READS = 64;
@@ -34,7 +35,7 @@ final class RingSocket implements Runnable {
     out.limit(0);
   }
 
-  /** Gets its socket; rings if it should have rung before. */
+  /** Attaches the socket, and rings if a doorbell is overdue. */
   void attach(ByteChannel connected) {
     socket = connected;
     if (rang) {
@@ -54,7 +55,7 @@ final class RingSocket implements Runnable {
     try {
       send(Header.DOORBELL, 0);
     } catch (IOException e) {
-      // The selector tells of the end, after what was read before.
+      // The selector reports the end, after everything read before it.
       transport.debug("no doorbell to rank " + pair.rank, e);
     }
   }
@@ -81,7 +82,7 @@ final class RingSocket implements Runnable {
     }
   }
 
-  /** Takes what is there. */
+  /** Reads the available headers. */
   void read() {
     ByteChannel source = socket;
     if (source == null) {

@@ -8,8 +8,8 @@ import dev.tutti.Tensor;
 import dev.tutti.spi.PeerMismatchException;
 
 /**
- * Puts into one word what the ranks must agree on in an operation, so that a rank that calls
- * another one, or with other tensors, is noticed at once.
+ * Encodes in one word the values that ranks must agree on in an operation. A rank that calls a
+ * different operation, or uses different tensors, is thus detected at once.
  */
 @SuppressWarnings("EnumOrdinal") // the word is read by ranks of the same version only
 public final class Signature {
@@ -24,9 +24,9 @@ public final class Signature {
    *
    * @param type the operation
    * @param dtype the element type
-   * @param root its root, or 0
-   * @param bytes of the tensor or part, or 0 where ranks may differ
-   * @return not 0
+   * @param root the root, or 0
+   * @param bytes the size of the tensor or part in bytes, or 0 if it may differ between ranks
+   * @return a nonzero signature
    */
   public static long of(OpType type, DType dtype, int root, long bytes) {
     return of(type, root, bytes) | (dtype.ordinal() + 1L) << 52 | NO_KIND << 47;
@@ -36,27 +36,27 @@ public final class Signature {
    * Signs an operation without tensors.
    *
    * @param type the operation
-   * @return not 0
+   * @return a nonzero signature
    */
   public static long of(OpType type) {
     return of(type, 0, 0);
   }
 
   /**
-   * Signs a message of users, alike where it is sent and where it is received.
+   * Signs a user message; the signature is the same at the sender and the receiver.
    *
    * @param dtype the element type
-   * @param bytes of the tensor
-   * @return not 0
+   * @param bytes the size of the tensor in bytes
+   * @return a nonzero signature
    */
   public static long ofMessage(DType dtype, long bytes) {
     return of(OpType.SEND, dtype, 0, bytes);
   }
 
   /**
-   * Tells whether a signature is of a message of users.
+   * Tells whether a signature is that of a user message.
    *
-   * @param signature from {@code of}, {@link #ofMessage} or a peer
+   * @param signature a signature from {@code of}, {@link #ofMessage} or a peer
    */
   public static boolean isOfMessage(long signature) {
     return typeOf(signature) == OpType.SEND.ordinal();
@@ -71,14 +71,14 @@ public final class Signature {
   }
 
   /**
-   * Signs an operation that reduces.
+   * Signs a reducing operation.
    *
    * @param type the operation
    * @param dtype the element type
-   * @param kind how to reduce
-   * @param root its root, or 0
-   * @param bytes of the tensor or part, or 0 where ranks may differ
-   * @return not 0
+   * @param kind the operator
+   * @param root the root, or 0
+   * @param bytes the size of the tensor or part in bytes, or 0 if it may differ between ranks
+   * @return a nonzero signature
    */
   public static long of(OpType type, DType dtype, ReduceOp.Kind kind, int root, long bytes) {
     return of(type, root, bytes) | (dtype.ordinal() + 1L) << 52 | (long) kind.ordinal() << 47;
@@ -87,10 +87,10 @@ public final class Signature {
   /**
    * Signs an all-reduce.
    *
-   * @param tensor what is reduced
-   * @param kind how to reduce
-   * @param algorithm what the caller asked for
-   * @return not 0
+   * @param tensor the tensor to be reduced
+   * @param kind the operator
+   * @param algorithm the algorithm that the caller requested
+   * @return a nonzero signature
    */
   public static long ofAllReduce(Tensor tensor, ReduceOp.Kind kind, AllReduceAlgorithm algorithm) {
     // It has no root, so there is room.
@@ -98,9 +98,9 @@ public final class Signature {
   }
 
   /**
-   * Says what was signed.
+   * Describes what was signed.
    *
-   * @param signature from {@code of}
+   * @param signature a signature from {@code of}
    */
   public static String describe(long signature) {
     int place = typeOf(signature);
@@ -144,12 +144,13 @@ public final class Signature {
   }
 
   /**
-   * Makes what a rank throws that sees another one in another operation, or with other tensors.
+   * Creates the exception that a rank throws when it sees another one in a different operation, or
+   * with different tensors.
    *
    * @param rank this rank
-   * @param own what it called
+   * @param own the signature of this rank
    * @param peer the other rank
-   * @param theirs what that one called
+   * @param theirs the signature of the other rank
    */
   public static PeerMismatchException mismatch(int rank, long own, int peer, long theirs) {
     return new PeerMismatchException(
@@ -165,12 +166,13 @@ public final class Signature {
   }
 
   /**
-   * Makes what both ends of a message throw that was sent as something else than it is received as.
+   * Creates the exception that both ends of a message throw if it was sent as something other than
+   * it is received as.
    *
    * @param sender the rank that sends
-   * @param sent what it signed
+   * @param sent the sender's signature
    * @param receiver the rank that receives
-   * @param received what that one signed
+   * @param received the receiver's signature
    */
   public static PeerMismatchException messageMismatch(
       int sender, long sent, int receiver, long received) {

@@ -1,18 +1,17 @@
 package dev.tutti.gloo.transport;
 
 /**
- * Makes the slots of collectives: the kind in the top byte, below it 32 bits of tag, below it 24
- * bits that stay zero (Gloo: {@code types.h}). A slot of a send or receive is the user's tag
- * itself.
+ * The slots of collectives: the kind in the top byte, then 32 bits of tag, then 24 bits that stay
+ * zero (Gloo: {@code types.h}). The slot of a send or receive is the user's tag itself.
  */
 public enum Slot {
   /** Gather. */
   GATHER(1),
-  /** All-gather, also the rounds of the sparse all-reduce. */
+  /** All-gather, and the rounds of the sparse all-reduce. */
   ALL_GATHER(2),
   /** Reduce. */
   REDUCE(3),
-  /** All-reduce, also for reduce-scatter. */
+  /** All-reduce, and reduce-scatter through it. */
   ALL_REDUCE(4),
   /** Scatter. */
   SCATTER(5),
@@ -22,7 +21,7 @@ public enum Slot {
   BARRIER(7),
   /** All-to-all. */
   ALL_TO_ALL(8),
-  /** What ranks of Tutti tell each other beside the tensors; unknown to Gloo. */
+  /** What Tutti ranks tell each other besides the tensors; unknown to Gloo. */
   CONTROL(0x54);
 
   private final int prefix;
@@ -34,17 +33,17 @@ public enum Slot {
   /**
    * Returns the slot of one collective.
    *
-   * @param tag its number, as an unsigned 32-bit counter
+   * @param tag the number of the collective, as an unsigned 32-bit counter
    */
   public long of(int tag) {
     return ((long) prefix << 56) | (Integer.toUnsignedLong(tag) << 24);
   }
 
   /**
-   * Tells whether a slot is of a collective that ends on no rank before all ranks came to it,
-   * whatever a rank sends early.
+   * Tells whether a slot belongs to a collective that ends on no rank before all ranks have reached
+   * it, whatever a rank sends early.
    *
-   * @param slot from {@link #of}, or of a message of users
+   * @param slot a slot from {@link #of}, or of a user message
    */
   static boolean isMutual(long slot) {
     return switch ((int) (slot >>> 56)) {
@@ -56,7 +55,7 @@ public enum Slot {
   /**
    * Returns the number of the collective that a slot belongs to.
    *
-   * @param slot from {@link #of}
+   * @param slot a slot from {@link #of}
    */
   static int tag(long slot) {
     return (int) (slot >>> 24);

@@ -4,31 +4,33 @@ import java.util.ArrayDeque;
 import java.util.Queue;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what is under way on one slot of one pair. */
+/** What is in progress on one slot of one pair. */
 final class SlotState {
   long slot;
   final RequestQueue sends = new RequestQueue();
   final RequestQueue receives = new RequestQueue();
 
-  /** Receives of the peer that no send of ours met yet. */
+  /** The number of the peer's receives that no send of ours has matched yet. */
   int remoteReceives;
 
-  /** What the oldest of those is to receive, if known; else 0. */
+  /** What the oldest of those is to receive, if known; otherwise 0. */
   long remoteSignature;
 
-  /** Sends of the peer that no receive of ours met yet. */
+  /** The number of the peer's sends that no receive of ours has matched yet. */
   int remoteSends;
 
-  /** Receives of ours that no announcement of the peer met yet. */
+  /** The number of our receives that no announcement of the peer has matched yet. */
   int expectedSends;
 
-  /** Eager messages of ours that no receive of the peer met yet. */
+  /** The number of our eager messages that no receive of the peer has matched yet. */
   int eagerSends;
 
-  /** The eager messages of the peer that no receive of ours met yet; part of remoteSends. */
+  /** The peer's eager messages that no receive of ours has matched yet; included in remoteSends. */
   final Queue<EarlyMessage> early = new ArrayDeque<>(1);
 
-  /** When the oldest of {@link #remoteSends} came, as a number that grows over all pairs. */
+  /**
+   * When the oldest of {@link #remoteSends} arrived, as a number that increases across all pairs.
+   */
   long arrival;
 
   @Nullable SlotState nextFree;

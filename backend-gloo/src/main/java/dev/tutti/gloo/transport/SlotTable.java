@@ -5,10 +5,13 @@ import org.jspecify.annotations.Nullable;
 
 /** Finds the state of a slot; allocates only when more slots are busy than ever before. */
 final class SlotTable {
-  /** More busy slots than this are taken for a broken peer. */
+  /** The number of busy slots above which the peer is considered broken. */
   static final int MAX_SLOTS = 1 << 20;
 
-  /* The slots are chosen by the peer, which must not be able to choose many of one place. */
+  /*
+   * Randomizes the hash, because the peer chooses the slots and must not be able to choose many
+   * with the same home.
+   */
   private static final long MULTIPLIER = new SecureRandom().nextLong() | 1;
 
   private @Nullable SlotState[] table = new @Nullable SlotState[16];
@@ -50,7 +53,7 @@ final class SlotTable {
     return state;
   }
 
-  /** Forgets a slot on which nothing is under way. */
+  /** Removes a slot on which nothing is in progress. */
   void removeIfIdle(SlotState state) {
     if (!state.isIdle()) {
       return;

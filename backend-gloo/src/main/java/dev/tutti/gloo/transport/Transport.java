@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Connects a rank with all others and moves messages between them.
  *
- * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} are for any thread.
+ * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} may be used by any thread.
  */
 public final class Transport implements Endpoint, AutoCloseable {
   private static final Logger LOG = System.getLogger(Transport.class.getName());
@@ -59,9 +59,9 @@ public final class Transport implements Endpoint, AutoCloseable {
   /**
    * Creates a transport without connections.
    *
-   * @param context which rank of which group
-   * @param protection of its connections
-   * @throws IOException if there is no selector to be had
+   * @param context the rank and its group
+   * @param protection how to protect its connections
+   * @throws IOException if no selector can be opened
    */
   Transport(BackendContext context, Protection protection) throws IOException {
     this.protection = protection;
@@ -92,7 +92,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     return number;
   }
 
-  /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
+  /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
   public boolean isTutti(int peer) {
     return pairs.isTutti(peer);
   }
@@ -106,7 +106,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Starts to look after the connections in the background.
+   * Starts to service the connections in the background.
    *
    * @param spinNanos how long a waiting thread polls before it blocks
    */
@@ -115,14 +115,14 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Moves the messages between some ranks through shared memory from now on; all of them call this,
-   * before their first message.
+   * Moves the messages between some ranks through shared memory from now on; all of these ranks
+   * must call this before their first message.
    *
-   * @param ranks that see the memory, this one among them
-   * @param memory in which they are numbered by their place in that list
-   * @param store of the group, which is closed if its set-up ends
-   * @param timeout for those that connect late
-   * @throws RendezvousException naming the ranks that are not connected in time
+   * @param ranks the ranks that see the memory, including this one
+   * @param memory the memory, in which ranks are numbered by their position in that list
+   * @param store the store of the group, which is closed if its set-up ends
+   * @param timeout the time allowed for ranks that connect late
+   * @throws RendezvousException naming the ranks that did not connect in time
    * @throws PeerLostException if a peer cannot be reached
    */
   public void share(int[] ranks, RingMemory memory, Store store, Duration timeout)
@@ -140,12 +140,12 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Says what the ranks must agree on in the next collective; ranks of Tutti compare it with every
-   * message.
+   * Sets the values that the ranks must agree on in the next collective; Tutti ranks compare them
+   * with every message.
    *
-   * @param newSignature from {@link dev.tutti.gloo.transport.Signature}
-   * @param tag number of the collective
-   * @throws IllegalStateException if a peer is known to have called something else
+   * @param newSignature a signature from {@link dev.tutti.gloo.transport.Signature}
+   * @param tag the number of the collective
+   * @throws IllegalStateException if a peer is known to have called a different operation
    */
   public void sign(long newSignature, int tag) {
     progress.lock.lock();
@@ -211,11 +211,11 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Waits for a request and forgets it.
+   * Waits for a request and releases it.
    *
-   * @param request from {@link #send} or {@link #receive}; not to be used any more
-   * @param deadline in terms of {@link System#nanoTime()}
-   * @throws Exception as the other {@code await}
+   * @param request a request from {@link #send} or {@link #receive}; must not be used afterwards
+   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @throws Exception as in the other {@code await}
    */
   public void await(Request request, long deadline) throws Exception {
     boolean ended = request.state != Request.PENDING || progress.drive(request, deadline, false);
@@ -272,7 +272,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     }
   }
 
-  /** Begins a request; the lock is held. */
+  /** Begins a request; the lock must be held. */
   void begin(Request request) {
     Throwable cause = transportFailure.cause();
     if (cause != null) {
@@ -305,7 +305,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     return arrivals++;
   }
 
-  /** Tells users about ended requests, and the group about a failure outside any of them. */
+  /** Notifies users of ended requests, and the group of a failure outside any of them. */
   boolean deliver() {
     boolean any = requests.deliver();
     return transportFailure.deliver() || any;
@@ -335,10 +335,10 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Fails all waits, now and from now on; no byte of any tensor moves any more. To be called when
-   * an operation failed, before its tensors are given back.
+   * Fails all current and future waits; no more bytes of any tensor are moved. Must be called when
+   * an operation has failed, before its tensors are released.
    *
-   * @param cause what the waits throw
+   * @param cause the exception that the waits throw
    */
   public void stop(Throwable cause) {
     progress.lock.lock();
@@ -351,9 +351,9 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Fails all waits, now and from now on, and ends all connections. Waits for nobody.
+   * Fails all current and future waits, and ends all connections. Does not wait for anything.
    *
-   * @param cause what the waits throw
+   * @param cause the exception that the waits throw
    */
   public void abort(Throwable cause) {
     progress.lock.lock();
@@ -367,7 +367,8 @@ public final class Transport implements Endpoint, AutoCloseable {
   }
 
   /**
-   * Says farewell and frees everything. Waits only, and shortly, for sockets to take what is left.
+   * Says farewell and frees all resources. Waits only briefly, for sockets to accept the remaining
+   * bytes.
    */
   @Override
   public void close() {
@@ -390,7 +391,7 @@ public final class Transport implements Endpoint, AutoCloseable {
     LOG.log(Level.WARNING, self() + ": " + what, cause);
   }
 
-  /** Warns of what anybody who reaches this rank's port can cause, not without limits. */
+  /** Warns, at a limited rate, of something that anybody who reaches this rank's port can cause. */
   void warnOfStranger(String cause, String address, String what) {
     strangers.warn(cause, address, self() + ": " + what);
   }

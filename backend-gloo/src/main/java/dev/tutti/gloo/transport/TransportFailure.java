@@ -13,15 +13,15 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides what the end of a connection means, and keeps why a transport broke down. All methods
- * need the transport's lock.
+ * Decides what the end of a connection means, and records why a transport broke down. All methods
+ * require the transport's lock.
  */
 final class TransportFailure {
   /*
-   * A rank of Tutti that means to leave says farewell, so a connection that ends without is a rank
-   * that died; a rank of PyTorch just closes its connections. The first failure ends all that is
-   * under way (halt) and is told to the group (report, then deliver); the connections stay open,
-   * so that peers see nothing of it before the group told them the cause.
+   * A Tutti rank that leaves on purpose says farewell, so a connection that ends without a farewell
+   * means that the rank died; a PyTorch rank simply closes its connections. The first failure ends
+   * everything in progress (halt) and is reported to the group (report, then deliver). The
+   * connections stay open, so that peers notice nothing before the group has told them the cause.
    */
   private static final Logger LOG = System.getLogger(TransportFailure.class.getName());
 
@@ -42,7 +42,7 @@ final class TransportFailure {
     this.left = new boolean[size];
   }
 
-  /** Returns why all is over, if it is. */
+  /** Returns why everything is over, or null if it is not. */
   @Nullable Throwable cause() {
     return cause;
   }
@@ -57,7 +57,7 @@ final class TransportFailure {
     return error instanceof Exception exception ? exception : new IOException(error);
   }
 
-  /** Told that a peer closed its connection. */
+  /** Called when a peer has closed its connection. */
   void peerClosed(Pair pair, PeerLostException loss) {
     if (transport.isTutti(pair.rank) && !left[pair.rank]) {
       fatal(loss, pair.rank);
@@ -67,7 +67,7 @@ final class TransportFailure {
     failAnyIfAlone(loss);
   }
 
-  /** Told that a peer sent what it must not. */
+  /** Called when a peer has violated the protocol. */
   void peerBroke(Pair pair, PeerLostException breach, boolean wasBusy) {
     LOG.log(Level.WARNING, breach.getMessage());
     failAnyIfAlone(breach);
@@ -83,10 +83,10 @@ final class TransportFailure {
   }
 
   /**
-   * Told that a rank of Tutti leaves.
+   * Called when a Tutti rank leaves.
    *
-   * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN}, the rank that it lost, or its own
-   *     if it failed itself
+   * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN}, the rank that the peer lost, or the
+   *     peer itself if it failed on its own
    */
   void farewell(Pair pair, long reason) {
     left[pair.rank] = true;
@@ -110,9 +110,9 @@ final class TransportFailure {
   }
 
   /**
-   * Ends all that is under way and tells the group.
+   * Ends everything in progress and notifies the group.
    *
-   * @param failure what waits throw, now and later
+   * @param failure the exception that current and future waits throw
    * @param blamed the rank to blame, or -1
    */
   void fatal(Throwable failure, int blamed) {
@@ -123,8 +123,9 @@ final class TransportFailure {
   }
 
   /**
-   * Ends all that is under way and tells the group, because of what ended the thread that would do
-   * so; tries again while there is no memory. Gives the lock up meanwhile.
+   * Ends everything in progress and notifies the group, because of the error that ended the thread
+   * that would otherwise do so; retries as long as memory is exhausted. Releases the lock
+   * meanwhile.
    */
   void end(Throwable failure) {
     int tries = 0;
@@ -164,12 +165,14 @@ final class TransportFailure {
     }
   }
 
-  /** Ends all that is under way, and tells nobody. */
+  /** Ends everything in progress, without notifying the group. */
   void halt(Throwable failure) {
     halt(failure, blamedFor(failure));
   }
 
-  /** Returns whom a failure names: this rank, unless it waited for others; -1 for nobody. */
+  /**
+   * Returns the rank that a failure blames: this rank, unless it waited for others; -1 for nobody.
+   */
   private int blamedFor(Throwable failure) {
     for (Throwable t = failure; t != null; t = t.getCause()) {
       switch (t) {
@@ -203,13 +206,13 @@ final class TransportFailure {
     }
   }
 
-  /** Returns what to say in a farewell after a failure. */
+  /** Returns the reason to give in a farewell after a failure. */
   long farewellReason() {
     return failedRank >= 0 ? failedRank : Header.UNKNOWN;
   }
 
   /**
-   * Tells the group about a failure outside any request. Gives the lock up meanwhile.
+   * Notifies the group of a failure outside any request. Releases the lock meanwhile.
    *
    * @return whether there was one
    */

@@ -20,12 +20,13 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
- * and of each pair the one with the greater address connects (Gloo: {@code rendezvous/context.cc}).
- * Where all are ranks of Tutti, and many, not all pairs connect at once, see {@link Neighbors}.
+ * Brings the ranks of a group together: each rank listens, publishes its address and reads the
+ * addresses of the others. Of each pair, the rank with the greater address connects (Gloo: {@code
+ * rendezvous/context.cc}). If there are many ranks and all are Tutti ranks, not all pairs connect
+ * at once; see {@link Neighbors}.
  */
 public final class TransportRendezvous {
-  // Level of the only context: PyTorch makes one for each network device of a rank.
+  // The level of the only context: PyTorch creates one for each network device of a rank.
   private static final String CONTEXT = "0";
   private static final int MIN_BACKLOG = 128;
 
@@ -42,10 +43,10 @@ public final class TransportRendezvous {
   /**
    * Prepares a rendezvous.
    *
-   * @param context which rank of which group, its store, and how to protect connections
-   * @param address where to listen
-   * @param lazy whether ranks of PyTorch connect when they first use a pair
-   * @param rankAsSequence whether ranks present their own number
+   * @param context the rank, its group, the store, and how to protect connections
+   * @param address the address to listen on
+   * @param lazy whether PyTorch ranks connect when they first use a pair
+   * @param rankAsSequence whether ranks present their rank number
    */
   public TransportRendezvous(
       BackendContext context, InetAddress address, boolean lazy, boolean rankAsSequence) {
@@ -59,12 +60,12 @@ public final class TransportRendezvous {
   }
 
   /**
-   * Connects with peers, within the context's timeout. Where ranks connect lazily, does what this
-   * side can do and returns.
+   * Connects to peers, within the context's timeout. If ranks connect lazily, does only this side's
+   * part and returns.
    *
-   * @param spin how long a waiting thread polls before it blocks, unless there are more ranks than
-   *     cores on this host
-   * @throws RendezvousException naming the ranks that are missing at the end
+   * @param spin how long a waiting thread polls before it blocks, unless ranks outnumber cores on
+   *     this host
+   * @throws RendezvousException naming the ranks that are still missing at the end
    * @throws Exception if the store fails or a peer cannot be reached
    */
   public Transport connect(Duration spin) throws Exception {
@@ -82,21 +83,21 @@ public final class TransportRendezvous {
   }
 
   /**
-   * Returns how long a waiting thread shall poll: not at all where there are more ranks than cores,
-   * as a polling rank would keep its peer from running. To be asked after {@link #connect}.
+   * Returns how long a waiting thread is to poll: not at all if ranks outnumber cores, because a
+   * polling rank would keep its peer from running. Must be called after {@link #connect}.
    *
-   * @param spin what is wanted
+   * @param spin the requested time
    */
   public long spinNanos(Duration spin) {
     return isCrowded() ? 0 : spin.toNanos();
   }
 
-  /** Tells whether there are more ranks on this host than cores, after {@link #connect}. */
+  /** Tells, after {@link #connect}, whether ranks outnumber cores on this host. */
   public boolean isCrowded() {
     return localRanks > Runtime.getRuntime().availableProcessors();
   }
 
-  /** Tells whether all ranks run Tutti, after {@link #connect}. */
+  /** Tells, after {@link #connect}, whether all ranks run Tutti. */
   public boolean isAllTutti() {
     return allTutti;
   }

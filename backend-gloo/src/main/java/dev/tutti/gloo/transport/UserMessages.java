@@ -6,17 +6,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Moves the messages that users send and receive. All methods may be called from any thread; what
- * they begin ends its operation later.
- */
+/** Moves user messages. Any thread may call any method; an operation begun here ends later. */
 public final class UserMessages {
   private final Transport transport;
   private final ProgressEngine progress;
   private final AtomicReference<@Nullable Ending> spareEnding = new AtomicReference<>();
 
   /**
-   * Sends and receives through a transport.
+   * Creates an instance that sends and receives through a transport.
    *
    * @param transport connects the ranks
    */
@@ -26,24 +23,24 @@ public final class UserMessages {
   }
 
   /**
-   * Begins to send a tensor; a rank of Tutti must receive it as one of the same type and size.
+   * Begins to send a tensor; a Tutti rank must receive it into one of the same type and size.
    *
-   * @param operation the operation, ended when the bytes are on their way
-   * @param peer another rank
+   * @param operation the operation, which ends when the bytes are on their way
+   * @param peer the other rank
    * @param tag the user's tag
-   * @param tensor contiguous
+   * @param tensor the tensor, which must be contiguous
    */
   public void send(Operation operation, int peer, int tag, Tensor tensor) {
     start(operation, true, peer, tag, signatureOf(tensor), tensor.segment(), tensor.byteSize());
   }
 
   /**
-   * Begins to receive a tensor; a rank of Tutti must send one of the same type and size.
+   * Begins to receive a tensor; a Tutti rank must send one of the same type and size.
    *
-   * @param operation the operation, ended when the bytes are there
-   * @param peer another rank
+   * @param operation the operation, which ends when the bytes have arrived
+   * @param peer the other rank
    * @param tag the user's tag
-   * @param tensor contiguous
+   * @param tensor the tensor, which must be contiguous
    */
   public void receive(Operation operation, int peer, int tag, Tensor tensor) {
     start(operation, false, peer, tag, signatureOf(tensor), tensor.segment(), tensor.byteSize());
@@ -52,9 +49,9 @@ public final class UserMessages {
   /**
    * Begins to receive a tensor from whichever rank sends first.
    *
-   * @param operation the operation, ended when the bytes are there; is told the rank
+   * @param operation the operation, which ends when the bytes have arrived, and is told the rank
    * @param tag the user's tag
-   * @param tensor contiguous
+   * @param tensor the tensor, which must be contiguous
    */
   public void receiveAny(Operation operation, int tag, Tensor tensor) {
     receive(operation, Request.ANY, tag, tensor);
@@ -65,26 +62,26 @@ public final class UserMessages {
   }
 
   /**
-   * Begins to send and ends an operation when the bytes are on their way.
+   * Begins a send, and ends an operation when the bytes are on their way.
    *
    * @param operation the operation
-   * @param peer another rank
+   * @param peer the other rank
    * @param slot the user's tag
-   * @param segment holds the bytes
-   * @param length number of bytes
+   * @param segment the memory that contains the bytes
+   * @param length the number of bytes
    */
   public void send(Operation operation, int peer, long slot, MemorySegment segment, long length) {
     start(operation, true, peer, slot, 0, segment, length);
   }
 
   /**
-   * Begins to receive and ends an operation when the bytes are there.
+   * Begins a receive, and ends an operation when the bytes have arrived.
    *
    * @param operation the operation
-   * @param peer another rank
+   * @param peer the other rank
    * @param slot the user's tag
-   * @param segment where the bytes go
-   * @param length bytes that must come
+   * @param segment the memory to receive into
+   * @param length the number of bytes that must arrive
    */
   public void receive(
       Operation operation, int peer, long slot, MemorySegment segment, long length) {
@@ -92,12 +89,12 @@ public final class UserMessages {
   }
 
   /**
-   * Begins to receive from whichever rank sends first.
+   * Begins a receive from whichever rank sends first.
    *
-   * @param operation the operation; is told the rank
+   * @param operation the operation, which is told the rank
    * @param slot the user's tag
-   * @param segment where the bytes go
-   * @param length bytes that must come
+   * @param segment the memory to receive into
+   * @param length the number of bytes that must arrive
    */
   public void receiveAny(Operation operation, long slot, MemorySegment segment, long length) {
     start(operation, false, Request.ANY, slot, 0, segment, length);
@@ -114,7 +111,7 @@ public final class UserMessages {
     progress.lock.lock();
     try {
       if (sends) {
-        // The receiver may be ready already.
+        // The receiver may already be ready.
         transport.pairs.get(peer).connection.pollRing();
       }
       Request request = transport.requests.obtain(sends, peer, slot, operation);
@@ -129,11 +126,11 @@ public final class UserMessages {
   }
 
   /**
-   * Waits for an operation begun here and moves bytes meanwhile.
+   * Waits for an operation begun here, and moves bytes meanwhile.
    *
    * @param operation the operation
-   * @param deadline in terms of {@link System#nanoTime()}
-   * @return whether it ended
+   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @return whether the operation has ended
    */
   public boolean await(Operation operation, long deadline) {
     if (operation.isDone()) {
@@ -147,11 +144,11 @@ public final class UserMessages {
     progress.drive(ending, deadline, true);
     ending.operation = null;
     spareEnding.set(ending);
-    // After a failure it is the group that ends the operation, and the transport does not hear it.
+    // After a failure the group ends the operation, and the transport is not told.
     return operation.isDone() || operation.parkUntilDone(deadline);
   }
 
-  /** The goal that the transport can do nothing more for an operation. */
+  /** The goal of an operation, reached when the transport can do nothing more for it. */
   private final class Ending implements Goal {
     @Nullable Operation operation;
 

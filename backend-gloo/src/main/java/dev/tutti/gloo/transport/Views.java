@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Shows memory as byte buffers, which channels want, and keeps the last few of them. */
+/** Presents memory as byte buffers, which channels require, and caches the most recent ones. */
 final class Views {
   private static final int KEPT = 8;
   private static final long WINDOW = 1L << 30;
@@ -16,23 +16,23 @@ final class Views {
   private int oldest;
 
   /**
-   * Returns a buffer that starts at a byte of a segment and is as long as wanted, or shorter.
+   * Returns a buffer that starts at a byte of a segment and has the requested length or less.
    *
-   * @param segment whose bytes
-   * @param offset first byte
-   * @param length bytes wanted, at least one
-   * @throws IndexOutOfBoundsException if there is no byte
+   * @param segment the segment that contains the bytes
+   * @param offset the offset of the first byte
+   * @param length the number of bytes wanted, at least one
+   * @throws IndexOutOfBoundsException if there is no such byte
    */
   ByteBuffer view(MemorySegment segment, long offset, long length) {
     long window = offset / WINDOW;
     ByteBuffer buffer = find(segment, window);
-    // An empty view would be written or read again and again.
+    // An empty view would be written or read over and over.
     int start = Objects.checkIndex((int) (offset - window * WINDOW), buffer.capacity());
     int end = (int) Math.min(buffer.capacity(), start + length);
     return buffer.limit(end).position(start);
   }
 
-  /** Lets go of all memory. */
+  /** Releases all memory. */
   void clear() {
     for (int i = 0; i < KEPT; i++) {
       segments[i] = null;
@@ -58,7 +58,7 @@ final class Views {
     return buffer;
   }
 
-  /** Tells whether segments are the same memory; their equals compares no more than addresses. */
+  /** Tells whether segments are the same memory; their equals method compares only addresses. */
   private static boolean areSame(MemorySegment one, MemorySegment other) {
     return one.equals(other)
         && one.byteSize() == other.byteSize()

@@ -45,7 +45,9 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.Spec;
 
-/** Measures collectives between real processes, and checks their results. */
+/**
+ * The command bench, which measures collectives between real processes, and checks their results.
+ */
 @Command(
     name = "bench",
     sortOptions = false,
@@ -189,11 +191,11 @@ public final class BenchCommand implements Callable<Integer> {
     return wrong == 0 ? 0 : 1;
   }
 
-  /** Returns what a picture says of where its numbers come from. */
+  /** Returns the line in a picture that tells where its numbers come from. */
   private String origin() {
     String host =
         HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
-    // Those of the whole command line, with the name of the subcommand.
+    // The arguments of the whole command line, including the name of the subcommand.
     String arguments = String.join(" ", spec.commandLine().getParseResult().originalArgs());
     return String.join(
         " · ",
@@ -204,7 +206,7 @@ public final class BenchCommand implements Callable<Integer> {
         spec.root().name() + " " + arguments);
   }
 
-  /** Refuses the options that say nothing about a store. */
+  /** Rejects options that do not apply to a store. */
   private void requireOnlyStoreOptions() {
     ParseResult given = spec.commandLine().getParseResult();
     List<String> others = new ArrayList<>();
@@ -225,10 +227,10 @@ public final class BenchCommand implements Callable<Integer> {
   }
 
   /**
-   * Returns a line for people if ranks wait for cores.
+   * Returns a note for the user if ranks have to wait for cores.
    *
-   * @param ranks number of ranks on this machine
-   * @param cores number of its cores
+   * @param ranks the number of ranks on this machine
+   * @param cores the number of its cores
    */
   static Optional<String> crowding(int ranks, int cores) {
     return ranks <= cores
@@ -267,7 +269,7 @@ public final class BenchCommand implements Callable<Integer> {
     }
   }
 
-  /** Checks what is asked for against what the backend can do, and spells out "all". */
+  /** Checks the requested operations against the capabilities of the backend, and expands "all". */
   private List<BenchOp> ops(Capabilities capabilities, boolean onDevice) {
     if (ranks < 1) {
       throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);

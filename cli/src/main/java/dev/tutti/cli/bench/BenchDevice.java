@@ -8,7 +8,7 @@ import dev.tutti.spi.DeviceSession;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Gives the ranks of a measurement their devices. */
+/** The devices of the ranks of a measurement. */
 final class BenchDevice {
   private static final String OVERLAPPING = "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES";
 
@@ -17,9 +17,9 @@ final class BenchDevice {
   /**
    * Opens a rank's device for the calling thread.
    *
-   * @param provider the backend
-   * @param localRank which of this machine's ranks, from 0
-   * @return the session, or null if the backend is one of host memory
+   * @param provider the provider of the backend
+   * @param localRank the number of the rank on this machine, from 0
+   * @return the session, or null if the backend uses host memory
    */
   static @Nullable DeviceSession open(BackendProvider provider, int localRank) {
     int devices = provider.deviceCount();
@@ -38,16 +38,16 @@ final class BenchDevice {
         : join.withSettings(settings.with(OVERLAPPING, "1")).withDevice(device.device());
   }
 
-  /** Finds the backend that is measured. */
+  /** Finds the backend to measure. */
   static BackendProvider provider(BenchOptions options, Settings settings) {
     return Providers.backend(options.backend, settings);
   }
 
   /**
-   * Returns a line for people if ranks share devices.
+   * Returns a note for the user if ranks share devices.
    *
-   * @param ranks number of ranks on this machine
-   * @param devices number of its devices; 0 where memory is the host's
+   * @param ranks the number of ranks on this machine
+   * @param devices the number of its devices; 0 if the backend uses host memory
    */
   static Optional<String> crowding(int ranks, int devices) {
     return devices == 0 || ranks <= devices

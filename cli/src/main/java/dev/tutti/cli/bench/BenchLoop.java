@@ -4,35 +4,39 @@ import dev.tutti.spi.DeviceSession;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
-/** Runs a case back to back and takes its times: by the host's clock, or by a device's. */
+/**
+ * A loop that runs a case back to back and records its times, by the clock of the host or of a
+ * device.
+ */
 interface BenchLoop extends AutoCloseable {
-  /** Returns how many operations have a time in common. */
+  /** Returns the number of operations that share one recorded time. */
   int operations();
 
   /**
-   * Runs calls back to back, and returns the time of all in nanoseconds. Warming up runs this very
+   * Runs calls back to back, and returns their total time in nanoseconds. Warm-up runs this same
    * loop, so that the measurement finds it compiled.
    *
-   * @param calls how often
-   * @param nanos takes the times of the last calls
+   * @param calls the number of calls
+   * @param nanos receives the times of the last calls
    */
   long run(long calls, long[] nanos);
 
   @Override
   default void close() {}
 
-  /** Times each call on its thread. */
+  /** Creates a loop that times each call on its thread. */
   static BenchLoop onHost(BenchCase item) {
     return new OnHost(item.call(), item.operations());
   }
 
   /**
-   * Times many calls at once on a device, which runs behind the thread.
+   * Creates a loop that times many calls at once on a device, which runs asynchronously to the
+   * thread.
    *
    * @param item the case
-   * @param device where its tensors are
-   * @param iterations most operations of a call; null if any number will do
-   * @param graph whether the calls are recorded into a graph, and what is timed are its replays
+   * @param device the device of its tensors
+   * @param iterations the maximum number of operations per call, or null if any number will do
+   * @param graph whether the calls are recorded into a graph, whose replays are timed
    * @param limit the longest wait for a call
    */
   static BenchLoop onDevice(
@@ -71,7 +75,7 @@ interface BenchLoop extends AutoCloseable {
    * The loop on the calling thread.
    *
    * @param call runs the operations
-   * @param operations how many a call runs
+   * @param operations the number of operations that a call runs
    */
   record OnHost(Runnable call, int operations) implements BenchLoop {
     @Override
@@ -93,11 +97,11 @@ interface BenchLoop extends AutoCloseable {
   /**
    * The loop on a device.
    *
-   * @param device where
-   * @param work puts the operations into its stream
-   * @param operations how many
+   * @param device the device
+   * @param work enqueues the operations on the device's stream
+   * @param operations the number of operations
    * @param limit the longest wait for them
-   * @param end is run at the end
+   * @param end runs when the loop is closed
    */
   record OnDevice(DeviceSession device, Runnable work, int operations, Duration limit, Runnable end)
       implements BenchLoop {

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Makes, fills and reads the tensors of a measurement, which are on the host or on a device. */
+/** The tensors of a measurement, which are on the host or on a device. */
 final class BenchMemory implements AutoCloseable {
   private final ProcessGroup group;
   private final @Nullable DeviceSession device;
@@ -21,9 +21,9 @@ final class BenchMemory implements AutoCloseable {
   /**
    * Creates a memory that has no tensors yet.
    *
-   * @param group who shares symmetric memory
-   * @param device where tensors are; null for host memory
-   * @param symmetric whether they are in symmetric memory
+   * @param group the group that shares symmetric memory
+   * @param device the device of the tensors, or null for host memory
+   * @param symmetric whether the tensors are in symmetric memory
    */
   BenchMemory(ProcessGroup group, @Nullable DeviceSession device, boolean symmetric) {
     this.group = group;
@@ -31,7 +31,7 @@ final class BenchMemory implements AutoCloseable {
     this.symmetric = symmetric;
   }
 
-  /** Allocates a tensor; all ranks do so in the same order. */
+  /** Allocates a tensor; all ranks call this in the same order. */
   Tensor allocate(DType dtype, long elements) {
     if (symmetric) {
       SymmetricMemory memory = group.allocateSymmetric(elements * dtype.byteSize());
@@ -64,9 +64,9 @@ final class BenchMemory implements AutoCloseable {
   /**
    * Counts the elements that differ from a pattern.
    *
-   * @param tensor what is looked at
-   * @param pattern what it should be
-   * @param offset number of elements in front of its first one, in the pattern
+   * @param tensor the tensor to check
+   * @param pattern the expected pattern
+   * @param offset the position in the pattern of the tensor's first element
    */
   long countWrong(Tensor tensor, BenchPattern pattern, long offset) {
     Tensor host = onHost(tensor);
@@ -86,7 +86,7 @@ final class BenchMemory implements AutoCloseable {
     }
   }
 
-  /** Frees the tensors; nobody works on them any more, on other ranks either. */
+  /** Frees the tensors; no rank may be using them any longer. */
   @Override
   public void close() {
     shared.forEach(SymmetricMemory::close);

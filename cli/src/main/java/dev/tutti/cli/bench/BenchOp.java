@@ -16,7 +16,8 @@ import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
 
 /**
- * Names what {@code tutti bench} measures, with the rules of nccl-tests for sizes and bandwidth.
+ * The operations that {@code tutti bench} measures, with the rules of nccl-tests for sizes and
+ * bandwidth.
  */
 enum BenchOp {
   ALL_REDUCE("allReduce", true, OpType.ALL_REDUCE) {
@@ -235,32 +236,36 @@ enum BenchOp {
     this.otherwise = otherwise;
   }
 
-  /** Returns the name, as users write it. */
+  /** Returns the name as users write it. */
   String label() {
     return label;
   }
 
-  /** Tells whether elements are reduced, so that the reduce op matters. */
+  /** Tells whether elements are reduced, so that the reduction operator matters. */
   boolean reduces() {
     return reduces;
   }
 
-  /** Tells whether it can be recorded into a graph; not where the host has a part in it. */
+  /**
+   * Tells whether the operation can be recorded into a graph, which is impossible if the host takes
+   * part in it.
+   */
   boolean isRecordable() {
     return this != SEND_RECV;
   }
 
-  /** Tells whether there is a series of sizes. */
+  /** Tells whether the operation is measured at a series of sizes. */
   boolean hasSizes() {
     return this != BARRIER;
   }
 
   /**
-   * Returns the sizes to measure: rounded to whole elements, at least one for each part, each once.
+   * Returns the sizes to measure, rounded to whole elements, with at least one element for each
+   * part, and without duplicates.
    *
-   * @param wanted sizes in bytes, rising
-   * @param ranks number of ranks
-   * @param dtype element type
+   * @param wanted the sizes in bytes, in ascending order
+   * @param ranks the number of ranks
+   * @param dtype the element type
    */
   List<Long> sizes(List<Long> wanted, int ranks, DType dtype) {
     if (!hasSizes()) {
@@ -283,18 +288,18 @@ enum BenchOp {
   }
 
   /**
-   * Makes the operation ready to run.
+   * Prepares the operation to run.
    *
-   * @param setup group, type and operator
+   * @param setup the group, type and operator
    * @param bytes one of {@link #sizes}
    */
   abstract BenchCase prepare(Setup setup, long bytes);
 
   /**
-   * Returns what algorithm bandwidth is multiplied with to get the load of the busiest link, as
-   * nccl-tests does (its PERFORMANCE.md).
+   * Returns the factor by which algorithm bandwidth is multiplied to get the load on the busiest
+   * link, as in nccl-tests (its PERFORMANCE.md).
    *
-   * @param ranks number of ranks
+   * @param ranks the number of ranks
    */
   double busFactor(int ranks) {
     if (this == ALL_REDUCE) {
@@ -304,10 +309,10 @@ enum BenchOp {
   }
 
   /**
-   * Finds an operation by its name, in any case.
+   * Finds an operation by its name, ignoring case.
    *
    * @param label the name
-   * @throws IllegalArgumentException naming all, if there is none such
+   * @throws IllegalArgumentException listing all names, if there is no such operation
    */
   static BenchOp ofLabel(String label) {
     return Arrays.stream(values())
@@ -323,7 +328,7 @@ enum BenchOp {
     return Arrays.stream(values()).map(BenchOp::label).collect(Collectors.joining(", "));
   }
 
-  /** Holds what the cases of one operation have in common on this rank. */
+  /** What the cases of one operation have in common on this rank. */
   static final class Setup {
     private final ProcessGroup group;
     private final BenchMemory memory;
@@ -337,11 +342,11 @@ enum BenchOp {
     /**
      * Creates a setup.
      *
-     * @param group where to run
-     * @param memory makes the tensors
-     * @param dtype element type
-     * @param redop how elements are reduced; SUM where they are not
-     * @param name tells this run from others in the group's store
+     * @param group the group to run in
+     * @param memory creates the tensors
+     * @param dtype the element type
+     * @param redop the reduction operator; SUM if the operation does not reduce
+     * @param name distinguishes this run from others in the group's store
      */
     Setup(ProcessGroup group, BenchMemory memory, DType dtype, ReduceOp redop, String name) {
       this.group = group;
@@ -437,7 +442,7 @@ enum BenchOp {
           buffers);
     }
 
-    /** Runs a barrier and returns how many ranks had not come to it when it let this one pass. */
+    /** Runs a barrier and returns how many ranks had not reached it when it let this one pass. */
     private long countEarly() {
       String key = name + "/barrier" + barriers++;
       group.store().add(key, 1);
@@ -446,7 +451,7 @@ enum BenchOp {
     }
   }
 
-  /** Runs an operation with one root and counts the wrong elements on this rank. */
+  /** A function that runs an operation with one root and counts the wrong elements on this rank. */
   private interface RootCheck {
     long countWrong(int root);
   }

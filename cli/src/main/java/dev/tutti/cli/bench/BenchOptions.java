@@ -13,9 +13,9 @@ import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Holds the options that say what is measured; the command hands them on to its ranks. */
+/** The options that select what is measured; the command passes them on to its ranks. */
 final class BenchOptions {
-  /** The backend that is measured when none is named. */
+  /** The backend to measure if none is named. */
   static final String DEFAULT_BACKEND = "gloo";
 
   @Parameters(
@@ -106,7 +106,7 @@ final class BenchOptions {
       description = "Tensors are in symmetric memory, where the backend has it.")
   boolean symmetric;
 
-  /** Checks the values and returns the sizes in bytes. */
+  /** Validates the values and returns the sizes in bytes. */
   List<Long> sizes() {
     if (minBytes < 1 || maxBytes < minBytes) {
       throw new IllegalArgumentException(
@@ -139,7 +139,7 @@ final class BenchOptions {
     return DType.ofLabel(dtype.toLowerCase(Locale.ROOT));
   }
 
-  /** Returns how elements are reduced. */
+  /** Returns the reduction operator. */
   ReduceOp reduceOp() {
     return ReduceOp.ofName(redop);
   }
@@ -147,7 +147,7 @@ final class BenchOptions {
   /**
    * Writes the options as arguments for the ranks.
    *
-   * @param names the operations, with {@code all} spelled out
+   * @param names the operations, with {@code all} expanded
    */
   List<String> toArguments(List<BenchOp> names) {
     List<String> arguments = new ArrayList<>();
@@ -175,7 +175,7 @@ final class BenchOptions {
     return arguments;
   }
 
-  /** Reads a number of bytes in the form that settings use. */
+  /** A converter for numbers of bytes in the format of settings. */
   static final class BytesConverter implements ITypeConverter<Long> {
     @Override
     public Long convert(String text) {

@@ -9,15 +9,16 @@ import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
- * Repeats a run of {@link #PERIOD} elements, to fill tensors with and to compare them to.
+ * A repeating sequence of {@link #PERIOD} elements, with which tensors are filled and compared.
  *
- * <p>The numbers are so small that every reduction of them is exact in every element type, in
- * whatever order it is done; only an average of real numbers is rounded where the number of ranks
- * is no power of two, several times by a backend that divides before it adds, and may differ by
- * that. The period is a prime, so that a piece in a wrong place shows.
+ * <p>The numbers are small enough that every reduction of them is exact in every element type, in
+ * whatever order it is performed. The only exception is an average of real numbers, which is
+ * rounded if the number of ranks is not a power of two, several times by a backend that divides
+ * before it adds, and may differ by that much. The period is a prime, so that a misplaced piece is
+ * detected.
  */
 final class BenchPattern {
-  /** Number of elements after which the pattern comes again. */
+  /** The number of elements after which the pattern repeats. */
   static final int PERIOD = 8191;
 
   private final Tensor table;
@@ -40,23 +41,23 @@ final class BenchPattern {
   }
 
   /**
-   * Creates what a rank puts in.
+   * Creates the input pattern of a rank.
    *
-   * @param dtype element type; both parts of a complex element count as elements
+   * @param dtype the element type; both parts of a complex element count as elements
    * @param op how the elements will be reduced
-   * @param size number of ranks
-   * @param rank which rank
+   * @param size the number of ranks
+   * @param rank the rank
    */
   static BenchPattern input(DType dtype, ReduceOp op, int size, int rank) {
     return new BenchPattern(dtype, 0, k -> value(dtype, op, size, rank, k));
   }
 
   /**
-   * Creates what the reduction over all ranks gives.
+   * Creates the pattern of the reduction over all ranks.
    *
-   * @param dtype element type
+   * @param dtype the element type
    * @param op how elements are reduced
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   static BenchPattern reduced(DType dtype, ReduceOp op, int size) {
     boolean rounded = op.kind() == ReduceOp.Kind.AVG && Integer.bitCount(size) > 1;
@@ -66,7 +67,10 @@ final class BenchPattern {
         k -> reduce(dtype, op, size, rank -> value(dtype, op, size, rank, k)));
   }
 
-  /** Returns the distance of 1 and the next greater number; 0 of what is not a real number. */
+  /**
+   * Returns the distance between 1 and the next greater number, or 0 for types that are not real
+   * numbers.
+   */
   private static double epsilon(DType dtype) {
     return switch (dtype) {
       case FLOAT64 -> 0x1p-52;
@@ -85,7 +89,7 @@ final class BenchPattern {
     return switch (op.kind()) {
       // At most 2^6: fits a signed byte.
       case PRODUCT -> rank < 6 ? 1 + (mixed & 1) : 1;
-      // The sum over all ranks fits a signed byte and 8 bits of precision as long as any can.
+      // The sum over all ranks fits a signed byte and 8 bits of precision as long as possible.
       case SUM, AVG, PREMUL_SUM -> mixed % Math.clamp(127 / size, 2, 11);
       case MIN, MAX, BAND, BOR, BXOR -> mixed % 101;
     };
@@ -115,8 +119,8 @@ final class BenchPattern {
   /**
    * Fills a tensor.
    *
-   * @param target contiguous host memory
-   * @param offset number of elements in front of its first one, in the pattern
+   * @param target the tensor, in contiguous host memory
+   * @param offset the position in the pattern of the tensor's first element
    */
   void fill(Tensor target, long offset) {
     MemorySegment memory = target.segment();
@@ -129,10 +133,10 @@ final class BenchPattern {
   }
 
   /**
-   * Counts the elements that differ.
+   * Counts the elements that differ from the pattern.
    *
-   * @param actual contiguous host memory
-   * @param offset number of elements in front of its first one, in the pattern
+   * @param actual the tensor, in contiguous host memory
+   * @param offset the position in the pattern of the tensor's first element
    */
   long countWrong(Tensor actual, long offset) {
     MemorySegment memory = actual.segment();

@@ -42,21 +42,23 @@ import org.jfree.chart.ui.RectangleInsets;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/** Draws time and bus bandwidth over size as a picture, SVG or PNG; needs fonts but no display. */
+/**
+ * A plot of time and bus bandwidth over size as an SVG or PNG picture; needs fonts but no display.
+ */
 final class BenchPlot {
   private static final int WIDTH = 640;
   private static final int HEIGHT = 480;
   private static final int MARGIN = 8;
   private static final int LINE = 16;
 
-  /** Pixels of a PNG for a unit of length, so that it is sharp on screens of today. */
+  /** The PNG pixels per unit of length, so that the picture is sharp on modern screens. */
   private static final int SCALE = 2;
 
   private static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 14);
   private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
   private static final String NOTHING = "there is nothing to draw: no operation has sizes";
 
-  /** Colors that people with color blindness tell apart (Okabe and Ito, 2008). */
+  /** Colors that people with color blindness can tell apart (Okabe and Ito, 2008). */
   private static final Color[] COLORS = {
     new Color(0x0072B2),
     new Color(0xD55E00),
@@ -72,11 +74,11 @@ final class BenchPlot {
   private BenchPlot() {}
 
   /**
-   * Checks that a picture can be drawn, before much time is spent on what it shows.
+   * Checks that a picture can be drawn, before much time is spent on measuring its content.
    *
-   * @param file where it will be written
-   * @param ops what will be measured
-   * @throws LaunchException saying what is missing
+   * @param file the file to be written
+   * @param ops the operations to be measured
+   * @throws LaunchException describing what is missing
    * @throws IllegalArgumentException if there will be nothing to draw
    */
   static void check(Path file, List<BenchOp> ops) {
@@ -118,14 +120,14 @@ final class BenchPlot {
   /**
    * Writes the picture.
    *
-   * @param rows results; those without a size are left out
-   * @param file where to; PNG if its name ends so, else SVG
-   * @param origin what the picture says of where its numbers come from
-   * @throws LaunchException if it cannot be written
+   * @param rows the results; those without a size are omitted
+   * @param file the file to write, as PNG if its name ends in .png, otherwise as SVG
+   * @param origin the line that tells where the numbers come from
+   * @throws LaunchException if the picture cannot be written
    * @throws IllegalArgumentException if there is nothing to draw
    */
   static void write(List<BenchRow> rows, Path file, String origin) {
-    // Else the axis labels come as outlines and not as text.
+    // Otherwise the axis labels become outlines instead of text.
     TextUtils.setUseDrawRotatedStringWorkaround(false);
     Map<String, List<BenchRow>> byOp = new LinkedHashMap<>();
     for (BenchRow row : rows) {
@@ -173,7 +175,7 @@ final class BenchPlot {
     return file.toString().toLowerCase(Locale.ROOT).endsWith(".png");
   }
 
-  /** Breaks a text between words where lines would be wider than that; a longer word is cut. */
+  /** Breaks a text between words into lines of at most the given width; a longer word is split. */
   private static List<String> wrap(String text, int width) {
     FontMetrics metrics =
         new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB).createGraphics().getFontMetrics(SMALL);
@@ -276,7 +278,7 @@ final class BenchPlot {
     }
   }
 
-  /** Writes 14 as "16 KiB". */
+  /** A format that writes 14 as "16 KiB". */
   private static final class PowerOfTwo extends NumberFormat {
     private static final long serialVersionUID = 1L;
     private static final String[] UNITS = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -8,7 +8,7 @@ import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 import org.jspecify.annotations.Nullable;
 
-/** Shows how far a measurement is, on a terminal only. */
+/** The progress bar of a measurement, shown on a terminal only. */
 final class BenchProgress implements AutoCloseable {
   private static final int WIDTH = 78;
   private static final String CLEAR_LINE = "\r\u001b[K";
@@ -20,8 +20,8 @@ final class BenchProgress implements AutoCloseable {
   /**
    * Creates a progress bar.
    *
-   * @param terminal where it is shown, on standard error
-   * @param rows number of rows to come
+   * @param terminal the terminal, whose standard error shows the bar
+   * @param rows the number of rows to come
    */
   BenchProgress(Terminal terminal, int rows) {
     this.err = terminal.err();
@@ -37,13 +37,13 @@ final class BenchProgress implements AutoCloseable {
             : null;
   }
 
-  /** Prints something else, with the bar out of its way, and moves the bar on by a row. */
+  /** Prints something else with the bar out of the way, and advances the bar by one row. */
   void step(Runnable print) {
     if (bar == null) {
       print.run();
       return;
     }
-    // The bar is not paused for it: it would estimate the remaining time from the end of the pause.
+    // The bar is not paused: it would then estimate the remaining time from the end of the pause.
     synchronized (line) {
       err.print(CLEAR_LINE);
       err.flush();
@@ -61,7 +61,7 @@ final class BenchProgress implements AutoCloseable {
     }
   }
 
-  /** Prints the bar while nothing else is printed. */
+  /** A consumer that prints the bar while nothing else is printed. */
   private final class Line extends ConsoleProgressBarConsumer {
     Line() {
       super(err, WIDTH);

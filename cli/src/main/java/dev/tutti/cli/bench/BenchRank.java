@@ -15,14 +15,15 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Measures on one rank.
+ * The measurement on one rank.
  *
- * <p>For each size: check the results, warm up for 200 ms (the first size for a second longer, as
- * all code is cold then) and on until the compilers of all ranks have little to do, let rank 0
- * choose a number of operations by what one took, run them back to back on zeros with one time
- * stamp each on rank 0, check again. On a device a time stamp is of many operations, since the
- * device runs behind the thread that calls them. What rank 0 decides, and the numbers of wrong
- * elements, go through the store and not through the operations under test.
+ * <p>For each size, a rank checks the results, then warms up for 200 ms (a second longer for the
+ * first size, as all code is cold then), and on until the compilers of all ranks have little to do.
+ * Then rank 0 chooses a number of operations from the time that one took, the ranks run them back
+ * to back on zeros, with one timestamp each, and check again. The times of rank 0 are reported. On
+ * a device, a timestamp covers many operations, since the device runs asynchronously to the thread
+ * that calls them. The decisions of rank 0, and the numbers of wrong elements, travel through the
+ * store and not through the operations under test.
  */
 final class BenchRank {
   private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -30,13 +31,18 @@ final class BenchRank {
   private static final long MOST_WARMUP_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-  /** Time of compilers, all ranks together, in a slice of warm-up that calls for no further one. */
+  /**
+   * The compilation time, over all ranks, in a slice of warm-up that calls for no further slice.
+   */
   private static final long LITTLE_COMPILED_MILLIS = 20;
 
   private static final long MAX_OPERATIONS = 50_000;
   private static final long MAX_TIMES = 1 << 20;
 
-  /** Calls that bring the ranks, which hear of the number of calls one after the other, in step. */
+  /**
+   * The number of calls that bring the ranks, which learn the number of calls one after another,
+   * into step.
+   */
   private static final long LEAD_IN = 2;
 
   private final ProcessGroup group;
@@ -51,10 +57,10 @@ final class BenchRank {
   /**
    * Creates a rank.
    *
-   * @param group all ranks
-   * @param options what is measured; equal on all ranks
-   * @param device where the tensors are; null for host memory
-   * @param rows takes each row as it comes; called on rank 0 only
+   * @param group the group of all ranks
+   * @param options the options of the measurement, equal on all ranks
+   * @param device the device of the tensors, or null for host memory
+   * @param rows receives each row as it is measured; called on rank 0 only
    */
   BenchRank(
       ProcessGroup group,
@@ -127,7 +133,7 @@ final class BenchRank {
         : BenchLoop.onDevice(item, device, options.iterations, options.graph, options.timeout);
   }
 
-  /** Warms up and returns the time of a call in nanoseconds. */
+  /** Warms up and returns the time per call in nanoseconds. */
   private double warmUp(BenchLoop loop) {
     if (options.warmup != null) {
       long calls = Math.max(1, options.warmup / loop.operations());
@@ -183,7 +189,7 @@ final class BenchRank {
     return parse(store.get(key, options.timeout));
   }
 
-  /** Returns on rank 0 the sum of all ranks' numbers, on others 0. */
+  /** Returns the sum of all ranks' numbers on rank 0, and 0 on the others. */
   private long total(long mine) {
     String key = "bench/total" + step++ + "/";
     store.set(key + group.rank(), Long.toString(mine));

@@ -10,13 +10,13 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
-/** What {@code tutti bench} starts as its ranks. */
+/** The command that {@code tutti bench} starts as its ranks. */
 @Command(name = BenchRankCommand.NAME, hidden = true)
 public final class BenchRankCommand implements Callable<Integer> {
   /** The command's name. */
   static final String NAME = "bench-rank";
 
-  /** Stands in front of a row on rank 0's standard output. */
+  /** The prefix of a row on rank 0's standard output. */
   static final String ROW_MARK = "\u0001row\t";
 
   @Mixin private BenchOptions options = new BenchOptions();

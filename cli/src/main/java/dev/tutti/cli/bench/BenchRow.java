@@ -5,19 +5,19 @@ import java.util.Locale;
 /**
  * One line of results.
  *
- * @param op name of the operation
- * @param backend name of the backend
- * @param ranks number of ranks
- * @param bytes bytes of the whole
- * @param count elements of the whole, or of one rank's part
- * @param dtype element type
+ * @param op the name of the operation
+ * @param backend the name of the backend
+ * @param ranks the number of ranks
+ * @param bytes the number of bytes of the whole
+ * @param count the number of elements of the whole, or of one rank's part
+ * @param dtype the element type
  * @param redop how elements were reduced, or "none"
- * @param p50 median time of an operation in microseconds
- * @param p99 time in microseconds that 99 of 100 operations stay below; on a device, that the means
- *     of 99 of 100 batches of operations stay below
- * @param mean mean time of an operation in microseconds
- * @param busFactor what algorithm bandwidth is multiplied with to get bus bandwidth
- * @param wrong wrong elements over all ranks, before and after the measurement
+ * @param p50 the median time of an operation in microseconds
+ * @param p99 the time in microseconds below which 99 of 100 operations stay; on a device, below
+ *     which the means of 99 of 100 batches of operations stay
+ * @param mean the mean time of an operation in microseconds
+ * @param busFactor the factor by which algorithm bandwidth is multiplied to get bus bandwidth
+ * @param wrong the number of wrong elements over all ranks, before and after the measurement
  */
 record BenchRow(
     String op,
@@ -33,17 +33,17 @@ record BenchRow(
     double busFactor,
     long wrong) {
 
-  /** Returns bytes over median time, in 10^9 bytes per second. */
+  /** Returns bytes divided by median time, in 10^9 bytes per second. */
   double algorithmBandwidth() {
     return p50 > 0 ? bytes / p50 / 1e3 : 0;
   }
 
-  /** Returns the load of the busiest link, in 10^9 bytes per second. */
+  /** Returns the load on the busiest link, in 10^9 bytes per second. */
   double busBandwidth() {
     return algorithmBandwidth() * busFactor;
   }
 
-  /** Writes the row as a JSON object in one line. */
+  /** Formats the row as a single-line JSON object. */
   String toJson() {
     return String.format(
         Locale.ROOT,
@@ -65,7 +65,7 @@ record BenchRow(
         wrong);
   }
 
-  /** Writes the row for {@link #decode}. */
+  /** Encodes the row for {@link #decode}. */
   String encode() {
     return String.join(
         "\t",
@@ -83,7 +83,7 @@ record BenchRow(
         Long.toString(wrong));
   }
 
-  /** Reads what {@link #encode} wrote. */
+  /** Decodes the output of {@link #encode}. */
   static BenchRow decode(String text) {
     String[] fields = text.split("\t", -1);
     return new BenchRow(

@@ -3,7 +3,7 @@ package dev.tutti.cli.bench;
 import java.io.PrintStream;
 import java.util.Locale;
 
-/** Prints rows in the columns of nccl-tests. */
+/** A printer of rows in the columns of nccl-tests. */
 final class BenchTable {
   private static final String HEADER = "%12s %12s %9s %8s | %11s %11s %11s %11s %7s";
   private static final String ROW = "%12d %12d %9s %8s | %11s %11s %11s %11s %7d";
@@ -14,13 +14,13 @@ final class BenchTable {
   /**
    * Creates a table.
    *
-   * @param out where it is printed
+   * @param out the stream to print to
    */
   BenchTable(PrintStream out) {
     this.out = out;
   }
 
-  /** Prints a row, and column titles before the first one of each operation. */
+  /** Prints a row, with column titles before the first row of each operation. */
   void add(BenchRow row) {
     if (!row.op().equals(current)) {
       out.printf(
@@ -74,7 +74,7 @@ final class BenchTable {
     out.flush();
   }
 
-  /** Writes a number with two decimals, or four digits where it is small. */
+  /** Formats a number with two decimals, or four if it is small. */
   private static String digits(double value) {
     return String.format(Locale.ROOT, value == 0 || value >= 0.1 ? "%.2f" : "%.4f", value);
   }

@@ -20,7 +20,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 
-/** Measures between threads of this JVM. */
+/** A measurement between threads of this JVM. */
 final class BenchThreads {
   private final int ranks;
   private final Settings settings;
@@ -29,11 +29,11 @@ final class BenchThreads {
   private final AtomicReference<@Nullable Throwable> first = new AtomicReference<>();
 
   /**
-   * Creates the threads' plan.
+   * Creates a measurement.
    *
-   * @param ranks number of ranks
+   * @param ranks the number of ranks
    * @param settings all settings
-   * @param rows takes each row as it comes
+   * @param rows receives each row as it is measured
    */
   BenchThreads(int ranks, Settings settings, Consumer<BenchRow> rows) {
     this.ranks = ranks;
@@ -42,7 +42,7 @@ final class BenchThreads {
     this.opened = new CyclicBarrier(ranks);
   }
 
-  /** Runs to the end and returns 0, or throws what the rank that failed first threw. */
+  /** Runs to the end and returns 0, or throws the exception of the rank that failed first. */
   int run(List<String> arguments) throws InterruptedException {
     BenchOptions options =
         CommandLine.populateCommand(new BenchOptions(), arguments.toArray(String[]::new));
@@ -72,7 +72,10 @@ final class BenchThreads {
     return 0;
   }
 
-  /** Keeps what failed first; ranks that fail for another one's end add to it. */
+  /**
+   * Records the first failure; ranks that fail because another one has ended add theirs as
+   * suppressed.
+   */
   private void failed(Throwable failure) {
     if (!first.compareAndSet(null, failure)) {
       Throwable before = Objects.requireNonNull(first.get());
@@ -96,7 +99,7 @@ final class BenchThreads {
           new BenchRank(group, options, device, rows).run();
           group.barrier();
         } catch (RuntimeException | Error e) {
-          // Before the group is closed, of which the others fail.
+          // Must come before the group is closed, which makes the others fail.
           failed(e);
           throw e;
         }
@@ -104,7 +107,7 @@ final class BenchThreads {
     }
   }
 
-  /** Waits for the devices of all ranks, since no interrupt ends the set-up of a group. */
+  /** Waits for the devices of all ranks, since an interrupt does not end the setup of a group. */
   private void awaitOpened() {
     try {
       opened.await();

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Tells how much this JVM compiles, which takes cores from ranks that are timed. */
+/** A watch on how much this JVM compiles, which takes cores away from the ranks being timed. */
 final class CompilerWatch {
   private static final long IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(60);
   private static final long MOST_NANOS = TimeUnit.SECONDS.toNanos(2);
@@ -14,7 +14,7 @@ final class CompilerWatch {
 
   private final @Nullable CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
 
-  /** Returns how long the JVM has compiled so far, in milliseconds; 0 where it does not say. */
+  /** Returns how long the JVM has compiled so far, in milliseconds; 0 if it does not tell. */
   long millis() {
     return compiler != null && compiler.isCompilationTimeMonitoringSupported()
         ? compiler.getTotalCompilationTime()
@@ -22,8 +22,8 @@ final class CompilerWatch {
   }
 
   /**
-   * Waits until nothing was compiled for 60 ms, for 2 s at most. What waits to be compiled gets the
-   * cores meanwhile.
+   * Waits until nothing has been compiled for 60 ms, for 2 s at most. Queued compilations get the
+   * cores in the meantime.
    */
   void awaitIdle() {
     long start = System.nanoTime();

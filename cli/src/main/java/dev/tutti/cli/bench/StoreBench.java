@@ -22,7 +22,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.TimeUnit;
 
-/** Measures one kind of store, served in this process, with clients that are threads of it. */
+/**
+ * A measurement of one kind of store, served in this process, whose clients are threads of this
+ * process.
+ */
 final class StoreBench {
   private static final Duration LIMIT = Duration.ofSeconds(60);
   private static final byte[] VALUE = new byte[8];
@@ -42,10 +45,10 @@ final class StoreBench {
    * Creates a measurement.
    *
    * @param kind tcp, aeron, hash or file
-   * @param settings of the stores
+   * @param settings the settings of the stores
    * @param time how long each row is measured
-   * @param json whether each row is a JSON object
-   * @param out where rows are printed
+   * @param json whether each row is printed as a JSON object
+   * @param out the stream to print rows to
    * @throws IllegalArgumentException if there is no such store
    */
   StoreBench(String kind, Settings settings, Duration time, boolean json, PrintStream out) {
@@ -60,7 +63,7 @@ final class StoreBench {
     this.out = out;
   }
 
-  /** Opens a handle for one client. */
+  /** An opener of a handle for one client. */
   interface Opener {
     Store open();
   }
@@ -112,7 +115,7 @@ final class StoreBench {
   /**
    * Measures an operation, and prints a row.
    *
-   * @throws LaunchException saying what failed first, if a client failed
+   * @throws LaunchException describing the first failure, if a client failed
    */
   void measure(Opener stores, String op, int clients) throws InterruptedException {
     CyclicBarrier ready = new CyclicBarrier(clients);
@@ -147,17 +150,17 @@ final class StoreBench {
   }
 
   /**
-   * What one client did.
+   * The calls of one client.
    *
-   * @param nanos times of its last calls
-   * @param count number of all its calls
-   * @param start when the first one started
-   * @param end when the last one ended
+   * @param nanos the times of its last calls
+   * @param count the number of all its calls
+   * @param start when the first call started
+   * @param end when the last call ended
    */
   @SuppressWarnings("ArrayRecordComponent")
   record Calls(long[] nanos, long count, long start, long end) {}
 
-  /** Returns the calls of all clients in a second of the time that any of them took. */
+  /** Returns the rate of all clients' calls per second, from the first start to the last end. */
   static double perSecond(List<Calls> all) {
     long count = 0;
     long start = Long.MAX_VALUE;
@@ -171,13 +174,13 @@ final class StoreBench {
   }
 
   /**
-   * Calls an operation for some time.
+   * Calls an operation repeatedly for some time.
    *
-   * @param store where
-   * @param op which one
-   * @param key of the value
-   * @param nanos how long
-   * @param most how many times to keep
+   * @param store the store
+   * @param op the operation
+   * @param key the key of the value
+   * @param nanos how long to call
+   * @param most the maximum number of times to keep
    */
   static Calls calls(Store store, String op, String key, long nanos, int most) {
     long[] samples = new long[Math.min(1024, most)];
@@ -209,8 +212,8 @@ final class StoreBench {
   }
 
   /**
-   * Times how ranks meet: each opens a store, publishes a key, reads those of all, and waits for
-   * all.
+   * Times how ranks rendezvous: each opens a store, publishes a key, reads those of all, and waits
+   * for all.
    */
   private void rendezvous(Opener stores, int ranks) throws InterruptedException {
     List<String> keys = new ArrayList<>();
@@ -261,7 +264,8 @@ final class StoreBench {
   }
 
   /**
-   * Runs a body on as many threads, and returns what they returned, or throws what failed first.
+   * Runs a body on the given number of threads, and returns their results, or throws the first
+   * failure.
    */
   private static <T> List<T> all(int threads, Body<T> body) throws InterruptedException {
     CompletionService<T> done =

@@ -1,20 +1,20 @@
 package dev.tutti.cli.doctor;
 
 /**
- * One thing that {@code tutti doctor} found.
+ * One finding of {@code tutti doctor}.
  *
- * @param section what it is about
- * @param name of what
- * @param status whether it is as it should be
+ * @param section the area of the finding
+ * @param name the item that was checked
+ * @param status the rating
  * @param value what was found
- * @param detail more on it, or why it is not as it should be; may be empty
+ * @param detail more about the value, or why it is not as it should be; may be empty
  */
 record CheckResult(String section, String name, Status status, String value, String detail) {
-  /** Rates a finding. */
+  /** The rating of a finding. */
   enum Status {
     /** As it should be, or neither good nor bad. */
     OK,
-    /** Not usable or not good here, but nothing that stops everything. */
+    /** Not usable or not good here, but nothing that prevents everything. */
     NOTE,
     /** Something essential does not work. */
     BROKEN

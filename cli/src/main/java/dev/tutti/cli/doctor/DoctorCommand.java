@@ -18,7 +18,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Help.Ansi;
 import picocli.CommandLine.Option;
 
-/** Tells what is here and what does not work. */
+/** The command doctor, which reports what is present on this host and what does not work. */
 @Command(
     name = "doctor",
     sortOptions = false,

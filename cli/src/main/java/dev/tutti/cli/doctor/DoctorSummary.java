@@ -9,8 +9,8 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
- * Puts what doctor found into a few lines: one for each section, and one for each thing that wants
- * attention.
+ * A summary of the findings of doctor in a few lines: one for each section, and one for each item
+ * that needs attention.
  */
 final class DoctorSummary {
   private static final String SECTION = "";
@@ -20,7 +20,7 @@ final class DoctorSummary {
   /**
    * Returns the summary.
    *
-   * @param findings all of them
+   * @param findings all findings
    */
   static List<CheckResult> of(List<CheckResult> findings) {
     Map<String, List<CheckResult>> sections = new LinkedHashMap<>();
@@ -78,7 +78,9 @@ final class DoctorSummary {
         .orElse("");
   }
 
-  /** Returns what a note says, without the jar it is about, so that equal ones become one line. */
+  /**
+   * Returns the text of a note, without the jar that it is about, so that equal notes share a line.
+   */
   private static String reason(CheckResult note) {
     String detail = note.detail().replaceFirst("; from [^ ]+$", "");
     return detail.isEmpty() ? note.value() : note.value() + ": " + detail;

@@ -17,16 +17,16 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/** Looks at Java, the machine and the network. */
+/** The check of Java, the machine and the network. */
 public final class HostCheck {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  /** The last update of Java 25 whose G1 moves pinned arrays. */
+  /** The last update of Java 25 in which G1 moves pinned arrays. */
   private static final int LAST_MOVING_UPDATE = 2;
 
   private HostCheck() {}
 
-  /** Returns what it found. */
+  /** Returns the findings. */
   static List<CheckResult> run() {
     List<CheckResult> findings = new ArrayList<>();
     java(findings);
@@ -35,7 +35,7 @@ public final class HostCheck {
     return findings;
   }
 
-  /** Returns the name of this host, or "localhost" where it has none. */
+  /** Returns the name of this host, or "localhost" if it has none. */
   public static String hostName() {
     try {
       return InetAddress.getLocalHost().getHostName();
@@ -71,7 +71,7 @@ public final class HostCheck {
                     + SharedHeap.SETTING.name()));
   }
 
-  /** Rates a version of Java. */
+  /** Rates a Java version. */
   static CheckResult version(Runtime.Version version, boolean g1, String origin) {
     boolean affected =
         version.feature() == 25 && version.interim() == 0 && version.update() <= LAST_MOVING_UPDATE;
@@ -167,7 +167,7 @@ public final class HostCheck {
     }
   }
 
-  /** Returns why a name does not resolve; the JDK puts a text of its own in front of the reason. */
+  /** Returns why a name does not resolve; the JDK prepends a text of its own to the reason. */
   static String reason(UnknownHostException e) {
     Throwable cause = e.getCause() == null ? e : e.getCause();
     return String.valueOf(cause.getMessage());

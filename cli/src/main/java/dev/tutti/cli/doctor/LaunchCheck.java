@@ -8,7 +8,9 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import java.util.List;
 import java.util.Optional;
 
-/** Tells which launcher started this process, and what it says of rank and store. */
+/**
+ * The check that tells which launcher started this process, and the rank and store that it has set.
+ */
 final class LaunchCheck {
   private static final String SECTION = "launch";
   private static final String NAME = "launcher";
@@ -16,7 +18,7 @@ final class LaunchCheck {
   private LaunchCheck() {}
 
   /**
-   * Returns what it found.
+   * Returns the findings.
    *
    * @param settings all settings
    */

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.SortedSet;
 
-/** Finds what is wrong with the settings that say who this rank is and where the ranks meet. */
+/** A check for errors in the settings that tell which rank this is and where the ranks meet. */
 final class MeetingCheck {
   private static final int MAX_PORT = 65535;
 
@@ -24,10 +24,10 @@ final class MeetingCheck {
   }
 
   /**
-   * Returns what is wrong and what to do, by the setting's name.
+   * Returns what is wrong and what to do about it, by the name of the setting.
    *
    * @param settings all settings
-   * @param schemes of the stores on the class path
+   * @param schemes the schemes of the stores on the class path
    */
   static Map<String, String> run(Settings settings, SortedSet<String> schemes) {
     MeetingCheck check = new MeetingCheck(settings, schemes);

@@ -21,9 +21,9 @@ import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/** Looks at what is on the class path: backends, stores, stream blocks. */
+/** The check of what is on the class path: backends, stores and stream blocks. */
 final class ProviderCheck {
-  /** Bounds the number of providers that cannot be loaded and are passed over. */
+  /** The maximum number of providers that fail to load and are skipped. */
   private static final int MAX_FAILURES = 100;
 
   private final Settings settings;
@@ -33,7 +33,7 @@ final class ProviderCheck {
   private final List<StreamBlockProvider> blocks;
 
   /**
-   * Loads all providers; what cannot be loaded becomes a finding.
+   * Loads all providers; those that cannot be loaded become findings.
    *
    * @param settings all settings
    */
@@ -79,7 +79,7 @@ final class ProviderCheck {
         .collect(Collectors.toCollection(TreeSet::new));
   }
 
-  /** Returns what it found. */
+  /** Returns the findings. */
   List<CheckResult> run() {
     boolean anyUsable = false;
     Map<String, Object> byName = new HashMap<>();

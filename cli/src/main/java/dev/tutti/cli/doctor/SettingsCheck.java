@@ -12,16 +12,16 @@ import java.util.ServiceConfigurationError;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 
-/** Lists all settings with their values and where those come from. */
+/** The list of all settings, with their values and where the values come from. */
 final class SettingsCheck {
   private SettingsCheck() {}
 
   /**
-   * Returns what it found.
+   * Returns the findings.
    *
    * @param settings all settings
-   * @param providers whose settings are listed beside the runtime's
-   * @param environment where names are looked for that are no settings
+   * @param providers the providers, whose settings are listed together with the runtime's
+   * @param environment the environment to search for names that are not settings
    */
   static List<CheckResult> run(
       Settings settings, ProviderCheck providers, Map<String, String> environment) {
@@ -73,7 +73,7 @@ final class SettingsCheck {
     }
   }
 
-  /** Finds variables that look like settings and are none. */
+  /** Finds variables that look like settings but are not. */
   private static List<CheckResult> unknown(
       Map<String, String> environment, Map<String, Setting<?>> known) {
     return SettingNames.foreign(environment.keySet()).stream()

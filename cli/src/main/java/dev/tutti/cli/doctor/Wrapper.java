@@ -1,19 +1,23 @@
 package dev.tutti.cli.doctor;
 
 /**
- * Breaks text at blanks, so that it fits a terminal.
+ * A wrapper that breaks text at spaces, so that it fits a terminal.
  *
- * @param columns of the terminal
+ * @param columns the width of the terminal
  */
 record Wrapper(int columns) {
-  /** Narrowest column of text: where there is less room, lines are longer than the terminal. */
+  /**
+   * The narrowest column of text; if there is less room, lines are longer than the terminal is
+   * wide.
+   */
   private static final int NARROWEST = 30;
 
   /**
    * Breaks a text.
    *
-   * @param text what to break
-   * @param indent columns that are taken in the first line, and blank in those that follow
+   * @param text the text to break
+   * @param indent the number of columns that are occupied in the first line, and blank in the
+   *     following ones
    */
   String wrap(String text, int indent) {
     int room = Math.max(NARROWEST, columns - indent);

@@ -1,4 +1,4 @@
-/** The command doctor: checks what this host and its settings allow. */
+/** The command doctor, which checks what this host and its settings allow. */
 @NullMarked
 package dev.tutti.cli.doctor;
 

@@ -10,7 +10,10 @@ import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
-/** What generators of completion and man pages read of commands: only what users see. */
+/**
+ * The model of commands from which completion scripts and man pages are generated: only what users
+ * see.
+ */
 final class CommandModel {
   private CommandModel() {}
 
@@ -26,7 +29,7 @@ final class CommandModel {
     return visible;
   }
 
-  /** Returns the options that help shows. */
+  /** Returns the options that the help shows. */
   static List<OptionSpec> options(CommandSpec command) {
     return command.options().stream().filter(option -> !option.hidden()).toList();
   }

@@ -7,7 +7,9 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Prints a script that lets a shell complete commands and options. */
+/**
+ * The command completion, which prints a script with which a shell completes commands and options.
+ */
 @Command(
     name = "completion",
     sortOptions = false,
@@ -22,7 +24,7 @@ import picocli.CommandLine.Spec;
       "fish: tutti completion fish > ~/.config/fish/completions/tutti.fish"
     })
 public final class CompletionCommand implements Runnable {
-  /** The shells that scripts are written for. */
+  /** The supported shells. */
   enum Shell {
     bash,
     zsh,
@@ -41,7 +43,7 @@ public final class CompletionCommand implements Runnable {
     out.flush();
   }
 
-  /** Returns the script of a shell. */
+  /** Returns the script for a shell. */
   static String script(Shell shell, CommandSpec root) {
     return switch (shell) {
       case bash -> AutoComplete.bash(root.name(), root.commandLine());

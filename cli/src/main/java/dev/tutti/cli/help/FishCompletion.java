@@ -3,7 +3,7 @@ package dev.tutti.cli.help;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
-/** Writes the completion script for fish. */
+/** The completion script for fish. */
 final class FishCompletion {
   private FishCompletion() {}
 

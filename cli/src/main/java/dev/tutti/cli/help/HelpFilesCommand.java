@@ -10,7 +10,10 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Writes completion scripts and man pages into the folders of an archive. */
+/**
+ * The command that writes completion scripts and man pages into the folders of a distribution
+ * archive.
+ */
 @Command(name = "help-files", hidden = true, description = "Writes completion and man pages.")
 public final class HelpFilesCommand implements Callable<Integer> {
   @Parameters(paramLabel = "DIR", description = "Where to.")

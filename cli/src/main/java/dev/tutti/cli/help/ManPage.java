@@ -9,7 +9,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.PositionalParamSpec;
 
-/** Writes man pages in roff, as man(7) describes it. */
+/** A man page in roff, as described in man(7). */
 final class ManPage {
   private final StringBuilder page = new StringBuilder();
 
@@ -18,8 +18,8 @@ final class ManPage {
   /**
    * Returns the page of a command.
    *
-   * @param command what it is about
-   * @param version of the program, for the foot of the page
+   * @param command the command to describe
+   * @param version the version of the program, for the footer of the page
    */
   static String of(CommandSpec command, String version) {
     ManPage page = new ManPage();
@@ -74,7 +74,7 @@ final class ManPage {
     }
   }
 
-  /** Returns the line of usage that the command's help begins with. */
+  /** Returns the usage line with which the command's help begins. */
   private static String synopsis(CommandSpec command) {
     CommandLine.Help help =
         new CommandLine.Help(command, CommandLine.Help.defaultColorScheme(Ansi.OFF));
@@ -98,7 +98,7 @@ final class ManPage {
     }
   }
 
-  /** Escapes what roff reads as its own. */
+  /** Escapes characters that are special in roff. */
   private static String text(String text) {
     String escaped = text.replace("\\", "\\e").replace("-", "\\-");
     return escaped.startsWith(".") || escaped.startsWith("'") ? "\\&" + escaped : escaped;

@@ -5,12 +5,12 @@ import java.util.List;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
-/** Writes the completion function for zsh, to be put into a folder of {@code fpath}. */
+/** The completion function for zsh, to be placed in a folder of {@code fpath}. */
 final class ZshCompletion {
   private ZshCompletion() {}
 
   /**
-   * Returns the function's file.
+   * Returns the content of the function's file.
    *
    * @param root the command with its subcommands
    */

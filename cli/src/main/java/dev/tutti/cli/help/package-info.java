@@ -1,6 +1,6 @@
 /**
- * Help outside the program: completion for shells and man pages, all from picocli's model of the
- * commands.
+ * Help outside the program: shell completion and man pages, all generated from picocli's model of
+ * the commands.
  */
 @NullMarked
 package dev.tutti.cli.help;

@@ -1,6 +1,6 @@
 package dev.tutti.cli.process;
 
-/** Says in one line why a command cannot go on. */
+/** Thrown when a command cannot continue; the message tells why in one line. */
 public final class LaunchException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -17,7 +17,7 @@ public final class LaunchException extends RuntimeException {
     this.exitCode = exitCode;
   }
 
-  /** Notes that it was printed where it was thrown, and returns itself. */
+  /** Marks this exception as already printed where it was thrown, and returns it. */
   public LaunchException said() {
     said = true;
     return this;

@@ -4,9 +4,12 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Says once what is being waited for, if that takes long; closed when it came. */
+/**
+ * A single report of what is being waited for, if the wait takes long; to be closed when the wait
+ * is over.
+ */
 public final class Notice implements AutoCloseable {
-  /** How long people wait without asking what for. */
+  /** How long users wait before they ask what for. */
   public static final Duration PATIENCE = Duration.ofSeconds(2);
 
   private final CountDownLatch came = new CountDownLatch(1);
@@ -17,9 +20,9 @@ public final class Notice implements AutoCloseable {
   }
 
   /**
-   * Begins to wait.
+   * Starts a wait.
    *
-   * @param say says it, on a thread of its own, never after {@link #close}
+   * @param say prints the report, on a thread of its own, never after {@link #close}
    */
   public static Notice afterPatience(Runnable say) {
     Notice notice = new Notice(say);
@@ -43,12 +46,12 @@ public final class Notice implements AutoCloseable {
     }
   }
 
-  /** Writes how long a wait may take. */
+  /** Formats the maximum time of a wait. */
   public static String atMost(Duration time) {
     return inWords(time) + " at most";
   }
 
-  /** Writes a time with its unit. */
+  /** Formats a time with its unit. */
   public static String inWords(Duration time) {
     long millis = time.toMillis();
     if (millis % 1000 != 0) {

@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Knows how to start this program again: the same Java, flags and class path. */
+/** The way to start this program again, with the same Java, flags and class path. */
 public final class OwnJava {
   private OwnJava() {}
 
@@ -14,7 +14,7 @@ public final class OwnJava {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
-      // Agents and the like are for one process only.
+      // Agents and the like are meant for a single process.
       boolean forAll = flag.startsWith("--") || flag.startsWith("-X") || flag.startsWith("-D");
       if (forAll && !flag.startsWith("-XX:AOTCacheOutput")) {
         command.add(flag);

@@ -13,7 +13,7 @@ import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 import java.util.OptionalInt;
 
-/** Calls the few functions of the C library that the JDK has no method for. */
+/** The few C library functions for which the JDK has no method. */
 public final class Posix {
   static final int SIGHUP = 1;
   public static final int SIGINT = 2;
@@ -26,9 +26,9 @@ public final class Posix {
   /**
    * Sends a signal.
    *
-   * @param pid a process, or the negative of a process group
-   * @param signal its number; 0 only checks
-   * @return whether there was somebody to receive it
+   * @param pid the process, or the negative of a process group
+   * @param signal the number of the signal; 0 only checks
+   * @return whether there was a process to receive the signal
    */
   public static boolean kill(long pid, int signal) {
     return Kill.HANDLE.isPresent() && call(Kill.HANDLE.get(), (int) pid, signal) == 0;
@@ -44,7 +44,7 @@ public final class Posix {
   }
 
   /**
-   * Returns the width of a terminal; empty where the descriptor is none, or does not know.
+   * Returns the width of a terminal, or empty if the descriptor is not a terminal or does not tell.
    *
    * @param descriptor 0, 1 or 2
    */
@@ -60,7 +60,7 @@ public final class Posix {
     }
   }
 
-  /** Names a signal, such as SIGTERM. */
+  /** Returns the name of a signal, such as SIGTERM. */
   public static String signalName(int signal) {
     return switch (signal) {
       case SIGHUP -> "SIGHUP";
@@ -103,7 +103,7 @@ public final class Posix {
   }
 
   private static final class IoCtl {
-    /** Asks for the size of a terminal; the number is Linux's. */
+    /** The request for the size of a terminal; the number is that of Linux. */
     static final long TIOCGWINSZ = 0x5413;
 
     static final Optional<MethodHandle> HANDLE =

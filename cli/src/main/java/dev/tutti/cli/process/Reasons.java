@@ -6,14 +6,17 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.NoSuchFileException;
 
-/** Puts failures of files into words: several kinds have no message but the file's name. */
+/**
+ * Descriptions of file failures: several kinds of exceptions have no message but the name of the
+ * file.
+ */
 public final class Reasons {
   private Reasons() {}
 
   /**
-   * Says what failed, and at which file.
+   * Returns what failed, and for which file.
    *
-   * @param failure what a call of the JDK threw
+   * @param failure the exception thrown by the JDK
    */
   public static String of(IOException failure) {
     return switch (failure) {

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Knows which ranks said that it is of no use to start them again, by files of their own. */
+/** The ranks that reported, by files of their own, that restarting them is useless. */
 public final class RestartRefusals implements AutoCloseable {
   private final @Nullable Path folder;
 
@@ -18,9 +18,9 @@ public final class RestartRefusals implements AutoCloseable {
   }
 
   /**
-   * Makes a folder for the files, where ranks may be started again and there is room.
+   * Creates a folder for the files, if ranks may be restarted and there is room.
    *
-   * @param maxRestarts how often they may
+   * @param maxRestarts the maximum number of restarts
    */
   public static RestartRefusals open(int maxRestarts) {
     if (maxRestarts == 0) {
@@ -29,17 +29,17 @@ public final class RestartRefusals implements AutoCloseable {
     try {
       return new RestartRefusals(Files.createTempDirectory("tutti-run-"));
     } catch (IOException e) {
-      // All are started again, then.
+      // All ranks are restarted, then.
       return new RestartRefusals(null);
     }
   }
 
   /**
-   * Adds to the environment of a rank where it may say so.
+   * Adds to the environment of a rank the file by which it may refuse a restart.
    *
-   * @param environment of the rank
-   * @param attempt how often all ranks were restarted before
-   * @param rank which
+   * @param environment the environment of the rank
+   * @param attempt the number of previous restarts of all ranks
+   * @param rank the rank
    */
   public Map<String, String> addTo(Map<String, String> environment, int attempt, int rank) {
     if (folder == null) {
@@ -50,7 +50,7 @@ public final class RestartRefusals implements AutoCloseable {
     return more;
   }
 
-  /** Tells whether a rank said so. */
+  /** Tells whether a rank has refused a restart. */
   public boolean has(int attempt, int rank) {
     return folder != null && Files.exists(file(folder, attempt, rank));
   }

@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.function.IntConsumer;
 
 /**
- * Takes over the signals that would end this process, until closed.
+ * A handler of the signals that would end this process, active until closed.
  *
- * <p>On a JVM without {@code sun.misc.Signal} nothing is taken over, and the launcher's shutdown
+ * <p>On a JVM without {@code sun.misc.Signal}, no signals are handled, and the launcher's shutdown
  * hook ends the ranks.
  */
 public final class Signals implements AutoCloseable {
@@ -19,9 +19,9 @@ public final class Signals implements AutoCloseable {
   private Signals() {}
 
   /**
-   * Starts to hand signals to a listener in place of what they did before.
+   * Starts passing signals to a listener instead of their previous handlers.
    *
-   * @param listener takes the signal's number, on a thread of the JVM's
+   * @param listener receives the signal's number, on a thread of the JVM
    */
   public static Signals handle(IntConsumer listener) {
     Signals signals = new Signals();
@@ -37,7 +37,7 @@ public final class Signals implements AutoCloseable {
     return signals;
   }
 
-  /** Gives the signals back to whom they were taken from. */
+  /** Restores the previous handlers of the signals. */
   @Override
   public void close() {
     restore.forEach(Runnable::run);

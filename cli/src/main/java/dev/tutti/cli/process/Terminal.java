@@ -12,27 +12,27 @@ import picocli.CommandLine.Model.OptionSpec;
 /**
  * Where a command prints.
  *
- * @param out standard output
- * @param err standard error
- * @param outIsTerminal whether people see {@code out} as it comes
- * @param errIsTerminal whether people see {@code err} as it comes
- * @param columns how wide {@code out} is; text is broken there
+ * @param out the standard output
+ * @param err the standard error
+ * @param outIsTerminal whether {@code out} is shown to users as it is printed
+ * @param errIsTerminal whether {@code err} is shown to users as it is printed
+ * @param columns the width of {@code out}, at which text is wrapped
  */
 public record Terminal(
     PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal, int columns) {
-  /** Width of what is no terminal. */
+  /** The width of an output that is not a terminal. */
   private static final int COLUMNS = 120;
 
-  /** Creates a terminal of the width that files get. */
+  /** Creates a terminal with the width used for files. */
   public Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal) {
     this(out, err, outIsTerminal, errIsTerminal, COLUMNS);
   }
 
   /**
-   * Returns this process's own. Colors are for terminals, and off where {@code NO_COLOR} is set or
-   * {@code TERM} is dumb.
+   * Returns the terminal of this process. Colors are used only on terminals, and not if {@code
+   * NO_COLOR} is set or {@code TERM} is dumb.
    *
-   * @param environment of this process
+   * @param environment the environment of this process
    */
   public static Terminal ofProcess(Map<String, String> environment) {
     boolean dumb =
@@ -46,7 +46,9 @@ public record Terminal(
         Posix.columns(1).orElse(COLUMNS));
   }
 
-  /** Tells whether a command was called with {@code --debug}, to print where failures came from. */
+  /**
+   * Tells whether a command was called with {@code --debug}, which prints the origins of failures.
+   */
   public static boolean isDebugging(CommandSpec command) {
     OptionSpec option = command.root().findOption("--debug");
     return option != null && Boolean.TRUE.equals(option.getValue());

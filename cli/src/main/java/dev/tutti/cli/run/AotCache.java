@@ -8,12 +8,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Keeps what ranks in Java loaded and linked, so that later ones start from it (JEP 514).
+ * A file that keeps the classes that Java ranks have loaded and linked, so that later ranks start
+ * from it (JEP 514).
  *
- * <p>While there is no such file, the first rank of the node writes one as it ends; it counts when
- * all ranks ended well.
+ * <p>If the file does not exist, the first rank of the node writes one as it ends; it is kept if
+ * all ranks succeed.
  *
- * @param file where it is kept
+ * @param file the path of the file
  */
 record AotCache(Path file) {
   /** Checks that the file can be written. */
@@ -27,9 +28,9 @@ record AotCache(Path file) {
   /**
    * Returns a command that uses the file, or writes it.
    *
-   * @param command starts with java
-   * @param local number of the rank on this node
-   * @throws IllegalArgumentException if the command starts otherwise
+   * @param command the command, which must start with java
+   * @param local the number of the rank on this node
+   * @throws IllegalArgumentException if the command does not start with java
    */
   List<String> command(List<String> command, int local) {
     check(command);
@@ -46,7 +47,7 @@ record AotCache(Path file) {
   /**
    * Checks that a command can use such a file.
    *
-   * @throws IllegalArgumentException if it does not start with java
+   * @throws IllegalArgumentException if the command does not start with java
    */
   static void check(List<String> command) {
     Path program = Path.of(command.getFirst()).getFileName();
@@ -56,13 +57,13 @@ record AotCache(Path file) {
     }
   }
 
-  /** Ends a run: keeps what was written, if all ranks ended well, else deletes it. */
+  /** Ends a run: keeps the written file if all ranks succeeded, and otherwise deletes it. */
   void end(boolean well) throws IOException {
     if (well && Files.exists(written())) {
       Files.move(written(), file, StandardCopyOption.ATOMIC_MOVE);
     } else {
       Files.deleteIfExists(written());
-      // What the JVM writes before, and leaves if it is ended meanwhile.
+      // The JVM writes this file first, and leaves it if it is ended before it finishes.
       Files.deleteIfExists(Path.of(written() + ".config"));
     }
   }

@@ -7,18 +7,18 @@ import java.util.Map;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
-/** Writes what people read when a job failed: who was first, its last lines, and the others. */
+/** The report about a failed job: the first rank to fail, its last lines, and the others. */
 final class FailureReport {
   private FailureReport() {}
 
   /**
    * Writes the report.
    *
-   * @param plan what was launched
+   * @param plan the plan that was launched
    * @param verdict how the attempt ended
-   * @param blame whom the ranks blame, null if they did not say
-   * @param ranks this node's ranks
-   * @param exits how they ended, by rank
+   * @param blame the rank that the others blame, or null if they did not tell
+   * @param ranks the ranks of this node
+   * @param exits how the ranks ended, by rank
    */
   static String write(
       LaunchPlan plan,
@@ -53,7 +53,7 @@ final class FailureReport {
     return report.toString();
   }
 
-  /** Adds the last lines of a rank, if it is of this node. */
+  /** Adds the last lines of a rank, if it ran on this node. */
   private static void addTail(
       StringJoiner report, int number, List<LaunchedProcess> ranks, String heading, String none) {
     for (LaunchedProcess rank : ranks) {

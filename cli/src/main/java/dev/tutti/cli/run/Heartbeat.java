@@ -6,8 +6,9 @@ import java.util.Arrays;
 import java.util.OptionalInt;
 
 /**
- * Shows other launchers that this one lives, and finds those that do not: each counts up a key of
- * its own, and one whose count stands still for too long is gone. For the use of one thread.
+ * A heartbeat that shows other launchers that this one is alive, and finds those that are not: each
+ * increments its own key, and one whose count has not changed for too long is gone. Used by one
+ * thread.
  */
 final class Heartbeat {
   private final Store store;
@@ -17,12 +18,12 @@ final class Heartbeat {
   private final long[] changedAt;
 
   /**
-   * Creates a pulse; nobody is gone before the limit passed from now.
+   * Creates a heartbeat; no launcher is considered gone before the limit has passed from now.
    *
-   * @param store shared by the launchers
-   * @param node this one
-   * @param nodes number of launchers
-   * @param limit how long one may be silent; several times the interval of {@link #beat}
+   * @param store the store shared by the launchers
+   * @param node the number of this launcher's node
+   * @param nodes the number of launchers
+   * @param limit how long a launcher may be silent; several times the interval of {@link #beat}
    */
   Heartbeat(Store store, int node, int nodes, Duration limit) {
     this.store = store;
@@ -33,7 +34,10 @@ final class Heartbeat {
     Arrays.fill(changedAt, System.nanoTime());
   }
 
-  /** Counts up, and returns a launcher that has been silent for too long, if there is one. */
+  /**
+   * Increments this node's count, and returns a launcher that has been silent for too long, if
+   * there is one.
+   */
   OptionalInt beat() {
     store.add(key(node), 1);
     for (int other = 0; other < counts.length; other++) {

@@ -8,24 +8,24 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * Says what {@code tutti run} starts on this node, and how.
+ * What {@code tutti run} starts on this node, and how.
  *
- * @param command program and arguments of every rank
- * @param localSize ranks on this node
- * @param nodes number of nodes
- * @param nodeRank this node, from 0; node 0 hosts the store
- * @param masterAddress where node 0 is reached
- * @param masterPort port of the store; 0 takes a free one, on node 0 only
- * @param maxRestarts how often all ranks are started again after a failure
- * @param runId names the job
- * @param role name of the only role
- * @param logDirectory where each rank's output is also written, if anywhere
- * @param tailLines how many last lines of a failed rank are shown
- * @param linger how long ranks may go on after the first failed, before SIGTERM
- * @param grace time between SIGTERM and SIGKILL
- * @param rendezvousTimeout longest wait for the other nodes
- * @param environment what every rank's environment starts from
- * @param aotCache what Java ranks start from, if anything
+ * @param command the program and arguments of every rank
+ * @param localSize the number of ranks on this node
+ * @param nodes the number of nodes
+ * @param nodeRank the number of this node, from 0; node 0 hosts the store
+ * @param masterAddress the address at which node 0 is reached
+ * @param masterPort the port of the store; 0 takes a free one, on node 0 only
+ * @param maxRestarts how often all ranks are restarted after a failure
+ * @param runId the name of the job
+ * @param role the name of the only role
+ * @param logDirectory the directory to which each rank's output is also written, if any
+ * @param tailLines how many of a failed rank's last lines are shown
+ * @param linger how long ranks may continue after the first failure, before SIGTERM
+ * @param grace the time between SIGTERM and SIGKILL
+ * @param rendezvousTimeout the longest wait for the other nodes
+ * @param environment the environment on which every rank's environment is based
+ * @param aotCache the cache from which Java ranks start, if any
  */
 public record LaunchPlan(
     List<String> command,
@@ -47,7 +47,7 @@ public record LaunchPlan(
 
   private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
 
-  /** Checks the numbers, and copies list and map. */
+  /** Validates the numbers, and copies the list and the map. */
   public LaunchPlan {
     command = List.copyOf(command);
     environment = Map.copyOf(environment);
@@ -73,26 +73,26 @@ public record LaunchPlan(
     require(
         rendezvousTimeout.isPositive(),
         "--rdzv-timeout must be positive, not " + rendezvousTimeout);
-    // The id names a directory of logs, which must not lie elsewhere.
+    // The id names a log directory, which must not lie outside the root.
     require(
         NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),
         "--rdzv-id must be a name without '/' and control characters, not '" + runId + "'");
   }
 
   /**
-   * Returns program and arguments of a rank.
+   * Returns the program and arguments of a rank.
    *
-   * @param local its number on this node
+   * @param local the number of the rank on this node
    */
   List<String> command(int local) {
     return aotCache.map(cache -> cache.command(command, local)).orElse(command);
   }
 
   /**
-   * Returns where the output of a rank is written, if anywhere.
+   * Returns the directory to which the output of a rank is written, if any.
    *
-   * @param rank which
-   * @param attempt how often all ranks were restarted before
+   * @param rank the rank
+   * @param attempt the number of previous restarts of all ranks
    */
   Optional<Path> logDirectory(int rank, int attempt) {
     return logDirectory.map(

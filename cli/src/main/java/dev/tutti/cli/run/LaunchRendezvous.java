@@ -5,7 +5,10 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
 
-/** Lets the launchers of all nodes agree on where they stand and how an attempt ended. */
+/**
+ * A rendezvous that lets the launchers of all nodes agree on the ranks of each node and on how an
+ * attempt ended.
+ */
 public interface LaunchRendezvous extends AutoCloseable {
   /** Returns the port of the store. */
   int port();
@@ -13,86 +16,88 @@ public interface LaunchRendezvous extends AutoCloseable {
   /**
    * Meets the other nodes.
    *
-   * @param messages takes whom it waits for, once, if they do not come soon
-   * @throws dev.tutti.cli.process.LaunchException if they do not come in time, or one comes twice,
-   *     or cannot go on, or was started for another number of nodes
+   * @param messages receives, once, which nodes are missing, if they do not come soon
+   * @throws dev.tutti.cli.process.LaunchException if a node does not come in time, comes twice,
+   *     cannot continue, or was started for another number of nodes
    */
   RankRange join(Consumer<String> messages) throws InterruptedException;
 
   /**
-   * Says that this node does not take part, before it begins the first attempt.
+   * Announces that this node does not take part, before it begins the first attempt.
    *
-   * @param verdict why
+   * @param verdict the reason
    */
   void refuse(Verdict verdict);
 
   /**
    * Begins an attempt.
    *
-   * @param attempt from 0
-   * @param listener hears once, from any thread, how the attempt ended for all nodes
+   * @param attempt the number of the attempt, from 0
+   * @param listener receives once, on any thread, how the attempt ended for all nodes
    */
   void begin(int attempt, Consumer<Verdict> listener);
 
   /**
-   * Says how this node's part ended; the first failure of all nodes becomes the verdict, and
-   * success only if all nodes say so.
+   * Proposes how this node's part ended; the first failure of any node becomes the verdict, and
+   * success only if all nodes propose it.
    *
-   * @param attempt which
-   * @param verdict this node's
+   * @param attempt the number of the attempt
+   * @param verdict the verdict of this node
    */
   void propose(int attempt, Verdict verdict);
 
   /**
-   * Tells whom the ranks of a failed attempt blame, as far as they told each other and the store
-   * answers.
+   * Returns which rank the ranks of a failed attempt blame, as far as they told each other and the
+   * store answers.
    *
-   * @param attempt which
+   * @param attempt the number of the attempt
    */
   Optional<Blame> blame(int attempt);
 
   /**
-   * Waits until all nodes stopped their ranks, and what these left in the store is deleted.
+   * Waits until all nodes have stopped their ranks, and the ranks' leftovers in the store are
+   * deleted.
    *
-   * @param attempt which
-   * @param timeout longest wait
-   * @return how the next attempt ended, if a node says so before it began
+   * @param attempt the number of the attempt
+   * @param timeout the longest wait
+   * @return how the next attempt ended, if a node announces that before it began
    * @throws dev.tutti.cli.process.LaunchException if a node does not stop in time, or the store is
    *     lost
    */
   Optional<Verdict> awaitStopped(int attempt, Duration timeout) throws InterruptedException;
 
   /**
-   * Says that this node stopped its ranks and takes no part in the next attempt.
+   * Announces that this node has stopped its ranks and takes no part in the next attempt.
    *
-   * @param attempt which one ended
-   * @param verdict why
+   * @param attempt the number of the attempt that ended
+   * @param verdict the reason
    */
   void withdraw(int attempt, Verdict verdict);
 
-  /** Leaves; the host waits a moment for the others to have left. */
+  /** Leaves; the host waits a moment for the others to leave. */
   @Override
   void close();
 
   /**
-   * Tells how an attempt ended.
+   * How an attempt ended.
    *
-   * @param kind success, a failed rank, one that would fail again, or an end asked for by a signal
-   * @param node the node that said so first
-   * @param rank the first failing rank, or -1
-   * @param code exit code of the whole
-   * @param text what happened, for people
+   * @param kind success, a failed rank, a rank that would fail again, or an end requested by a
+   *     signal
+   * @param node the node that announced it first
+   * @param rank the rank that failed first, or -1
+   * @param code the exit code of the whole job
+   * @param text what happened, in words
    */
   record Verdict(Kind kind, int node, int rank, int code, String text) {
-    /** Says what ended an attempt. */
+    /** What ended an attempt. */
     enum Kind {
       /** All ranks ended with exit code 0. */
       SUCCESS,
       /** A rank failed. */
       FAILED,
-      /** A rank failed that would fail again. */
+      /** A rank failed, and would fail again. */
       REFUSED,
-      /** A launcher got a signal, or lost the others. */
+      /** A launcher received a signal, or lost the others. */
       STOPPED
     }
   }

@@ -2,13 +2,13 @@ package dev.tutti.cli.run;
 
 import java.util.function.Consumer;
 
-/** Makes the rendezvous of a launch, hosting its store or connecting to it. */
+/** A factory for the rendezvous of a launch, which hosts the launch's store or connects to it. */
 public interface LaunchRendezvousFactory {
   /**
-   * Opens what a launch needs to meet the other nodes and to let its ranks meet.
+   * Opens what a launch needs for the nodes and the ranks to meet.
    *
-   * @param plan what is launched
-   * @param messages takes what there is to say of a long wait, from any thread
+   * @param plan the plan to launch
+   * @param messages receives messages about a long wait, on any thread
    * @throws dev.tutti.cli.process.LaunchException if the store cannot be hosted or reached
    */
   LaunchRendezvous open(LaunchPlan plan, Consumer<String> messages);

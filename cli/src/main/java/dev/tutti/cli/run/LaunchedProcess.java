@@ -21,7 +21,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Runs the process of one rank: starts it, hands its output on and remembers the last lines. */
+/**
+ * The running process of one rank, whose output is passed on and whose last lines are remembered.
+ */
 final class LaunchedProcess {
   private final int rank;
   private final Process process;
@@ -43,14 +45,14 @@ final class LaunchedProcess {
   /**
    * Starts a process.
    *
-   * @param rank which rank it is
-   * @param command program and arguments
-   * @param environment its whole environment
-   * @param output takes what it prints
-   * @param logs directory for {@code stdout.log} and {@code stderr.log}, if any
-   * @param tailLines how many last lines to remember
-   * @param onExit hears of its end, on a thread of the JDK's
-   * @throws IOException if the program cannot be started or a log not be written
+   * @param rank the rank
+   * @param command the program and its arguments
+   * @param environment the complete environment of the process
+   * @param output receives what the process prints
+   * @param logs the directory for {@code stdout.log} and {@code stderr.log}, if any
+   * @param tailLines the number of last lines to remember
+   * @param onExit called when the process ends, on a thread of the JDK
+   * @throws IOException if the program cannot be started or a log cannot be written
    */
   static LaunchedProcess start(
       int rank,
@@ -125,31 +127,32 @@ final class LaunchedProcess {
             });
   }
 
-  /** Returns which rank it is. */
+  /** Returns the rank. */
   int rank() {
     return rank;
   }
 
-  /** Returns the process with its children. */
+  /** Returns the process and its children. */
   ProcessTree tree() {
     return tree;
   }
 
-  /** Tells whether the process itself runs; its children may still when it does not. */
+  /** Tells whether the process itself is running; its children may outlive it. */
   boolean isRunning() {
     return process.isAlive();
   }
 
-  /** Tells whether the process itself has died, also where the JDK has not noticed yet. */
+  /** Tells whether the process itself has died, even if the JDK has not noticed yet. */
   boolean isDead() {
     return !process.isAlive() || tree.isRootDead();
   }
 
   /**
-   * Waits until all output was handed on. Output ends when the last process that holds it does.
+   * Waits until all output has been passed on. Output ends when the last process that holds it
+   * ends.
    *
-   * @param deadlineNanos end of the wait, in terms of {@link System#nanoTime()}; afterwards the
-   *     rest of the output is dropped
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}; the rest of the
+   *     output is dropped then
    */
   void awaitOutput(long deadlineNanos) throws InterruptedException {
     for (Thread pump : pumps) {
@@ -162,7 +165,7 @@ final class LaunchedProcess {
     }
   }
 
-  /** Returns the last lines it printed, on either output, without frames of stack traces. */
+  /** Returns the last lines that the process printed, on either output, without stack frames. */
   List<String> tail() {
     return tail.lines();
   }
@@ -171,11 +174,11 @@ final class LaunchedProcess {
     try {
       stream.close();
     } catch (IOException e) {
-      // Nothing is lost: its output was already given up.
+      // Nothing is lost: the output was already given up.
     }
   }
 
-  /** Remembers the last lines; frames of stack traces are left out, so that exceptions stay. */
+  /** The last lines; stack frames are left out, so that exceptions remain. */
   private static final class Tail {
     private final int limit;
     private final ArrayDeque<byte[]> lines = new ArrayDeque<>();
@@ -199,7 +202,7 @@ final class LaunchedProcess {
     }
   }
 
-  /** Writes lines to a file; the first failure to do so ends the log, not the rank. */
+  /** A log file of lines; the first failure to write ends the log, not the rank. */
   private static final class LogFile implements AutoCloseable {
     private @Nullable OutputStream file;
 

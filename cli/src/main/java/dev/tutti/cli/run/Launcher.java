@@ -23,22 +23,22 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the ranks of one node until all end well, or one fails on whichever node, or a signal comes;
- * then ends the rest, and starts all of them again as often as the plan allows. After a failure the
- * rest may linger first, to find out who is gone and to say so.
+ * A launcher that runs the ranks of one node until all succeed, a rank on any node fails, or a
+ * signal arrives; then ends the rest, and restarts all of them as often as the plan allows. After a
+ * failure, the other ranks may linger first, to find out and report which rank is gone.
  *
- * <p>Everything that happens comes as an event to one queue, which the thread of {@link #run} takes
- * from; so no state is shared. That thread also starts the processes, and must live as long as they
- * do: the system ties a child's parent-death signal to it.
+ * <p>All events go through one queue, from which the thread of {@link #run} takes them, so no state
+ * is shared. That thread also starts the processes, and must live as long as they do, since the
+ * system ties a child's parent-death signal to it.
  */
 public final class Launcher {
-  /** How long after SIGKILL a process may take to go. */
+  /** How long a process may take to disappear after SIGKILL. */
   private static final Duration SETTLE = Duration.ofSeconds(10);
 
-  /** How long output may take to come after the last process ended. */
+  /** How long output may take to arrive after the last process has ended. */
   private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(2);
 
-  /** How much longer than that nodes wait for each other. */
+  /** The additional time that nodes wait for each other. */
   private static final Duration MARGIN = Duration.ofSeconds(5);
 
   private final LaunchPlan plan;
@@ -49,10 +49,10 @@ public final class Launcher {
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
   private final Object signalLock = new Object();
 
-  /** The first signal that came, 0 before. */
+  /** The first signal that arrived, or 0. */
   private volatile int signal;
 
-  /** The threads that wait for other nodes, which a signal ends. */
+  /** The thread that waits for other nodes, which a signal interrupts. */
   private @Nullable Thread waiting;
 
   private sealed interface Event {
@@ -70,7 +70,7 @@ public final class Launcher {
     KILLED
   }
 
-  /** Holds what is known of a running attempt. */
+  /** The state of a running attempt. */
   private static final class Attempt {
     final int number;
 
@@ -90,7 +90,7 @@ public final class Launcher {
       this.number = number;
     }
 
-    /** Tells whether the ranks were asked to end. */
+    /** Tells whether the ranks have been asked to end. */
     boolean isAsked() {
       return phase == Phase.STOPPING || phase == Phase.KILLED;
     }
@@ -99,7 +99,7 @@ public final class Launcher {
       return exits.size() == ranks.size();
     }
 
-    /** Tells whether a rank's process is dead of whose end nobody has heard yet. */
+    /** Tells whether the process of some rank is dead but its end has not been reported yet. */
     boolean hasUnheardEnds() {
       return ranks.stream().anyMatch(rank -> !exits.containsKey(rank.rank()) && rank.isDead());
     }
@@ -117,10 +117,10 @@ public final class Launcher {
   /**
    * Creates a launcher.
    *
-   * @param plan what to run
+   * @param plan the plan to run
    * @param rendezvous how the nodes agree; the caller closes it
-   * @param output takes what ranks print
-   * @param messages takes what the launcher itself has to say, a line or several at a time
+   * @param output receives what the ranks print
+   * @param messages receives the launcher's own messages, one or several lines at a time
    */
   public Launcher(
       LaunchPlan plan, LaunchRendezvous rendezvous, RankOutput output, Consumer<String> messages) {
@@ -132,9 +132,9 @@ public final class Launcher {
   }
 
   /**
-   * Tells of a signal to this process; from any thread.
+   * Notifies the launcher of a signal to this process; called from any thread.
    *
-   * @param number its number
+   * @param number the number of the signal
    */
   public void signalled(int number) {
     synchronized (signalLock) {
@@ -149,10 +149,10 @@ public final class Launcher {
   }
 
   /**
-   * Runs the ranks to their end.
+   * Runs the ranks to the end.
    *
-   * @return 0, or the exit code of the first failing rank, or 128 and the signal's number
-   * @throws LaunchException if they cannot be started, or other nodes are lost
+   * @return 0, or the exit code of the rank that failed first, or 128 plus the number of the signal
+   * @throws LaunchException if the ranks cannot be started, or other nodes are lost
    */
   public int run() throws InterruptedException {
     try (refusals) {
@@ -200,12 +200,12 @@ public final class Launcher {
     return stop.plus(OUTPUT_TIMEOUT).plus(MARGIN);
   }
 
-  /** Waits for other nodes. */
+  /** A wait for other nodes. */
   private interface Meeting<T> {
     T await() throws InterruptedException;
   }
 
-  /** Waits for other nodes; returns null if a signal came before the end of that. */
+  /** Waits for other nodes; returns null if a signal arrived before the wait ended. */
   private <T> @Nullable T unlessSignalled(Meeting<T> meeting) throws InterruptedException {
     synchronized (signalLock) {
       if (signal != 0) {
@@ -267,7 +267,7 @@ public final class Launcher {
       try {
         Runtime.getRuntime().removeShutdownHook(lastResort);
       } catch (IllegalStateException e) {
-        // The JVM is on its way out, and the hook with it.
+        // The JVM is already shutting down, and the hook runs.
       }
     }
   }
@@ -326,7 +326,7 @@ public final class Launcher {
     return verdict;
   }
 
-  /** Waits for the next event; null at the deadline of what is being waited for. */
+  /** Waits for the next event; returns null when the deadline of the current phase has passed. */
   private @Nullable Event next(Attempt attempt) throws InterruptedException {
     if (attempt.phase == Phase.RUNNING) {
       return events.take();
@@ -361,9 +361,9 @@ public final class Launcher {
   }
 
   /**
-   * Takes note of an end. The ends of several processes are heard of in any order: while one has
-   * died and was not heard of, nobody who merely exited is called the first, for a killed rank may
-   * be why the others failed.
+   * Handles the end of a rank. The ends of several processes are reported in any order. While some
+   * process has died but has not been reported, a rank that merely exited is not named as the first
+   * to fail, since a killed rank may be why the others failed.
    */
   private void ended(Attempt attempt, RankExit exit) {
     RankExit first = attempt.first;
@@ -392,7 +392,10 @@ public final class Launcher {
     return new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text);
   }
 
-  /** Says how this node's part ended: once, but that it is stopped also after its own success. */
+  /**
+   * Proposes how this node's part ended: only once, except that a stop is also proposed after its
+   * own success.
+   */
   private void propose(Attempt attempt, Verdict verdict) {
     Verdict before = attempt.proposed;
     if (before == null || (before.kind() == Kind.SUCCESS && verdict.kind() == Kind.STOPPED)) {
@@ -401,7 +404,9 @@ public final class Launcher {
     }
   }
 
-  /** Ends the ranks after the verdict; those who may yet find out what failed get time for it. */
+  /**
+   * Ends the ranks after the verdict; ranks that may still find out what failed get time for it.
+   */
   private void end(Attempt attempt, Kind kind) {
     if (kind == Kind.FAILED && plan.linger().isPositive()) {
       attempt.enter(Phase.LINGERING, plan.linger());
@@ -410,7 +415,7 @@ public final class Launcher {
     }
   }
 
-  /** Asks once, before ranks that are ended here blame each other for that. */
+  /** Asks for the blame once, before ranks that are ended here blame each other for that. */
   private void askForBlame(Attempt attempt) {
     Verdict verdict = attempt.verdict;
     if (!attempt.askedForBlame && verdict != null && verdict.kind() == Kind.FAILED) {
@@ -429,7 +434,7 @@ public final class Launcher {
     }
   }
 
-  /** Ends what the ranks' processes left behind when they ended. */
+  /** Ends what the ranks' processes left running when they ended. */
   private void sweep(Attempt attempt) {
     List<ProcessTree> left =
         attempt.ranks.stream().map(LaunchedProcess::tree).filter(ProcessTree::isAlive).toList();

@@ -7,11 +7,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Reads a process's output to its end and hands it on in lines. A line longer than {@link
- * #MAX_LINE} bytes comes in pieces; what follows the last line end comes as a line of its own.
+ * A pump that reads a process's output to the end and passes it on in lines. A line longer than
+ * {@link #MAX_LINE} bytes is passed on in pieces; what follows the last line end is passed on as a
+ * line of its own.
  */
 final class LinePump implements Runnable {
-  /** Longest line, in bytes. */
+  /** The maximum length of a line, in bytes. */
   static final int MAX_LINE = 64 * 1024;
 
   /** How long a trace may pause before it counts as complete. */
@@ -19,7 +20,7 @@ final class LinePump implements Runnable {
 
   private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-  /** Takes lines, and may hold some back until it is sure that they are complete. */
+  /** A receiver of lines, which may hold some back until it is certain that they are complete. */
   interface Sink {
     /** Takes a line. */
     void accept(byte[] line);
@@ -29,7 +30,7 @@ final class LinePump implements Runnable {
       return false;
     }
 
-    /** Hands on what is held back, as nothing follows for now. */
+    /** Passes on the lines that are held back, since nothing follows for now. */
     default void release() {}
   }
 

@@ -7,9 +7,14 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.List;
 
-/** Prints each line with its rank in front, in a color of the rank's own on a terminal. */
+/**
+ * An output that prints each line with its rank in front, which has its own color on a terminal.
+ */
 public final class PrefixedOutput implements RankOutput {
-  /** Cyan, green, yellow, blue, magenta, and the bright ones: readable on dark and light ground. */
+  /**
+   * Cyan, green, yellow, blue, magenta, and their bright variants, which are readable on dark and
+   * light backgrounds.
+   */
   private static final int[] COLORS = {36, 32, 33, 34, 35, 96, 92, 93, 94, 95};
 
   private final PrintStream out;
@@ -20,8 +25,8 @@ public final class PrefixedOutput implements RankOutput {
   /**
    * Creates an output.
    *
-   * @param out takes the ranks' standard output
-   * @param err takes their standard error
+   * @param out receives the ranks' standard output
+   * @param err receives the ranks' standard error
    * @param color whether prefixes are colored
    * @param allFrames whether stack traces keep the frames inside Tutti
    */

@@ -16,12 +16,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A started process with all that it starts in turn, as the target of signals.
+ * A started process with all of its descendants, as the target of signals.
  *
- * <p>Where the system has {@code setsid} the process gets a session of its own: a signal to the
- * group then reaches also children whose parent is gone, and Ctrl-C at a terminal reaches the
- * launcher alone, which forwards it once. Where {@code setpriv} knows {@code --pdeathsig} the
- * process is killed when the launcher dies without a chance to do so.
+ * <p>If the system has {@code setsid}, the process gets its own session. A signal to the group then
+ * also reaches children whose parent is gone, and Ctrl-C at a terminal reaches only the launcher,
+ * which forwards it once. If {@code setpriv} supports {@code --pdeathsig}, the process is killed
+ * when the launcher dies without a chance to do so itself.
  */
 final class ProcessTree {
   private final ProcessHandle root;
@@ -33,9 +33,10 @@ final class ProcessTree {
   }
 
   /**
-   * Returns the command that starts a command in a session of its own, as far as the system can.
+   * Returns the command that starts a command in its own session, as far as the system supports
+   * that.
    *
-   * @param command program and arguments
+   * @param command the program and its arguments
    */
   static List<String> isolated(List<String> command) {
     List<String> result = new ArrayList<>(Tools.PREFIX);
@@ -44,7 +45,7 @@ final class ProcessTree {
   }
 
   /**
-   * Takes a process that was started by an {@link #isolated} command.
+   * Creates the tree of a process that was started by an {@link #isolated} command.
    *
    * @param process the process
    */
@@ -57,12 +58,12 @@ final class ProcessTree {
     return root.pid();
   }
 
-  /** Sends a signal to every process once. */
+  /** Sends a signal to every process, once. */
   void signal(int signal) {
     if (ownGroup && Posix.kill(-root.pid(), signal)) {
       return;
     }
-    // No group of its own, or not yet: the root has not come to its setsid.
+    // There is no own group, or not yet: the root has not reached its setsid.
     List<ProcessHandle> all = new ArrayList<>(descendants());
     if (root.isAlive()) {
       all.add(root);
@@ -72,7 +73,7 @@ final class ProcessTree {
     }
   }
 
-  /** Sends SIGKILL to every process, also to those that left the group. */
+  /** Sends SIGKILL to every process, including those that have left the group. */
   void kill() {
     List<ProcessHandle> all = descendants();
     signal(Posix.SIGKILL);
@@ -81,12 +82,15 @@ final class ProcessTree {
     }
   }
 
-  /** Tells whether the root or a process of its group runs. */
+  /** Tells whether the root or a process of its group is running. */
   boolean isAlive() {
     return root.isAlive() || (ownGroup && Posix.kill(-root.pid(), 0) && groupRuns(root.pid()));
   }
 
-  /** Tells whether a group has a process that is not merely waiting for its parent to look. */
+  /**
+   * Tells whether a group has a process other than zombies, which merely wait to be reaped by their
+   * parents.
+   */
   private static boolean groupRuns(long group) {
     Path proc = Path.of("/proc");
     if (!Files.isReadable(proc.resolve("self/stat"))) {
@@ -102,22 +106,22 @@ final class ProcessTree {
       String[] fields = fields(stat);
       return !isDead(fields) && Long.parseLong(fields[2]) == group;
     } catch (IOException e) {
-      return false; // it ended meanwhile
+      return false; // it ended in the meantime
     }
   }
 
-  /** Tells whether the root has ended and merely waits for its parent, this process, to look. */
+  /** Tells whether the root has ended and merely waits to be reaped by its parent, this process. */
   boolean isRootDead() {
     try {
       return isDead(fields(Path.of("/proc", Long.toString(root.pid()), "stat")));
     } catch (IOException e) {
-      return !root.isAlive(); // it was looked at meanwhile, or there is no such file here
+      return !root.isAlive(); // it was reaped in the meantime, or this system has no such file
     }
   }
 
-  /** Reads state, parent and group of a process, and the rest. */
+  /** Reads the state, parent and group of a process, and the remaining fields. */
   private static String[] fields(Path stat) throws IOException {
-    // pid (name) state parent group ...; the name may hold anything
+    // pid (name) state parent group ...; the name may contain any character
     String text = Files.readString(stat, ISO_8859_1);
     return text.substring(text.lastIndexOf(')') + 2).split(" ", 4);
   }
@@ -146,8 +150,8 @@ final class ProcessTree {
   /**
    * Finds a program.
    *
-   * @param name a path, or a name to look for in {@code PATH}
-   * @param environment holds {@code PATH}
+   * @param name a path, or a name to search for in {@code PATH}
+   * @param environment the environment, which holds {@code PATH}
    */
   static Optional<Path> find(String name, Map<String, String> environment) {
     if (name.indexOf(File.separatorChar) >= 0) {
@@ -166,7 +170,7 @@ final class ProcessTree {
     return Files.isRegularFile(path) && Files.isExecutable(path);
   }
 
-  /** Looked up once, when the first process is started. */
+  /** The tools of the system, looked up once, when the first process is started. */
   private static final class Tools {
     static final List<String> PREFIX = find();
 

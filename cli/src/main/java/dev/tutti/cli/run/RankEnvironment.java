@@ -3,17 +3,17 @@ package dev.tutti.cli.run;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Builds the environment of one rank, by the names that torchrun uses. */
+/** The environment of one rank, with the variable names that torchrun uses. */
 final class RankEnvironment {
   private RankEnvironment() {}
 
   /**
-   * Returns the whole environment of a rank: the plan's, and on top what torchrun would set.
+   * Returns the complete environment of a rank: that of the plan, plus what torchrun would set.
    *
-   * @param plan what is launched
-   * @param ranks where this node's ranks stand
-   * @param localRank which process of this node, from 0
-   * @param attempt how often all ranks were restarted before
+   * @param plan the plan to launch
+   * @param ranks the position of this node's ranks
+   * @param localRank the number of the process on this node, from 0
+   * @param attempt the number of previous restarts of all ranks
    */
   static Map<String, String> of(LaunchPlan plan, RankRange ranks, int localRank, int attempt) {
     String rank = Integer.toString(ranks.firstRank() + localRank);

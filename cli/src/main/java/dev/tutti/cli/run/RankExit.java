@@ -5,21 +5,21 @@ import java.time.Duration;
 import java.util.Locale;
 
 /**
- * Tells how a rank's process ended.
+ * How a rank's process ended.
  *
- * @param rank which
- * @param pid its process id
- * @param code its exit code; 128 and the signal's number where a signal ended it
- * @param after how long it ran
- * @param stopped whether the launcher had asked it to end
+ * @param rank the rank
+ * @param pid the process id
+ * @param code the exit code; 128 plus the number of the signal if a signal ended the process
+ * @param after how long the process ran
+ * @param stopped whether the launcher had asked the process to end
  */
 public record RankExit(int rank, long pid, int code, Duration after, boolean stopped) {
-  /** Returns the same, ended because the launcher asked for it. */
+  /** Returns the same exit, marked as requested by the launcher. */
   RankExit onRequest() {
     return new RankExit(rank, pid, code, after, true);
   }
 
-  /** Tells whether a signal ended it. */
+  /** Tells whether a signal ended the process. */
   boolean isKilled() {
     return code > 128 && code < 128 + 65;
   }
@@ -37,7 +37,7 @@ public record RankExit(int rank, long pid, int code, Duration after, boolean sto
     return how + " after " + seconds(after);
   }
 
-  /** Writes a time in seconds. */
+  /** Formats a time in seconds. */
   public static String seconds(Duration time) {
     double seconds = time.toNanos() / 1e9;
     return String.format(Locale.ROOT, seconds < 10 ? "%.2f s" : "%.1f s", seconds);

@@ -2,9 +2,9 @@ package dev.tutti.cli.run;
 
 import java.util.List;
 
-/** Receives what ranks print; called from several threads at once. */
+/** The receiver of what ranks print; called from several threads concurrently. */
 public interface RankOutput {
-  /** Says which of a rank's two outputs a line is from. */
+  /** The output of a rank from which a line comes. */
   enum Channel {
     /** Standard output. */
     OUT,
@@ -15,9 +15,9 @@ public interface RankOutput {
   /**
    * Takes lines that belong together, such as those of a stack trace.
    *
-   * @param rank who printed them
-   * @param channel where
-   * @param lines their bytes, without line ends; not to be changed
+   * @param rank the rank that printed the lines
+   * @param channel the output from which they come
+   * @param lines the bytes of the lines, without line ends; must not be changed
    */
   void lines(int rank, Channel channel, List<byte[]> lines);
 }

@@ -1,11 +1,11 @@
 package dev.tutti.cli.run;
 
 /**
- * Says where this node's ranks stand among all ranks.
+ * The position of this node's ranks among all ranks.
  *
- * @param firstRank rank of this node's first process
- * @param worldSize number of ranks on all nodes
- * @param masterAddress host of the store
- * @param masterPort its port
+ * @param firstRank the rank of this node's first process
+ * @param worldSize the number of ranks on all nodes
+ * @param masterAddress the host of the store
+ * @param masterPort the port of the store
  */
 public record RankRange(int firstRank, int worldSize, String masterAddress, int masterPort) {}

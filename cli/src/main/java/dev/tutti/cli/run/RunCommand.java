@@ -27,7 +27,10 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Starts the ranks of a job, as torchrun does and with its names. */
+/**
+ * The command run, which starts the ranks of a job, in the same way as torchrun and with its option
+ * names.
+ */
 @Command(
     name = "run",
     sortOptions = false,
@@ -205,7 +208,7 @@ public final class RunCommand implements Callable<Integer> {
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       } catch (LaunchException e) {
-        // To leave the other nodes may take a while.
+        // Leaving the other nodes may take a while.
         say(String.valueOf(e.getMessage()));
         throw e.said();
       }
@@ -216,7 +219,7 @@ public final class RunCommand implements Callable<Integer> {
     try {
       return InetAddress.getByName(host).isLoopbackAddress();
     } catch (UnknownHostException e) {
-      return false; // The store says so, when it cannot be reached.
+      return false; // The store reports it when it cannot be reached.
     }
   }
 
@@ -293,7 +296,7 @@ public final class RunCommand implements Callable<Integer> {
     };
   }
 
-  /** Reads a time in the form that settings use. */
+  /** A converter for times in the format of settings. */
   public static final class DurationConverter implements ITypeConverter<Duration> {
     @Override
     public Duration convert(String text) {
@@ -304,7 +307,7 @@ public final class RunCommand implements Callable<Integer> {
   /**
    * The environment of this process.
    *
-   * @param variables names and values
+   * @param variables the names and values of the variables
    */
   public record Environment(Map<String, String> variables) {}
 }

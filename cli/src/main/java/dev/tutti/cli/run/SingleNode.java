@@ -12,7 +12,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Agrees with itself: the only node of a job, which hosts the store. */
+/** The rendezvous of the only node of a job, which hosts the store and agrees only with itself. */
 final class SingleNode implements LaunchRendezvous {
   private final RankRange ranks;
   private final AutoCloseable store;
@@ -23,10 +23,10 @@ final class SingleNode implements LaunchRendezvous {
   /**
    * Creates the rendezvous of one node.
    *
-   * @param ranks where its ranks stand
+   * @param ranks the position of the node's ranks
    * @param store the hosted store, closed at the end
-   * @param clear deletes what ranks left in it
-   * @param connect opens it for a call
+   * @param clear deletes what the ranks left in the store
+   * @param connect opens the store for a call
    */
   SingleNode(RankRange ranks, AutoCloseable store, Runnable clear, Supplier<Store> connect) {
     this.ranks = ranks;

@@ -5,12 +5,12 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Tells frames of stack traces from other lines. */
+/** Patterns that distinguish frames of stack traces from other lines. */
 final class StackFrames {
   private static final Pattern FRAME =
       Pattern.compile("\\s+(?:at (\\S+)\\(.*\\).*|\\.\\.\\. \\d+ (?:more|common frames omitted))");
 
-  /** Packages that are part of the inside; frames of what users call stay. */
+  /** The packages whose frames are internal; frames of what users call remain. */
   private static final Pattern INSIDE =
       Pattern.compile(
           "(?:\\S*/)?(?:dev\\.tutti\\.(?:runtime|cpu|spi|store|gloo|cuda|aeron|fake)\\."
@@ -23,7 +23,7 @@ final class StackFrames {
     return mayBe(line) && FRAME.matcher(new String(line, UTF_8)).matches();
   }
 
-  /** Tells whether a line is a frame inside Tutti or the JDK's threads. */
+  /** Tells whether a line is a frame inside Tutti or the thread code of the JDK. */
   static boolean isInside(byte[] line) {
     if (!mayBe(line)) {
       return false;

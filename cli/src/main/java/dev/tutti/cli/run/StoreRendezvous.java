@@ -27,35 +27,36 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets the launchers of several nodes agree through the store that node 0 hosts.
+ * A rendezvous that lets the launchers of several nodes agree through the store that node 0 hosts.
  *
  * <p>Protocol, below a prefix of its own: each node claims {@code here/R}, compares its {@code
- * terms} with those of the first that came, and writes the number of its ranks to {@code node/R}.
- * All then wait for {@code met}, which is written once, by compare-and-set: by the node that comes
- * last, or by one that cannot go on, so that all start their ranks or none does. In attempt A the
- * key {@code A/verdict} is written once, the same way: by the first node with a failure, or by the
- * node that finishes last if none has one; those that finished have {@code A/succeeded/R}. Each
- * node waits for the verdict on a handle and thread of its own, and meanwhile shows that it lives
- * and looks for launchers that do not ({@link Heartbeat}): such a silence is a verdict too, and so
- * is a store that does not answer for as long. What a node could not write, that thread writes
- * later: all these keys are written by compare-and-set, and may be so again. Before the next
- * attempt each node waits for {@code A/stopped/R} of all, and then for {@code A/cleared} of node 0,
- * which deletes what the ranks left. A node that came leaves with {@code left/R}.
+ * terms} with those of the first node to come, and writes the number of its ranks to {@code
+ * node/R}. All nodes then wait for {@code met}, which is written once, by compare-and-set, either
+ * by the node that comes last or by one that cannot continue, so that either all start their ranks
+ * or none does. In attempt A, the key {@code A/verdict} is written once in the same way, by the
+ * first node with a failure, or by the node that finishes last if none has failed; nodes that have
+ * finished set {@code A/succeeded/R}. Each node waits for the verdict on its own handle and thread,
+ * which meanwhile shows that the node is alive and looks for launchers that are not ({@link
+ * Heartbeat}). Such a silence is also a verdict, and so is a store that does not answer for as
+ * long. What a node could not write, that thread writes later: all these keys are written by
+ * compare-and-set, so writing them again is harmless. Before the next attempt, each node waits for
+ * {@code A/stopped/R} of all nodes, and then for {@code A/cleared} of node 0, which deletes what
+ * the ranks left. A node that has come leaves by setting {@code left/R}.
  */
 public final class StoreRendezvous implements LaunchRendezvous {
-  /** Keeps the launchers' keys apart from those of the ranks. */
+  /** The prefix that separates the launchers' keys from those of the ranks. */
   static final String KEPT = "tutti-run";
 
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);
 
-  /** How long it does so where not all met, and thus no ranks run. */
+  /** How long node 0 keeps the store if not all nodes met, and thus no ranks run. */
   private static final Duration UNMET_LEAVE_TIMEOUT = Duration.ofSeconds(2);
 
-  /** Where all find whether they met. */
+  /** The key that tells all nodes whether they met. */
   private static final String MET = "met";
 
-  /** How long one wait for a verdict takes, and with it the time between signs of life. */
+  /** How long one wait for a verdict takes, which is also the time between signs of life. */
   private static final Duration WATCH_INTERVAL = Duration.ofSeconds(5);
 
   /** How long a launcher may give no sign of life. */
@@ -70,10 +71,10 @@ public final class StoreRendezvous implements LaunchRendezvous {
   private final Duration silence;
   private final Duration watchInterval;
 
-  /** What this node has to say and the store may not know. */
+  /** The proposal of this node that the store may not know yet. */
   private final AtomicReference<@Nullable Proposal> unsaid = new AtomicReference<>();
 
-  /** Tells whether this node has its number for itself. */
+  /** Whether this node has claimed its number. */
   private volatile boolean came;
 
   private volatile boolean met;
@@ -82,11 +83,11 @@ public final class StoreRendezvous implements LaunchRendezvous {
   private record Proposal(int attempt, Verdict verdict) {}
 
   /**
-   * What all nodes must be started with alike.
+   * The options that must be the same on all nodes.
    *
-   * @param nodes their number
-   * @param maxRestarts how often they start their ranks again
-   * @param node whose word this is
+   * @param nodes the number of nodes
+   * @param maxRestarts how often they restart their ranks
+   * @param node the node that states these terms
    */
   private record Terms(int nodes, int maxRestarts, int node) {
     static Terms decode(byte @Nullable [] bytes) {
@@ -99,7 +100,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
       return (nodes + " " + maxRestarts + " " + node).getBytes(UTF_8);
     }
 
-    /** Says what differs from another node's, if anything does. */
+    /** Describes the difference from another node's terms, if there is one. */
     Optional<String> differenceFrom(Terms other) {
       if (node > other.node) {
         return other.differenceFrom(this);
@@ -121,11 +122,11 @@ public final class StoreRendezvous implements LaunchRendezvous {
   /**
    * Creates a rendezvous.
    *
-   * @param plan what is launched, and which node this is
-   * @param store what all nodes and their ranks share; closed at the end
-   * @param port where ranks find the store
+   * @param plan the plan to launch, which also tells which node this is
+   * @param store the store shared by all nodes and their ranks; closed at the end
+   * @param port the port at which ranks find the store
    * @param clear deletes what ranks left in the store; called on node 0 only
-   * @param leave what to do when all have left, or need not be waited for any more
+   * @param leave the action when all have left, or need not be waited for any longer
    */
   StoreRendezvous(LaunchPlan plan, Store store, int port, Runnable clear, Runnable leave) {
     this(plan, store, port, clear, leave, SILENCE, WATCH_INTERVAL);
@@ -150,10 +151,10 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   /**
-   * Lets nodes that were started for several find that this one was started as the only one.
+   * Lets nodes that were started as several find that this one was started as the only one.
    *
-   * @param plan of one node
-   * @param store that it serves
+   * @param plan the plan of one node
+   * @param store the store that the node serves
    */
   static void announceAlone(LaunchPlan plan, Store store) {
     Terms terms = new Terms(plan.nodes(), plan.maxRestarts(), plan.nodeRank());
@@ -191,7 +192,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
     return new RankRange(first, world, plan.masterAddress(), port);
   }
 
-  /** Compares the terms, and waits until all nodes came or one cannot go on. */
+  /** Compares the terms, and waits until all nodes have come or one cannot continue. */
   private Verdict meet(Consumer<String> messages) {
     Terms mine = new Terms(plan.nodes(), plan.maxRestarts(), plan.nodeRank());
     Terms first = Terms.decode(store.compareSet("terms", null, mine.encode()).value());
@@ -206,7 +207,10 @@ public final class StoreRendezvous implements LaunchRendezvous {
     return store.check(ofAllNodes("node/")) ? allCame() : awaitOthersToCome(messages);
   }
 
-  /** Writes how the meeting ends unless that is known, and returns what then is. */
+  /**
+   * Writes how the meeting ends unless that is already known, and returns the result that is then
+   * known.
+   */
   private Verdict decide(Verdict verdict) {
     return decode(requireNonNull(write(store, MET, encode(verdict))));
   }
@@ -286,7 +290,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
 
   @Override
   public void refuse(Verdict verdict) {
-    // If all met meanwhile the others start their ranks, and look there.
+    // If all have met in the meantime, the others start their ranks and look there.
     propose(0, verdict);
     leaveWord(verdict);
   }
@@ -339,8 +343,8 @@ public final class StoreRendezvous implements LaunchRendezvous {
       try {
         return decode(handle.get(verdictKey(attempt), watchInterval));
       } catch (StoreTimeoutException e) {
-        // There is none yet. Whether the store answers shows above, also where this process stood
-        // still for long.
+        // There is no verdict yet. The code above shows whether the store answers, even after a
+        // long pause of this process.
         if (closed) {
           return lost(e);
         }
@@ -362,7 +366,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
     try {
       say(store, proposal);
     } catch (StoreException e) {
-      // The watcher says it again, or finds that the store is lost, and its verdict is the end.
+      // The watcher proposes it again, or finds the store lost, which is then the verdict.
     }
   }
 
@@ -396,8 +400,8 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   /**
-   * Writes a key if it is not there, and returns what is there then. A connection that nobody used
-   * for long may turn out to be lost; the next call opens another.
+   * Writes a key if it is absent, and returns the value that it then has. A connection that was
+   * idle for a long time may turn out to be lost; the next call opens another.
    */
   private static byte @Nullable [] write(Store handle, String key, byte[] value) {
     try {
@@ -467,14 +471,16 @@ public final class StoreRendezvous implements LaunchRendezvous {
         awaitOthersToLeave();
       }
     } catch (StoreException e) {
-      // Node 0 is gone already, and with it whom to tell.
+      // Node 0 is already gone, so there is nobody left to tell.
     } finally {
       store.close();
       leave.run();
     }
   }
 
-  /** Returns the other nodes that came, among them those started for more nodes than this one. */
+  /**
+   * Returns the other nodes that have come, including those started for more nodes than this one.
+   */
   private List<Integer> othersThatCame() {
     if (met) {
       return IntStream.range(1, plan.nodes()).boxed().toList();

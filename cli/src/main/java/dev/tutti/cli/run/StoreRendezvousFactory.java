@@ -15,8 +15,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Hosts the store of node 0 in this process, so that no rank takes it along when it dies, and
- * connects the other nodes to it.
+ * A factory that hosts the store of node 0 in this process, so that it does not die with a rank,
+ * and connects the other nodes to it.
  */
 public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
   private static final String LOOPBACK = "127.0.0.1";
@@ -61,7 +61,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     }
   }
 
-  /** Tells nodes that come to a port they know that they do not belong here. */
+  /** Tells nodes that connect to a known port that they do not belong here. */
   private static void announceAlone(StoreKind kind, LaunchPlan plan, Settings settings) {
     if (plan.masterPort() > 0) {
       try (Store store = kind.connect(LOOPBACK, plan.masterPort(), CALL_TIMEOUT, settings)) {
@@ -70,7 +70,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     }
   }
 
-  /** Returns the address to listen at: where only this host takes part, nobody else can connect. */
+  /** Returns the address to listen on; if only this host takes part, no other host can connect. */
   private static @Nullable InetAddress listenAt(LaunchPlan plan) {
     boolean local = plan.nodes() == 1 && plan.masterAddress().equals(LOOPBACK);
     return local ? InetAddress.ofLiteral(LOOPBACK) : null;
@@ -90,7 +90,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
 
   /**
    * Connects as soon as there is a store, for calls that each end soon: the thread that makes them
-   * looks after the ranks, and a store that does not answer must not keep it from that.
+   * supervises the ranks, and a store that does not answer must not keep it from doing so.
    */
   private static Store connectForCalls(
       StoreKind kind, LaunchPlan plan, int port, Settings settings) {
@@ -99,7 +99,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     }
   }
 
-  /** Connects with the token that the ranks find in their environment too. */
+  /** Connects with the token that the ranks also find in their environment. */
   private static Store connect(StoreKind kind, LaunchPlan plan, int port, Settings settings) {
     return kind.connect(plan.masterAddress(), port, plan.rendezvousTimeout(), settings);
   }

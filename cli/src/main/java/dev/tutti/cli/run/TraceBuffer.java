@@ -8,12 +8,13 @@ import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * Keeps the lines of a stack trace together, so that lines of other ranks do not come between them.
+ * A buffer that keeps the lines of a stack trace together, so that lines of other ranks are not
+ * interleaved.
  */
 final class TraceBuffer implements LinePump.Sink {
   private static final int MAX_LINES = 2000;
 
-  /** What a trace begins with, or has between frames. */
+  /** What a trace begins with, or contains between frames. */
   private static final Pattern HEADER =
       Pattern.compile(
           "(Exception in thread |\\s*(Caused by|Suppressed):"
@@ -26,7 +27,7 @@ final class TraceBuffer implements LinePump.Sink {
   /**
    * Creates a buffer.
    *
-   * @param sink takes lines that belong together
+   * @param sink receives lines that belong together
    */
   TraceBuffer(Consumer<List<byte[]>> sink) {
     this.sink = sink;

@@ -1,4 +1,6 @@
-/** The command run: starts the ranks of a job, watches them, and reports why they failed. */
+/**
+ * The command run, which starts the ranks of a job, supervises them, and reports why they failed.
+ */
 @NullMarked
 package dev.tutti.cli.run;
 

@@ -3,13 +3,13 @@ package dev.tutti.cli.status;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Writes rows of texts with their columns below each other. */
+/** A format for rows of texts as aligned columns. */
 final class Columns {
   private static final int GAP = 2;
 
   private Columns() {}
 
-  /** Returns a line for each row; all rows have as many texts. */
+  /** Returns a line for each row; all rows have the same number of texts. */
   static List<String> aligned(List<List<String>> rows) {
     int[] widths = new int[rows.getFirst().size()];
     for (List<String> row : rows) {

@@ -14,19 +14,21 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** Puts what the ranks say of themselves together: one line a rank, and what is wrong. */
+/**
+ * A combined view of what the ranks report about themselves: one line per rank, and what is wrong.
+ */
 final class JobView {
   private static final String NOTHING = "-";
   private static final List<String> HEAD =
       List.of("rank", "process", "group", "operation", "for", "waits for", "last", "lag", "at");
 
-  /** Says of ranks that do not answer why. */
+  /** Why a rank does not answer. */
   enum Silence {
-    /** It has joined, and does not answer. */
+    /** The rank has joined, but does not answer. */
     NO_ANSWER("does not answer"),
-    /** It closed the group of all ranks. */
+    /** The rank has closed the group of all ranks. */
     LEFT("left"),
-    /** It left no sign, as ranks of PyTorch do, or has not come yet. */
+    /** The rank left no sign, as is the case for ranks of PyTorch, or has not come yet. */
     NOT_JOINED("has not joined");
 
     private final String text;
@@ -48,14 +50,14 @@ final class JobView {
     this.comparison = LiveComparison.of(records);
   }
 
-  /** Tells whether a rank does not answer, a group failed, or calls do not fit each other. */
+  /** Tells whether a rank does not answer, a group has failed, or calls do not match. */
   boolean isTroubled() {
     return silent.containsValue(Silence.NO_ANSWER)
         || !comparison.disagreements().isEmpty()
         || !failures().isEmpty();
   }
 
-  /** Returns the lines of a table, the head first, and then what is wrong. */
+  /** Returns the lines of a table, starting with the header, followed by what is wrong. */
   List<String> lines() {
     SortedMap<Integer, List<String>> rows = new TreeMap<>();
     answers.forEach((rank, answer) -> rows.put(rank, row(answer)));
@@ -99,7 +101,7 @@ final class JobView {
     return row;
   }
 
-  /** Returns the group in which a rank has waited for longest; else the first, or null. */
+  /** Returns the group in which a rank has waited longest, or else its first group, or null. */
   private static @Nullable InGroup busiest(RankAnswer answer) {
     InGroup found = null;
     for (InGroup group : answer.groups()) {
@@ -131,7 +133,7 @@ final class JobView {
         waitsFor(answer, group, longest));
   }
 
-  /** Says for whom an operation waits: those that have not come, or the peer. */
+  /** Describes which ranks an operation waits for: those that have not come, or the peer. */
   private String waitsFor(RankAnswer answer, InGroup group, Waiting longest) {
     if (longest.op().type().isPointToPoint()) {
       int peer = longest.op().peer();

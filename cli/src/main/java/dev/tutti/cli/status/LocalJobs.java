@@ -14,15 +14,15 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/** Finds the jobs of which ranks of this user run on this host, by their environment. */
+/** The jobs that have ranks of this user on this host, from the environment of the processes. */
 final class LocalJobs {
   private static final Path PROCESSES = Path.of("/proc");
 
   private LocalJobs() {}
 
   /**
-   * Returns the settings of a rank of each job, by the URL of its store; none where the system does
-   * not show the environment of processes.
+   * Returns the settings of one rank of each job, by the URL of the job's store; empty if the
+   * system does not show the environment of processes.
    */
   static SortedMap<String, Settings> find() {
     return find(PROCESSES);
@@ -43,7 +43,7 @@ final class LocalJobs {
         }
       }
     } catch (IOException | DirectoryIteratorException e) {
-      // There are no such files, or no more.
+      // The files do not exist, or no longer do.
       return found;
     }
     return found;
@@ -59,7 +59,7 @@ final class LocalJobs {
         }
       }
     } catch (IOException e) {
-      // It has ended, or is another user's.
+      // The process has ended, or belongs to another user.
       return Map.of();
     }
     return variables;

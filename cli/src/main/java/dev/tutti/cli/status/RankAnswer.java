@@ -14,27 +14,27 @@ import java.util.zip.GZIPInputStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a rank says of itself.
+ * What a rank reports about itself.
  *
- * @param rank among all
- * @param size number of ranks
- * @param process its host and process id
- * @param groups in which it is
- * @param record its last operations
+ * @param rank the rank among all ranks
+ * @param size the number of ranks
+ * @param process the host and process id
+ * @param groups the groups that the rank is in
+ * @param record the last operations of the rank
  */
 record RankAnswer(int rank, int size, String process, List<InGroup> groups, Map<?, ?> record) {
   private static final int MOST_BYTES = 64 << 20;
 
   /**
-   * Where a rank stands in a group.
+   * The state of a rank in a group.
    *
-   * @param name of the group
-   * @param ranks of the group among all
-   * @param failure what failed, or empty
-   * @param issued number of its last collective
-   * @param pending what has not ended, the longest first
-   * @param joining in which call it waits for others to make a group, or empty
-   * @param thread where the thread is that made the group, or empty
+   * @param name the name of the group
+   * @param ranks the members of the group, as ranks among all ranks
+   * @param failure the failure, or empty
+   * @param issued the number of the rank's last collective
+   * @param pending the operations that have not ended, longest first
+   * @param joining the call in which the rank waits for others to create a group, or empty
+   * @param thread the position of the thread that created the group, or empty
    */
   record InGroup(
       String name,
@@ -48,7 +48,7 @@ record RankAnswer(int rank, int size, String process, List<InGroup> groups, Map<
   /**
    * An operation that has not ended.
    *
-   * @param op what it is; its peer is a rank of the group
+   * @param op the operation, whose peer is a rank of the group
    * @param seconds how long it has waited
    */
   record Waiting(RankProgress.Pending op, double seconds) {}
@@ -56,7 +56,7 @@ record RankAnswer(int rank, int size, String process, List<InGroup> groups, Map<
   /**
    * Reads an answer.
    *
-   * @throws IllegalArgumentException if it is none
+   * @throws IllegalArgumentException if it is not an answer
    */
   static RankAnswer read(byte[] zipped) {
     try (GZIPInputStream in = new GZIPInputStream(new ByteArrayInputStream(zipped))) {

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Asks the ranks of a running job where they stand. */
+/** The command status, which asks the ranks of a running job where they stand. */
 @Command(
     name = "status",
     sortOptions = false,

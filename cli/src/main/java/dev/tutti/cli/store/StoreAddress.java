@@ -10,11 +10,11 @@ import java.net.URI;
 import java.time.Duration;
 
 /**
- * Where a store is that a process serves.
+ * The address of a store that a process serves.
  *
- * @param kind what it is
- * @param host where it is
- * @param port at which it listens
+ * @param kind the kind of store
+ * @param host the host of the store
+ * @param port the port at which it listens
  */
 public record StoreAddress(StoreKind kind, String host, int port) {
   private static final String CLUSTER = "aeron-cluster://";
@@ -61,12 +61,12 @@ public record StoreAddress(StoreKind kind, String host, int port) {
   }
 
   /**
-   * Opens a store that somebody serves.
+   * Connects to a store that is already served.
    *
-   * @param url as people write it
-   * @param limit deadline to reach it, and of its calls
-   * @param settings with the token of the job
-   * @throws IllegalArgumentException if the URL names no such store
+   * @param url the URL, as users write it
+   * @param limit the deadline for connecting, and for the store's calls
+   * @param settings the settings, with the token of the job
+   * @throws IllegalArgumentException if the URL does not name such a store
    */
   public static Store connect(String url, Duration limit, Settings settings) {
     if (isCluster(url)) {

@@ -34,7 +34,7 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/** Serves a store, and looks into one. */
+/** The command store, which serves a store, and inspects one. */
 @Command(
     name = "store",
     description =
@@ -75,7 +75,7 @@ public final class StoreCommand implements Runnable {
     this.settings = settings;
   }
 
-  /** Prints the help; there is nothing to do without a command. */
+  /** Prints the help; without a subcommand there is nothing else to do. */
   @Override
   public void run() {
     spec.commandLine().usage(spec.commandLine().getOut());
@@ -101,7 +101,7 @@ public final class StoreCommand implements Runnable {
     }
   }
 
-  /** Says on standard error what a wait is for, if that takes long. */
+  /** Reports on standard error what is being waited for, if the wait takes long. */
   private Notice notice(String what) {
     String limit = Notice.atMost(Setting.parseDuration(timeout));
     return Notice.afterPatience(

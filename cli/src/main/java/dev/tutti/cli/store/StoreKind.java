@@ -20,9 +20,9 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** A kind of store that a process serves to others. */
+/** A kind of store that a process can serve to others. */
 public enum StoreKind {
-  /** Over TCP, on PyTorch's wire. */
+  /** Over TCP, with PyTorch's wire protocol. */
   TCP {
     @Override
     public Served serve(@Nullable InetAddress address, int port, Settings settings) {
@@ -61,19 +61,19 @@ public enum StoreKind {
    * A store that this process serves.
    *
    * @param port the port
-   * @param forgetAllBut deletes keys and queues without a prefix
-   * @param running tells whether it serves
-   * @param end ends it
+   * @param forgetAllBut deletes keys and queues without a given prefix
+   * @param running tells whether the store is being served
+   * @param end ends the server
    */
   public record Served(
       int port, Consumer<String> forgetAllBut, BooleanSupplier running, Runnable end)
       implements AutoCloseable {
     /**
-     * Deletes what the ranks of an attempt left, values and queues: those of the next one would
-     * take the addresses, ids and items there for those of each other. A launcher of PyTorch has a
-     * new store for each attempt instead.
+     * Deletes the values and queues that the ranks of an attempt left. Otherwise the ranks of the
+     * next attempt would mistake the addresses, ids and items there for each other's. A PyTorch
+     * launcher instead uses a new store for each attempt.
      *
-     * @param kept the prefix of what the launchers keep
+     * @param kept the prefix of the keys that the launchers keep
      */
     public void deleteLeftovers(String kept) {
       forgetAllBut.accept(kept + "/");
@@ -88,33 +88,33 @@ public enum StoreKind {
   /**
    * Serves a store.
    *
-   * @param address where to listen; null for everywhere
+   * @param address the address to listen on, or null for all
    * @param port the port, 0 for a free one
-   * @param settings give the token and the rest
+   * @param settings the settings, which give the token and the remaining options
    */
   public abstract Served serve(@Nullable InetAddress address, int port, Settings settings);
 
   /**
    * Connects to a store.
    *
-   * @param host who serves it
+   * @param host the host that serves the store
    * @param port the port
-   * @param timeout deadline of this and of later calls
-   * @param settings give the token and the rest
+   * @param timeout the deadline for connecting and for later calls
+   * @param settings the settings, which give the token and the remaining options
    */
   public abstract Store connect(String host, int port, Duration timeout, Settings settings);
 
-  /** Returns the scheme, as in {@code TUTTI_STORE}. */
+  /** Returns the scheme, as used in {@code TUTTI_STORE}. */
   String scheme() {
     return name().toLowerCase(Locale.ROOT);
   }
 
-  /** Returns the kind of a scheme, if there is one. */
+  /** Returns the kind with a scheme, if there is one. */
   static Optional<StoreKind> find(String scheme) {
     return Arrays.stream(values()).filter(kind -> kind.scheme().equals(scheme)).findFirst();
   }
 
-  /** Returns the kind of a scheme. */
+  /** Returns the kind with a scheme. */
   public static StoreKind of(String scheme) {
     return find(scheme)
         .orElseThrow(

@@ -1,4 +1,4 @@
-/** The command store: serves a store for the ranks of a job. */
+/** The command store, which serves a store for the ranks of a job. */
 @NullMarked
 package dev.tutti.cli.store;
 

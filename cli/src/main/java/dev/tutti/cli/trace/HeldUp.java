@@ -3,12 +3,12 @@ package dev.tutti.cli.trace;
 import java.util.Locale;
 
 /**
- * A collective to which a rank came late since its JVM had stood still.
+ * A collective to which a rank came late because its JVM was paused.
  *
- * @param entry of that rank
- * @param lagNanos by how much it was late
- * @param pausedNanos for how much of that it stood still
- * @param what its pauses were
+ * @param entry the entry of that rank
+ * @param lagNanos how late the rank was
+ * @param pausedNanos for how much of that time the JVM was paused
+ * @param what the causes of the pauses
  */
 record HeldUp(TraceEntry entry, long lagNanos, long pausedNanos, String what) {
   String describe() {

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Reads JSON into maps, lists, texts, longs, doubles, booleans and null. */
+/** A reader of JSON as maps, lists, strings, longs, doubles, booleans and null. */
 public final class JsonReader {
   private static final int DEEPEST = 100;
 
@@ -19,9 +19,9 @@ public final class JsonReader {
   }
 
   /**
-   * Reads a text that is one value.
+   * Reads a text that consists of one value.
    *
-   * @throws IllegalArgumentException if it is not
+   * @throws IllegalArgumentException if it does not
    */
   public static @Nullable Object read(String text) {
     JsonReader reader = new JsonReader(text);
@@ -36,7 +36,7 @@ public final class JsonReader {
     return new IllegalArgumentException("not JSON: " + what + " at character " + at);
   }
 
-  /** Returns the next character that is no space; 0 at the end. */
+  /** Returns the next character that is not white space, or 0 at the end. */
   private char peek() {
     while (at < text.length() && text.charAt(at) <= ' ') {
       at++;

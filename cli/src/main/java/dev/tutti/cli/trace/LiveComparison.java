@@ -6,8 +6,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Compares the flight records of ranks that run: which calls do not fit, and who comes last. It
- * does not tell which ranks are missing, as the records are not of one moment.
+ * A comparison of the flight records of running ranks: which calls do not match, and which rank
+ * comes last. The comparison does not tell which ranks are missing, since the records were not
+ * taken at the same moment.
  */
 public final class LiveComparison {
   private final TraceAnalysis analysis;
@@ -19,13 +20,13 @@ public final class LiveComparison {
   /**
    * How a rank keeps others waiting.
    *
-   * @param times how often it came last
-   * @param of so many collectives
-   * @param medianNanos by how much, where it did
+   * @param times how often the rank came last
+   * @param of the number of collectives considered
+   * @param medianNanos the median lag when it came last
    */
   public record Lag(int times, int of, long medianNanos) {}
 
-  /** Compares the records of ranks, as plain maps. */
+  /** Compares the records of ranks, given as plain maps. */
   public static LiveComparison of(Map<Integer, ? extends Map<?, ?>> records) {
     RankTrace trace = RankTrace.empty();
     records.forEach(
@@ -37,12 +38,12 @@ public final class LiveComparison {
     return new LiveComparison(TraceAnalysis.of(trace));
   }
 
-  /** Says which calls do not fit each other; empty if all do. */
+  /** Returns which calls do not match; empty if all do. */
   public List<String> disagreements() {
     return List.copyOf(analysis.disagreements);
   }
 
-  /** Tells how a rank keeps others waiting. */
+  /** Returns how a rank keeps others waiting. */
   public Lag lagOf(int rank) {
     Straggling last = analysis.stragglers.getOrDefault(rank, new Straggling());
     Share share = analysis.shares.getOrDefault(rank, new Share());

@@ -1,15 +1,15 @@
 package dev.tutti.cli.trace;
 
 /**
- * A time in which the JVM of a rank stood still.
+ * A time span in which the JVM of a rank was paused.
  *
- * @param rank among all
- * @param startNanos when it began, by the rank's clock
- * @param endNanos when it ended
- * @param what it was, in words
+ * @param rank the rank among all ranks
+ * @param startNanos when the pause began, by the rank's clock
+ * @param endNanos when the pause ended
+ * @param what the cause of the pause, in words
  */
 record Pause(int rank, long startNanos, long endNanos, String what) {
-  /** Returns for how much of a time it stood still. */
+  /** Returns how much of a time span the pause covers. */
   long within(long fromNanos, long toNanos) {
     return Math.max(0, Math.min(endNanos, toNanos) - Math.max(startNanos, fromNanos));
   }

@@ -14,8 +14,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads a pickle of Python that holds dicts, lists, tuples, texts, numbers, booleans and None
- * alone, of any protocol from 2 on. Nothing in it can name a class, so nothing of it runs.
+ * A reader of Python pickles that hold only dicts, lists, tuples, strings, numbers, booleans and
+ * None, of protocol 2 or later. Nothing in the pickle can name a class, so none of it is executed.
  */
 final class PickleReader {
   private final ByteBuffer in;
@@ -30,7 +30,7 @@ final class PickleReader {
   /**
    * Reads a pickle.
    *
-   * @throws IllegalArgumentException if it is not one, or holds more than plain values
+   * @throws IllegalArgumentException if it is not a pickle, or holds more than plain values
    */
   static @Nullable Object read(byte[] bytes) {
     PickleReader reader = new PickleReader(bytes);
@@ -120,12 +120,12 @@ final class PickleReader {
     return taken;
   }
 
-  @SuppressWarnings("unchecked") // a wrong one is found where it is used
+  @SuppressWarnings("unchecked") // a wrong type is detected where it is used
   private void append(List<@Nullable Object> items) {
     ((List<@Nullable Object>) Objects.requireNonNull(top())).addAll(items);
   }
 
-  @SuppressWarnings("unchecked") // a wrong one is found where it is used
+  @SuppressWarnings("unchecked") // a wrong type is detected where it is used
   private void put(List<@Nullable Object> items) {
     Map<String, @Nullable Object> map =
         (Map<String, @Nullable Object>) Objects.requireNonNull(top());

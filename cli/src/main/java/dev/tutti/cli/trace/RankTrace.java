@@ -9,11 +9,11 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * What the records of all ranks hold.
+ * The content of the records of all ranks.
  *
  * @param groups the ranks of each group
- * @param entries of each rank, oldest first
- * @param pauses of the JVMs of ranks
+ * @param entries the entries of each rank, oldest first
+ * @param pauses the pauses of the ranks' JVMs
  */
 record RankTrace(
     SortedMap<String, SortedSet<Integer>> groups,

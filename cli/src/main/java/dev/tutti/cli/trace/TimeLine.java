@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes the operations of all ranks on one time line: for trace viewers, and as a page. */
+/** The operations of all ranks on one timeline: for trace viewers, and as a web page. */
 final class TimeLine {
   private static final String PAGE =
       """
@@ -84,7 +84,10 @@ final class TimeLine {
     return (aligned(pause.rank(), pause.startNanos()) - originNanos) / 1e3;
   }
 
-  /** Writes trace events, as Perfetto and browsers read them: a process a rank, a row a group. */
+  /**
+   * Writes trace events in the format of Perfetto and browsers, with a process per rank and a row
+   * per group.
+   */
   String toPerfetto() {
     List<Object> events = new ArrayList<>();
     trace
@@ -144,9 +147,9 @@ final class TimeLine {
   }
 
   /**
-   * Writes one page that needs nothing else.
+   * Writes a single self-contained page.
    *
-   * @param report in words
+   * @param report the report in words
    */
   String toHtml(String report) {
     List<Object> events = new ArrayList<>();

@@ -16,13 +16,17 @@ import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/** Compares the records of all ranks: what does not fit, who is missing, who comes last. */
+/**
+ * A comparison of the records of all ranks: what does not match, which ranks are missing, and which
+ * come last.
+ */
 final class TraceAnalysis {
   /*
-   * How long a rank was in a collective is known by its own clock. The one that was in it for the
-   * shortest time came last, and the others waited for it as much longer as they were in it: so no
-   * clock is compared with another. A rank that never had to wait was not timed, and counts as 0.
-   * For the time line clocks are compared by the ends of collectives that end on all ranks at once.
+   * The time that a rank spent in a collective is known by the rank's own clock. The rank that
+   * spent the shortest time came last, and each of the others waited for it for the time that it
+   * spent in excess of that, so no clock is compared with another. A rank that never had to wait
+   * was not timed, and counts as 0. For the timeline, clocks are aligned by the ends of collectives
+   * that end on all ranks at once.
    */
   private static final Set<OpType> END_TOGETHER =
       EnumSet.of(
@@ -44,19 +48,19 @@ final class TraceAnalysis {
   /** What is wrong, in words; empty if nothing is. */
   final List<String> problems = new ArrayList<>();
 
-  /** Of those, which calls do not fit each other. */
+  /** Those of the problems that are calls that do not match each other. */
   final List<String> disagreements = new ArrayList<>();
 
   /** How often each rank came last, and to what. */
   final SortedMap<Integer, Straggling> stragglers = new TreeMap<>();
 
-  /** Which collectives a rank came late to since its JVM stood still. */
+  /** The collectives to which a rank came late because its JVM was paused. */
   final List<HeldUp> heldUp = new ArrayList<>();
 
   /** Where the time of each rank went. */
   final SortedMap<Integer, Share> shares = new TreeMap<>();
 
-  /** What to add to a rank's clock. */
+  /** The offsets to add to each rank's clock. */
   final SortedMap<Integer, Long> clockOffsets = new TreeMap<>();
 
   /** How often a rank came last. */
@@ -64,13 +68,13 @@ final class TraceAnalysis {
     /** How often it was the last to come. */
     int times;
 
-    /** How long the others waited for it, together. */
+    /** The total time that the others waited for it. */
     long waitedNanos;
 
-    /** By how much it was late each time. */
+    /** How late it was each time. */
     final List<Long> lags = new ArrayList<>();
 
-    /** How often it was last, by operation. */
+    /** How often it came last, by operation. */
     final SortedMap<String, Integer> byOperation = new TreeMap<>();
 
     long medianLag() {
@@ -80,16 +84,16 @@ final class TraceAnalysis {
 
   /** Where the time of a rank went. */
   static final class Share {
-    /** How many collectives count. */
+    /** The number of collectives that are counted. */
     int collectives;
 
-    /** From its first call to its last end. */
+    /** The time from the rank's first call to its last end. */
     long spanNanos;
 
-    /** In collectives, waiting for others. */
+    /** The time in collectives, waiting for others. */
     long waitingNanos;
 
-    /** In collectives, when all had come. */
+    /** The time in collectives after all ranks had come. */
     long movingNanos;
   }
 
@@ -128,7 +132,7 @@ final class TraceAnalysis {
     findMissing(where, all, ranks);
   }
 
-  /** Says which calls do not fit each other, and which rank differs from more than half. */
+  /** Returns which calls do not match, and which rank differs from more than half of the ranks. */
   private static String disagreement(
       SortedMap<Long, SortedMap<Integer, TraceEntry>> all, int size) {
     boolean isOfTorch =
@@ -157,7 +161,7 @@ final class TraceAnalysis {
     return found.text().isEmpty() ? "" : found.text() + odd;
   }
 
-  /** Says who has not come to the first collective that others are in. */
+  /** Reports the ranks that have not come to the first collective that others are in. */
   private void findMissing(
       String where, SortedMap<Long, SortedMap<Integer, TraceEntry>> all, SortedSet<Integer> ranks) {
     for (Map.Entry<Long, SortedMap<Integer, TraceEntry>> each : all.entrySet()) {
@@ -232,7 +236,9 @@ final class TraceAnalysis {
     straggling.byOperation.merge(last.type().label(), 1, Integer::sum);
   }
 
-  /** Finds the pauses that are most of the time by which a rank was late, by its own clock. */
+  /**
+   * Finds the pauses that account for most of the time by which a rank was late, by its own clock.
+   */
   private void findPauses(TraceEntry last, long lagNanos) {
     long paused = 0;
     SortedSet<String> what = new TreeSet<>();

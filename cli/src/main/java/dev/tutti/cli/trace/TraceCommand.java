@@ -19,7 +19,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Compares the flight records of all ranks. */
+/** The command trace, which compares the flight records of all ranks. */
 @Command(
     name = "trace",
     sortOptions = false,

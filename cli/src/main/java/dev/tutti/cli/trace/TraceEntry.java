@@ -4,23 +4,24 @@ import dev.tutti.OpType;
 import java.util.List;
 
 /**
- * One operation of one rank, as a record tells it.
+ * One operation of one rank, as recorded.
  *
- * @param rank among all
- * @param group its name
- * @param type what it is
- * @param sequence its number among the group's collectives or the rank's messages
- * @param dtype type of its elements, or empty
- * @param numel how many elements the rank brought
- * @param sizes of its inputs, in words
- * @param reduceOp what reduces, or empty
- * @param root the root of a collective or peer of a message, or -1
- * @param path that it took, or empty
- * @param state completed, started or scheduled
- * @param startNanos when it was called, by the rank's clock
- * @param endNanos when it ended; 0 if it has not, or was not timed as it never had to wait
- * @param isOfTorch whether PyTorch recorded it, which tells neither what reduces nor the root, and
- *     on Gloo no times
+ * @param rank the rank among all ranks
+ * @param group the name of the group
+ * @param type the type of the operation
+ * @param sequence the number of the operation among the group's collectives or the rank's messages
+ * @param dtype the type of the elements, or empty
+ * @param numel the number of elements that the rank contributed
+ * @param sizes the sizes of the inputs, in words
+ * @param reduceOp the reduction operator, or empty
+ * @param root the root of a collective or the peer of a message, or -1
+ * @param path the path that the operation took, or empty
+ * @param state the state: completed, started or scheduled
+ * @param startNanos when the operation was called, by the rank's clock
+ * @param endNanos when the operation ended; 0 if it has not, or was not timed because it never had
+ *     to wait
+ * @param isOfTorch whether PyTorch made the record, which contains neither the reduction operator
+ *     nor the root, and on Gloo no times
  */
 record TraceEntry(
     int rank,
@@ -47,12 +48,12 @@ record TraceEntry(
     return state.equals(COMPLETED);
   }
 
-  /** Tells whether {@link #nanos} is how long it took. */
+  /** Tells whether {@link #nanos} is the time that the operation took. */
   boolean isTimed() {
     return isCompleted() && (endNanos != 0 || !isOfTorch);
   }
 
-  /** Returns how long it took; 0 if it was not timed. */
+  /** Returns the time that the operation took, or 0 if it was not timed. */
   long nanos() {
     return endNanos == 0 ? 0 : Math.max(0, endNanos - startNanos);
   }
@@ -61,7 +62,10 @@ record TraceEntry(
     return type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype + sizes);
   }
 
-  /** Returns it with a number of bytes in place of sizes, and without what events do not tell. */
+  /**
+   * Returns this entry with a number of bytes in place of sizes, and without what events do not
+   * contain.
+   */
   TraceEntry withBytes(String newDtype, long bytes) {
     return new TraceEntry(
         rank,
@@ -80,12 +84,12 @@ record TraceEntry(
         isOfTorch);
   }
 
-  /** Says how many bytes of a type of elements; nothing without one. */
+  /** Describes a number of bytes of an element type; returns an empty string without a type. */
   static String sizesOf(String dtype, long bytes) {
     return dtype.isEmpty() ? "" : " of " + bytes + " bytes";
   }
 
-  /** Multiplies sizes, for all tensors of a side together. */
+  /** Returns the number of elements of all tensors together. */
   static long numel(List<List<Long>> sizes) {
     return sizes.stream().mapToLong(shape -> shape.stream().reduce(1L, (a, b) -> a * b)).sum();
   }

@@ -27,7 +27,8 @@ import jdk.jfr.consumer.RecordingFile;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads files of flight records, JSON or pickle, of Tutti or PyTorch, and recordings of the JDK.
+ * The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, and of JDK
+ * recordings.
  */
 final class TraceFiles {
   private static final Pattern RANK = Pattern.compile("(\\d+)(\\.json)?$");
@@ -37,10 +38,10 @@ final class TraceFiles {
   private TraceFiles() {}
 
   /**
-   * Reads files, and all files of folders. Of a rank with both a JSON file and a pickle in a folder
-   * the JSON file counts, which has more.
+   * Reads files, and all files in folders. A pickle is read only if no other file has its rank,
+   * since a JSON file contains more.
    *
-   * @throws IllegalArgumentException naming the file that is none of these
+   * @throws IllegalArgumentException naming a file that is none of these
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
@@ -61,7 +62,7 @@ final class TraceFiles {
     return trace;
   }
 
-  /** Reads a value from a file. */
+  /** A reader of a value from a file. */
   private interface Reader {
     @Nullable Object read() throws IOException;
   }
@@ -105,7 +106,7 @@ final class TraceFiles {
     add(record, all, rank, trace);
   }
 
-  /** Adds what a flight record holds. */
+  /** Adds the content of a flight record. */
   static void add(Map<?, ?> record, List<?> all, int rank, RankTrace trace) {
     trace.addRank(rank);
     if (record.get("pg_config") instanceof Map<?, ?> groups) {
@@ -219,7 +220,7 @@ final class TraceFiles {
 
   private static void readRecording(Path path, RankTrace trace) throws IOException {
     List<RecordedEvent> events = RecordingFile.readAllEvents(path);
-    // Events have the rank in their group; the one among all is that in the group of all.
+    // Events hold the rank in their group; the global rank is the one in the group of all ranks.
     Set<Integer> ranks =
         events.stream()
             .filter(event -> event.getEventType().getName().startsWith("dev.tutti."))
@@ -246,7 +247,7 @@ final class TraceFiles {
     records.values().forEach(trace::add);
   }
 
-  /** Reads the pauses of the garbage collector, which stop all ranks of the process. */
+  /** Reads the garbage collector's pauses, which stop all ranks of the process. */
   private static void readPauses(List<RecordedEvent> events, Set<Integer> ranks, RankTrace trace) {
     Map<Integer, String> causes = new HashMap<>();
     for (RecordedEvent event : events) {
@@ -266,7 +267,7 @@ final class TraceFiles {
     }
   }
 
-  /** Reads the flight records in a recording; the last of an operation counts. */
+  /** Reads the flight records in a recording; the last one of each operation counts. */
   private static Map<List<Object>, TraceEntry> readRecords(
       List<RecordedEvent> events, RankTrace trace) {
     Map<List<Object>, TraceEntry> latest = new LinkedHashMap<>();
@@ -289,7 +290,7 @@ final class TraceFiles {
     return List.of(entry.rank(), entry.group(), entry.isMessage(), entry.sequence());
   }
 
-  /** Says the same as events do, so that it can be compared with them. */
+  /** Converts an entry to the form that events have, so that it can be compared with them. */
   private static TraceEntry asEvents(TraceEntry entry, Map<?, ?> fields) {
     boolean isRead = !entry.sizes().isEmpty();
     String name =

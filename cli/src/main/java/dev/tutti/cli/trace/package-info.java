@@ -1,4 +1,4 @@
-/** The command {@code tutti trace}: flight records and JFR files of all ranks, side by side. */
+/** The command {@code tutti trace}, which compares flight records and JFR files of all ranks. */
 @NullMarked
 package dev.tutti.cli.trace;
 

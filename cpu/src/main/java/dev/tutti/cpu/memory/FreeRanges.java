@@ -3,19 +3,22 @@ package dev.tutti.cpu.memory;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Gives out ranges of a long one, the first that is long enough. Used under its owner's lock. */
+/**
+ * Allocates parts of a long range, always from the first free range that is long enough. Used under
+ * its owner's lock.
+ */
 final class FreeRanges {
-  /** The length of each free range by where it begins; no two touch. */
+  /** The length of each free range, by its start; no two ranges are adjacent. */
   private final TreeMap<Long, Long> free = new TreeMap<>();
 
-  /** Creates it with nothing to give out. */
+  /** Creates an instance without free ranges. */
   FreeRanges() {}
 
   FreeRanges(long offset, long length) {
     free.put(offset, length);
   }
 
-  /** Takes a range; returns where it begins, or -1 if none is long enough. */
+  /** Takes a range; returns its start, or -1 if none is long enough. */
   long take(long length) {
     Map.Entry<Long, Long> range = free.firstEntry();
     while (range != null && range.getValue() < length) {

@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Finds how much memory outside of the Java heap this process may have. */
+/** Determines how much memory outside of the Java heap this process may have. */
 final class HeapBounds {
   private static final Pattern MOST_DIRECT =
       Pattern.compile("-XX:MaxDirectMemorySize=(\\d{1,15})([kKmMgGtT]?)(?=[\\s\\x00]|$)");
@@ -15,8 +15,8 @@ final class HeapBounds {
   private HeapBounds() {}
 
   /**
-   * Tells whether a file of memory may be much longer than what it takes: where the system counts
-   * addresses, or all memory that may be wanted, it may not.
+   * Tells whether a memory file may be much longer than the memory that it uses: not if the system
+   * limits the address space, or accounts for all memory that may be needed.
    */
   static boolean isRoomFree() throws IOException {
     boolean unlimited =
@@ -27,7 +27,7 @@ final class HeapBounds {
         && !Files.readString(Path.of("/proc/sys/vm/overcommit_memory")).strip().equals("2");
   }
 
-  /** Returns the most that the JDK allocates in automatic arenas, in bytes. */
+  /** Returns the limit of what the JDK allocates in automatic arenas, in bytes. */
   static long directMemory() throws IOException {
     String words =
         System.getenv().getOrDefault("JAVA_TOOL_OPTIONS", "")
@@ -40,7 +40,7 @@ final class HeapBounds {
     return directMemory(words, Runtime.getRuntime().maxMemory());
   }
 
-  /** Returns what the last option in a text says; {@code otherwise} without one. */
+  /** Returns the value of the last such option in a text, or {@code otherwise} if there is none. */
   static long directMemory(String words, long otherwise) {
     Matcher matcher = MOST_DIRECT.matcher(words);
     long most = 0;

@@ -4,17 +4,18 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Holds back what is freed while others may read it: until all loans that were open then have
- * ended. Any thread may use it.
+ * Holds back freed memory while others may read it, until all loans that were open when it was
+ * freed have ended. Any thread may call its methods.
  *
- * @param <T> what is freed
+ * @param <T> the type of what is freed
  */
 final class HeapLoans<T> {
   /*
-   * Loans are counted in two generations, so that what is freed comes back although there is always
-   * some loan open (as in sleepable RCU: McKenney, "Sleepable Read-Copy Update", 2006). New ones go to
-   * the young generation. What is freed waits until the old generation is empty. Then the young one
-   * becomes old and takes no more loans, and when it too is empty nobody is left who could read.
+   * Loans are counted in two generations, so that freed memory comes back although there is always
+   * some loan open (as in sleepable RCU: McKenney, "Sleepable Read-Copy Update", 2006). New loans
+   * go to the young generation. Freed memory waits until the old generation is empty. Then the
+   * young generation becomes old and accepts no more loans, and when it too is empty, no reader is
+   * left.
    */
   private final int[] open = new int[2];
   private int young;
@@ -24,7 +25,7 @@ final class HeapLoans<T> {
   /**
    * Begins a loan.
    *
-   * @return its generation, to be handed to {@link #end}
+   * @return its generation, to be passed to {@link #end}
    */
   synchronized int begin() {
     open[young]++;
@@ -34,8 +35,8 @@ final class HeapLoans<T> {
   /**
    * Ends a loan.
    *
-   * @param generation what its beginning returned
-   * @return what nobody can read any more
+   * @param generation the generation that its beginning returned
+   * @return what can no longer be read
    */
   synchronized List<T> end(int generation) {
     open[generation]--;
@@ -43,10 +44,10 @@ final class HeapLoans<T> {
   }
 
   /**
-   * Takes what was freed.
+   * Accepts what was freed.
    *
-   * @param freed what
-   * @return what nobody can read any more, maybe with this
+   * @param freed what was freed
+   * @return what can no longer be read, which may include this
    */
   synchronized List<T> free(T freed) {
     waiting.add(freed);

@@ -6,9 +6,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The mapped memory of large tensors of a process, see {@link SharedHeap#map}. */
+/**
+ * The mapping of the memory that holds the large tensors of a process, see {@link SharedHeap#map}.
+ */
 public final class HeapMapping {
-  /** Holds each mapping once, by whose memory it is; also the lock of their users. */
+  /** Holds each mapping once, by the owner of its memory; also the lock for their users. */
   private static final Map<Owner, HeapMapping> ALL = new HashMap<>();
 
   private final Owner owner;
@@ -23,10 +25,10 @@ public final class HeapMapping {
   }
 
   /**
-   * Says whose memory it is.
+   * The owner of the memory.
    *
-   * @param process its number
-   * @param number which the memory begins with
+   * @param process the process id
+   * @param number the number with which the memory begins
    */
   record Owner(long process, long number) {}
 
@@ -36,12 +38,12 @@ public final class HeapMapping {
   }
 
   /**
-   * Returns the mapping of a process's memory, made if need be.
+   * Returns the mapping of a process's memory, creating it if necessary.
    *
-   * @param owner whose memory
-   * @param byteSize how long it must be
-   * @param mapper maps it
-   * @throws IOException if it cannot be mapped, or is of another length
+   * @param owner the owner of the memory
+   * @param byteSize the length that the memory must have
+   * @param mapper maps the memory
+   * @throws IOException if the memory cannot be mapped, or has another length
    */
   static HeapMapping of(Owner owner, long byteSize, Mapper mapper) throws IOException {
     synchronized (ALL) {
@@ -70,12 +72,12 @@ public final class HeapMapping {
     }
   }
 
-  /** Returns the memory, to be read until this is closed. */
+  /** Returns the memory, which may be read until this mapping is closed. */
   public MemorySegment memory() {
     return memory;
   }
 
-  /** Unmaps it if nobody else has it; to be called once by each who mapped it. */
+  /** Unmaps the memory if it has no other user; each user must call this once. */
   public void close() {
     boolean unused;
     synchronized (ALL) {

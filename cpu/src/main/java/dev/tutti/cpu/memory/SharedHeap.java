@@ -17,27 +17,30 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The memory of this process's large tensors, which other processes of the user on this host can
- * map: so that a backend may let ranks read each other's tensors where they are. It is there on
- * Linux, where whoever started the JVM lets this module call native code. Any thread may use it.
+ * The memory of this process's large tensors, which other processes of the same user on this host
+ * can map, so that a backend may let ranks read each other's tensors in place. It is available on
+ * Linux if the JVM was started with native access enabled for this module. Any thread may call its
+ * methods.
  */
 public final class SharedHeap {
   /*
-   * One file without a name (memfd_create(2)), mapped whole when the first large tensor is made, with
-   * room for all that may come: it takes memory only where something was written. What is freed is
-   * punched out of it, which gives the memory back and makes it zero for the next; but for some MiB, which
-   * are zeroed and kept, since the system takes longer to give a page than to fill it. Others open the file
-   * by /proc/PID/fd/N, for which the system demands the same user, and know it by a random number at its
-   * beginning. A crash leaves nothing behind.
+   * The memory is one unnamed file (memfd_create(2)). It is mapped as a whole when the first large
+   * tensor is created, with room for all that may follow, and uses memory only where something was
+   * written. A freed range is punched out of the file, which returns its memory and makes it zero
+   * for the next tensor. The exception is some MiB that are zeroed and kept, since the system takes
+   * longer to provide a page than to fill it. Other processes open the file as /proc/PID/fd/N, for
+   * which the system requires the same user, and recognize it by a random number at its beginning.
+   * A crash leaves nothing behind.
    *
-   * The JDK bounds what it allocates in automatic arenas, and collects garbage when that is reached. So
-   * at most half of that bound is given out here, garbage collected too, and the JDK asked for what goes
-   * beyond.
+   * The JDK limits what it allocates in automatic arenas, and collects garbage when that limit is
+   * reached. At most half of that limit is therefore allocated here, also with garbage collection,
+   * and the JDK is asked for anything beyond.
    *
-   * What is freed while a rank has its tensors read by others stays as it is until that is over, see
-   * HeapLoans: they might take zeros, or what the next tensor there holds, for the tensor.
+   * Memory that is freed while a rank lets others read its tensors stays unchanged until they have
+   * finished, see HeapLoans: otherwise they might read zeros, or the contents of the next tensor
+   * there, instead of the tensor.
    */
-  /** Says whether large tensors are in this memory. */
+  /** Whether large tensors are in this memory. */
   public static final Setting<Boolean> SETTING =
       Setting.flag(
           "TUTTI_SHARED_TENSORS",
@@ -45,7 +48,7 @@ public final class SharedHeap {
           "tensors of 32 KiB or more that Tutti allocates are in memory that other ranks of the"
               + " host can read, where the system allows it");
 
-  /** Least bytes of an allocation that is worth a place here. */
+  /** The minimum size in bytes of an allocation that is worth a place here. */
   public static final long LEAST_BYTES = 32 * 1024;
 
   private static final Logger LOG = System.getLogger(SharedHeap.class.getName());
@@ -55,7 +58,7 @@ public final class SharedHeap {
   private static final long SMALL_PAGE = 4096;
   private static final long FREED_NANOS = 100_000_000;
 
-  /** The most memory that is kept for use again, and what one tensor may keep of it. */
+  /** The maximum memory that is kept for reuse, and how much of it one tensor may keep. */
   private static final long MOST_KEPT = 32 << 20;
 
   private static final long LARGEST_KEPT = MOST_KEPT / 2;
@@ -113,17 +116,19 @@ public final class SharedHeap {
     }
   }
 
-  /** Returns the memory of this process, made if need be; empty where it cannot be. */
+  /**
+   * Returns the memory of this process, creating it if necessary; empty if it cannot be created.
+   */
   public static Optional<SharedHeap> ofProcess() {
     return Optional.ofNullable(Holder.HEAP);
   }
 
   /**
    * Allocates zeroed memory that lives as long as it is reachable: here if it is large and there is
-   * room, maybe after garbage was collected; else by the JDK.
+   * room, perhaps after garbage collection, or else by the JDK.
    *
-   * @param bytes how many
-   * @param alignment of the first byte, at most 4096
+   * @param bytes the size in bytes
+   * @param alignment the alignment of the first byte, at most 4096
    */
   public static MemorySegment allocate(long bytes, long alignment) {
     Arena arena = Arena.ofAuto();
@@ -134,11 +139,11 @@ public final class SharedHeap {
 
   /**
    * Allocates zeroed memory that lives as long as an arena: here if it is large, the arena is one
-   * of the JDK's, and there is room; else by the arena.
+   * of the JDK's, and there is room; or else in the arena.
    *
-   * @param arena owns the memory
-   * @param bytes how many
-   * @param alignment of the first byte, at most 4096
+   * @param arena the arena that owns the memory
+   * @param bytes the size in bytes
+   * @param alignment the alignment of the first byte, at most 4096
    */
   public static MemorySegment allocate(Arena arena, long bytes, long alignment) {
     boolean fits = bytes >= LEAST_BYTES && arena.getClass().getModule() == Object.class.getModule();
@@ -147,7 +152,10 @@ public final class SharedHeap {
     return memory == null ? allocate(heap, arena, bytes, alignment) : memory;
   }
 
-  /** Allocates by an arena or, if that has no room after a while, here if there is some by then. */
+  /**
+   * Allocates in an arena or, if the arena has no room after a while, here if there is room by
+   * then.
+   */
   private static MemorySegment allocate(
       @Nullable SharedHeap heap, Arena arena, long bytes, long alignment) {
     try {
@@ -161,15 +169,18 @@ public final class SharedHeap {
     }
   }
 
-  /** Returns the memory of this process if it was made before, as by a large tensor. */
+  /**
+   * Returns the memory of this process if it has already been created, for instance for a large
+   * tensor.
+   */
   public static Optional<SharedHeap> ifMade() {
     return Optional.ofNullable(made);
   }
 
   /**
-   * Tells whether memory is in that of this process, which is not made for that.
+   * Tells whether memory is part of this process's shared heap; does not create the heap.
    *
-   * @param segment any memory
+   * @param segment any memory segment
    */
   public static boolean has(MemorySegment segment) {
     SharedHeap heap = made;
@@ -180,10 +191,10 @@ public final class SharedHeap {
   }
 
   /**
-   * Allocates memory here whatever its size.
+   * Allocates memory here regardless of its size.
    *
-   * @param bytes how many; lives as long as it is reachable
-   * @return zeroed memory, empty if there is no room
+   * @param bytes the size in bytes; the memory lives as long as it is reachable
+   * @return zeroed memory, or empty if there is no room
    */
   public Optional<MemorySegment> allocate(long bytes) {
     return bytes <= 0 || bytes > memory.byteSize()
@@ -191,13 +202,14 @@ public final class SharedHeap {
         : Optional.ofNullable(take(Arena.ofAuto(), bytes, memory.byteSize()));
   }
 
-  /** Takes memory of a tensor. */
+  /** Takes memory for a tensor. */
   @Nullable MemorySegment takeBounded(Arena arena, long bytes) {
     return bytes > limit ? null : take(arena, bytes, limit);
   }
 
   /**
-   * Takes memory; if there is none collects garbage before, ever less often where that is no use.
+   * Takes memory; if there is none, first collects garbage, less and less often if that does not
+   * help.
    */
   @Nullable MemorySegment takeOrCollect(Arena arena, long bytes) {
     MemorySegment taken = takeBounded(arena, bytes);
@@ -272,7 +284,7 @@ public final class SharedHeap {
   }
 
   private void releaseAll(List<Freed> unread) {
-    // Each collective ends a loan, mostly with nothing to release, and must not allocate an
+    // Each collective ends a loan, usually with nothing to release, and must not allocate an
     // iterator.
     if (!unread.isEmpty()) {
       unread.forEach(this::release);
@@ -290,18 +302,18 @@ public final class SharedHeap {
     }
   }
 
-  /** Tells whether a place keeps its memory. */
+  /** Tells whether a freed place keeps its memory. */
   private synchronized boolean keep(Freed freed) {
     boolean isKept = freed.length <= LARGEST_KEPT && freed.length <= MOST_KEPT - keptBytes;
     keptBytes += isKept ? freed.length : 0;
     return isKept;
   }
 
-  /** A place that is not used any more. */
+  /** A place that is no longer used. */
   private record Freed(long offset, long length, long counted) {}
 
   /**
-   * Keeps what is freed from now on as it is while others read it.
+   * From now on, keeps freed memory unchanged while others read it.
    *
    * @return a number for {@link #endLoan}
    */
@@ -310,50 +322,50 @@ public final class SharedHeap {
   }
 
   /**
-   * Ends what {@link #beginLoan} began: nobody reads any more, or knows that its reads do not
-   * count.
+   * Ends the loan that {@link #beginLoan} began: all readers have finished, or know that their
+   * reads do not count.
    *
-   * @param loan what that returned; to be given back once
+   * @param loan the number that it returned; to be passed once only
    */
   public void endLoan(int loan) {
     releaseAll(loans.end(loan));
   }
 
-  /** Returns the address of its first byte in this process. */
+  /** Returns the address of the first byte of this memory in this process. */
   public long address() {
     return memory.address();
   }
 
-  /** Returns its length, most of which is no memory. */
+  /** Returns the length of this memory, which is mostly not backed by memory. */
   public long byteSize() {
     return memory.byteSize();
   }
 
-  /** Returns the number of its file in this process. */
+  /** Returns the file descriptor of this memory in this process. */
   public int descriptor() {
     return descriptor;
   }
 
-  /** Returns the random number that it begins with. */
+  /** Returns the random number with which this memory begins. */
   public long number() {
     return number;
   }
 
-  /** Returns how many bytes are given out. */
+  /** Returns how many bytes are allocated. */
   synchronized long used() {
     return used;
   }
 
   /**
-   * Maps the memory of another process, to be read only: to write there ends the JVM. Whoever maps
-   * the same memory again gets the same mapping.
+   * Maps the memory of another process for reading only: writing to it crashes the JVM. All callers
+   * that map the same memory get the same mapping.
    *
-   * @param process its number, in this process's name space
-   * @param theirDescriptor what {@link #descriptor} is there
-   * @param theirNumber what {@link #number} is there
-   * @param byteSize what {@link #byteSize} is there
-   * @return the mapping, which the caller closes
-   * @throws IOException if it cannot be, or is that of another process
+   * @param process its process id, in this process's pid namespace
+   * @param theirDescriptor the value of {@link #descriptor} there
+   * @param theirNumber the value of {@link #number} there
+   * @param byteSize the value of {@link #byteSize} there
+   * @return the mapping, which the caller must close
+   * @throws IOException if it cannot be mapped, or belongs to another process
    */
   public HeapMapping map(long process, int theirDescriptor, long theirNumber, long byteSize)
       throws IOException {
@@ -377,7 +389,7 @@ public final class SharedHeap {
       long process, int theirDescriptor, long theirNumber, long byteSize, Arena arena)
       throws IOException {
     Path path = Path.of("/proc/" + process + "/fd/" + theirDescriptor);
-    // What else it may be could keep who opens it waiting.
+    // Opening anything else that it may refer to could block.
     String target = Files.readSymbolicLink(path).toString();
     if (!target.startsWith("/memfd:" + NAME)) {
       throw new IOException(path + " is " + target);
@@ -387,7 +399,7 @@ public final class SharedHeap {
     if (mapped.get(ValueLayout.JAVA_LONG, 0) != theirNumber) {
       throw new IOException(path + " is of another process");
     }
-    // Loops that add tensors get slow when they see buffers of several kinds.
+    // Loops that add tensors become slow when they see buffers of several kinds.
     return MemorySegment.ofAddress(mapped.address()).reinterpret(byteSize, arena, null);
   }
 }

@@ -4,7 +4,7 @@ import dev.tutti.spi.TensorAllocator;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Allocates tensors of 32 KiB or more in the {@link SharedHeap}, where the system allows it. */
+/** Allocates tensors of 32 KiB or more in the {@link SharedHeap} if the system allows it. */
 public final class SharedHeapAllocator implements TensorAllocator {
   /** Creates the allocator; for {@link java.util.ServiceLoader}. */
   public SharedHeapAllocator() {}

@@ -15,7 +15,10 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Path;
 
-/** Makes files without a name, maps them, and takes memory from them: {@code memfd_create(2)}. */
+/**
+ * Creates unnamed files, maps them, and returns memory from them to the system: {@code
+ * memfd_create(2)}.
+ */
 final class SharedHeapCalls {
   private static final int CLOSE_ON_EXEC = 1;
   private static final int NO_EXEC_SEAL = 8;
@@ -50,13 +53,14 @@ final class SharedHeapCalls {
   }
 
   /**
-   * Maps a file as if nobody interrupted this thread, which would close the file.
+   * Maps a file without letting an interrupt of this thread close the file.
    *
-   * @param path of the file
-   * @param readOnly whether nobody writes to the mapping; the file must have its size then
-   * @param size of the mapping, in bytes
-   * @param arena owns the mapping
-   * @throws IOException if it cannot be opened or mapped, or is of another size
+   * @param path the path of the file
+   * @param readOnly whether the mapping is never written; the file must then already have the given
+   *     size
+   * @param size the size of the mapping in bytes
+   * @param arena the arena that owns the mapping
+   * @throws IOException if the file cannot be opened or mapped, or has another size
    */
   static MemorySegment map(Path path, boolean readOnly, long size, Arena arena) throws IOException {
     return Uninterrupted.run(
@@ -71,11 +75,13 @@ final class SharedHeapCalls {
         });
   }
 
-  /** Makes a file that lasts as long as somebody has it open or mapped; returns its descriptor. */
+  /**
+   * Creates a file that lasts as long as a process has it open or mapped; returns its descriptor.
+   */
   int makeFile(String name) throws IOException {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocateFrom(name);
-      // Some systems demand that it cannot be executed, older ones do not know of that.
+      // Some systems require a non-executable file; older ones do not know the flag.
       int descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC | NO_EXEC_SEAL);
       if (descriptor < 0) {
         descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC);
@@ -91,7 +97,10 @@ final class SharedHeapCalls {
     }
   }
 
-  /** Takes the memory of a part of a file, which is zero then; tells whether it was done. */
+  /**
+   * Returns the memory of a part of a file to the system, after which that part is zero; tells
+   * whether this succeeded.
+   */
   boolean punch(int descriptor, long offset, long length) {
     try {
       return (int) fallocate.invokeExact(descriptor, PUNCH_HOLE_KEEP_SIZE, offset, length) == 0;

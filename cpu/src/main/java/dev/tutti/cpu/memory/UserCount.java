@@ -3,27 +3,27 @@ package dev.tutti.cpu.memory;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Counts those who use something that any thread may close; the last of them frees it. Methods may
- * be called from any thread and wait for nobody.
+ * Counts the users of something that any thread may close; the last user frees it. Methods may be
+ * called from any thread and never wait.
  */
 public final class UserCount {
   /*
-   * One word holds both: the sign says that it is closed, the rest counts. A thread that closes is a user
-   * itself until it leaves, so that what it does on the way finds everything still there. Each change
-   * of the word is one atomic step with full ordering: whoever takes the last user away sees what all
-   * users before it did.
+   * One word holds both states: the sign says whether it is closed, and the rest is the count. A
+   * thread that closes counts as a user until it leaves, so that everything it uses on the way is
+   * still there. Each change of the word is one atomic step with full ordering: the thread that
+   * removes the last user sees everything that all earlier users did.
    */
   private static final int CLOSED = Integer.MIN_VALUE;
 
   private final AtomicInteger word = new AtomicInteger();
 
-  /** Creates the count of something open that nobody uses. */
+  /** Creates the count of something that is open and has no users. */
   public UserCount() {}
 
   /**
    * Begins a use, which ends with {@link #leave}.
    *
-   * @return false if it is closed, and so must not be used
+   * @return false if it is closed and therefore must not be used
    */
   public boolean enter() {
     while (true) {
@@ -40,16 +40,17 @@ public final class UserCount {
   /**
    * Ends a use.
    *
-   * @return true to one caller: the last user of what is closed, which is to free it
+   * @return true for exactly one caller: the last user after the close, which must free the
+   *     resource
    */
   public boolean leave() {
     return word.decrementAndGet() == CLOSED;
   }
 
   /**
-   * Lets nobody begin a use from now on, and begins one, which ends with {@link #leave}.
+   * Prevents new uses from now on, and begins a last one, which ends with {@link #leave}.
    *
-   * @return false if it was closed before; then no use begins
+   * @return false if it was already closed; no use begins then
    */
   public boolean close() {
     while (true) {

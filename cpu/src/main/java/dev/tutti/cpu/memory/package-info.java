@@ -1,4 +1,4 @@
-/** Memory that processes of a host share. */
+/** Memory that the processes of a host share. */
 @NullMarked
 package dev.tutti.cpu.memory;
 

@@ -6,16 +6,17 @@ import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
 
 /**
- * Holds a block of accumulators in an array, and an array for what is combined with them. Used by
- * one thread; {@code bytes} is at most {@link #capacity} everywhere and whole elements.
+ * A block of accumulators in an array, with a second array for the elements that are combined with
+ * them. Used by one thread; {@code bytes} is always a multiple of the element size and at most
+ * {@link #capacity}.
  */
 public abstract class ElementBlock {
   static final int ARRAY_BYTES = 8192;
 
   /*
-   * Larger blocks mean fewer copies, but on memory outside the caches blocks of 4 KiB and more were
-   * half as fast as those of 2 KiB. So long runs, which cannot be in the caches, go in short blocks
-   * (docs/performance-log.md).
+   * Larger blocks mean fewer copies, but for memory outside of the caches, blocks of 4 KiB and more
+   * were half as fast as blocks of 2 KiB. Long runs, which cannot be in the caches, are therefore
+   * processed in short blocks (docs/performance-log.md).
    */
   private static final int SHORT_BLOCK = 2048;
 
@@ -28,10 +29,10 @@ public abstract class ElementBlock {
   private record Blocks(EnumMap<DType, ElementBlock> plain, EnumMap<DType, ElementBlock> packed) {}
 
   /**
-   * Returns this thread's block for an operator on a type, making it at first use.
+   * Returns this thread's block for an operator on a type, creating it at first use.
    *
    * @param kind the operator
-   * @param dtype the type, not complex, on which the operator is defined
+   * @param dtype the type, which must not be complex and on which the operator must be defined
    */
   public static ElementBlock of(ReduceOp.Kind kind, DType dtype) {
     return isPacked(kind, dtype)
@@ -39,7 +40,7 @@ public abstract class ElementBlock {
         : BLOCKS.get().plain.computeIfAbsent(dtype, ElementBlock::plain);
   }
 
-  /** Tells whether several elements are computed in one long. */
+  /** Tells whether several elements are computed together in one long. */
   private static boolean isPacked(ReduceOp.Kind kind, DType dtype) {
     return switch (dtype) {
       case BOOL -> true;
@@ -68,16 +69,17 @@ public abstract class ElementBlock {
   }
 
   /**
-   * Returns how many bytes of memory fit; elements that are widened need more room in the array.
+   * Returns how many bytes of memory fit in a block; elements that are widened need more room in
+   * the array.
    */
   public int capacity() {
     return ARRAY_BYTES;
   }
 
   /**
-   * Returns how many bytes of a run are best done at a time.
+   * Returns how many bytes of a run are best processed at a time.
    *
-   * @param bytes of the whole run
+   * @param bytes the size of the whole run
    */
   public final int step(long bytes) {
     return bytes > LONG_RUN ? SHORT_BLOCK : capacity();
@@ -89,7 +91,9 @@ public abstract class ElementBlock {
   /** Combines the accumulators with memory: {@code accumulator = accumulator op memory}. */
   public abstract void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes);
 
-  /** Takes two runs of memory combined as the accumulators: {@code accumulator = a op b}. */
+  /**
+   * Sets the accumulators to the combination of two runs of memory: {@code accumulator = a op b}.
+   */
   public void loadCombined(
       ReduceOp.Kind kind, MemorySegment a, long aOffset, MemorySegment b, long bOffset, int bytes) {
     load(a, aOffset, bytes);
@@ -99,7 +103,7 @@ public abstract class ElementBlock {
   /** Rounds the accumulators to the element type and copies them to memory. */
   public abstract void store(MemorySegment memory, long offset, int bytes);
 
-  /** Multiplies the accumulators. */
+  /** Multiplies the accumulators by a factor. */
   public void scale(double factor, int bytes) {
     throw new UnsupportedOperationException("only floating-point elements are scaled");
   }

@@ -12,12 +12,15 @@ import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 
-/** Holds the blocks of elements that have a point. */
+/** The blocks of floating-point elements. */
 final class FloatBlocks {
-  /** The largest number up to which all whole numbers are floats. */
+  /** The largest number up to which every integer is exactly representable as a float. */
   private static final int EXACT_AS_FLOAT = 1 << 24;
 
-  /** A divisor up to which a quotient rounded to float and then to half is rounded right. */
+  /**
+   * The largest divisor for which rounding a quotient to float and then to half gives the correctly
+   * rounded half.
+   */
   private static final int EXACT_IN_HALVES = 1024;
 
   private FloatBlocks() {}
@@ -161,13 +164,13 @@ final class FloatBlocks {
     }
   }
 
-  /** Widens two-byte elements to floats; every operator is computed on these. */
+  /** Widens two-byte elements to floats, on which every operator is computed. */
   abstract static class Halves extends ElementBlock {
     static final int COUNT = ARRAY_BYTES / 4;
     final Floats a = new Floats();
     final Floats b = new Floats();
 
-    /** An array, also as a segment, to copy its bits. */
+    /** An array, and the same array as a segment for copying its bits. */
     static final class Floats {
       final float[] array = new float[COUNT];
       final MemorySegment bytes = MemorySegment.ofArray(array);
@@ -178,7 +181,7 @@ final class FloatBlocks {
       return COUNT * 2;
     }
 
-    /** Widens, possibly in an order of its own and with more elements behind. */
+    /** Widens elements, possibly in another order and with extra elements at the end. */
     abstract void widen(MemorySegment memory, long offset, Floats target, int bytes);
 
     @Override
@@ -192,7 +195,7 @@ final class FloatBlocks {
       VectorLoops.reduce(kind, a.array, b.array, floats(bytes));
     }
 
-    /** An even number, since elements are widened in pairs. */
+    /** Returns an even number, because elements are widened in pairs. */
     private static int floats(int bytes) {
       return (bytes + 3) / 4 * 2;
     }
@@ -239,10 +242,10 @@ final class FloatBlocks {
 
   static final class Bfloat16 extends Halves {
     /*
-     * The compiler vectorizes conversions between half and float, but neither those between short and
-     * int nor the reinterpretation of an int as a float. So pairs of bfloat16 are taken as ints, split
-     * into the ints that are the bits of the lower and of the upper one as floats, and those copied.
-     * The floats of a block are therefore out of order, which storing undoes.
+     * The compiler vectorizes conversions between half and float, but neither those between short
+     * and int nor the reinterpretation of an int as a float. Pairs of bfloat16 are therefore read
+     * as ints and split into two ints with the float bits of the lower and the upper element, and
+     * these are copied. This leaves the floats of a block out of order, which storing undoes.
      */
     private final int[] pairs = new int[COUNT / 2];
     private final int[] lower = new int[COUNT / 2];

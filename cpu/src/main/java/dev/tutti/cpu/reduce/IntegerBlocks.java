@@ -12,7 +12,7 @@ import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 
-/** Holds the blocks of integers and bools. */
+/** The blocks of integers and booleans. */
 final class IntegerBlocks {
   private IntegerBlocks() {}
 
@@ -118,7 +118,7 @@ final class IntegerBlocks {
     }
   }
 
-  /** Adds, multiplies and divides integers of two bytes. */
+  /** Adds, multiplies and divides two-byte integers. */
   static final class Int16 extends ElementBlock {
     private final short[] a = new short[ARRAY_BYTES / 2];
     private final short[] b = new short[ARRAY_BYTES / 2];
@@ -147,7 +147,7 @@ final class IntegerBlocks {
     }
   }
 
-  /** Adds, multiplies and divides integers of one byte; signedness matters to the last only. */
+  /** Adds, multiplies and divides one-byte integers; signedness matters only to division. */
   static final class Int8 extends ElementBlock {
     private final byte[] a = new byte[ARRAY_BYTES];
     private final byte[] b = new byte[ARRAY_BYTES];
@@ -182,7 +182,7 @@ final class IntegerBlocks {
     }
   }
 
-  /** Computes several bools or integers of one or two bytes in one long. */
+  /** Computes several booleans, or integers of one or two bytes, in one long. */
   static final class Packed extends ElementBlock {
     private final long[] a = new long[ARRAY_BYTES / 8];
     private final long[] b = new long[ARRAY_BYTES / 8];

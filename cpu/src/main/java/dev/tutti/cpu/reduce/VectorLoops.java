@@ -4,20 +4,21 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 
 /**
- * Holds loops over arrays that the compiler turns into vector code. Arrays have at least 16
- * elements; those behind {@code count} may be written.
+ * Loops over arrays that the compiler turns into vector code. Arrays have at least 16 elements;
+ * those beyond {@code count} may be written.
  */
 final class VectorLoops {
   /*
-   * What HotSpot of JDK 25 vectorizes decides the shape of these loops: arithmetic on bytes and
-   * shorts as such, but not their minimum, nor their conversion to ints; Math.min of ints and longs;
-   * no choice between floats by a comparison. Minima of bytes and shorts are therefore taken of eight
-   * or four at a time in a long, by plain arithmetic.
+   * The shape of these loops is determined by what HotSpot of JDK 25 vectorizes: arithmetic on
+   * bytes and shorts as such, but neither their minimum nor their conversion to ints; Math.min of
+   * ints and longs; no selection between floats by a comparison. Minima of bytes and shorts are
+   * therefore computed for eight or four at a time in a long, by plain arithmetic.
    *
-   * HotSpot also shapes a loop by how often it went round while it was profiled: one that saw single
-   * elements only is compiled as scalar code, for good, and is five times slower when long runs follow.
-   * So no loop goes round fewer than SHORTEST times: all arrays have that many elements, and nobody
-   * looks at those behind the last. Of buffers no shorter runs are added, see ViewedBlock.
+   * HotSpot also shapes a loop by how many iterations it ran while it was profiled: a loop that saw
+   * only single elements is compiled to scalar code for good, and is five times slower when long
+   * runs follow. No loop therefore runs fewer than SHORTEST iterations: all arrays have that many
+   * elements, and those beyond the last are ignored. Runs in buffers that are shorter than this are
+   * not added here, see ViewedBlock.
    */
   static final int SHORTEST = 16;
 
@@ -165,7 +166,7 @@ final class VectorLoops {
     }
   }
 
-  /** Adds or multiplies; the low bits are those of either signedness. */
+  /** Adds or multiplies; the low bits are the same for either signedness. */
   static void reduce(ReduceOp.Kind kind, short[] a, short[] b, int count) {
     int n = atLeastShortest(count);
     if (kind == ReduceOp.Kind.PRODUCT) {
@@ -179,7 +180,7 @@ final class VectorLoops {
     }
   }
 
-  /** Adds or multiplies; the low bits are those of either signedness. */
+  /** Adds or multiplies; the low bits are the same for either signedness. */
   static void reduce(ReduceOp.Kind kind, byte[] a, byte[] b, int count) {
     int n = atLeastShortest(count);
     if (kind == ReduceOp.Kind.PRODUCT) {
@@ -193,7 +194,10 @@ final class VectorLoops {
     }
   }
 
-  /** Reduces bytes or shorts that lie in longs: bools by all operators, integers but sums. */
+  /**
+   * Reduces bytes or shorts that are packed in longs: booleans with all operators, integers with
+   * MIN, MAX and the bitwise operators.
+   */
   static void reducePacked(ReduceOp.Kind kind, DType dtype, long[] a, long[] b, int n) {
     if (dtype == DType.BOOL) {
       toZeroOrOne(a, n);
@@ -201,8 +205,8 @@ final class VectorLoops {
       reduce(bitwise(kind), a, b, n);
     } else if (kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX) {
       long tops = dtype == DType.INT16 ? SHORT_TOPS : BYTE_TOPS;
-      // A signed order is the unsigned one with the top bits flipped, a maximum the minimum of
-      // complements.
+      // Signed order is unsigned order with the top bits flipped, and a maximum is the minimum of
+      // the complements.
       long flip = (dtype == DType.UINT8 ? 0 : tops) ^ (kind == ReduceOp.Kind.MAX ? -1 : 0);
       packedMin(a, b, n, tops, dtype == DType.INT16 ? 15 : 7, flip);
     } else {
@@ -231,7 +235,7 @@ final class VectorLoops {
     for (int i = 0; i < n; i++) {
       long x = a[i] ^ flip;
       long y = b[i] ^ flip;
-      // Part by part: y - x without borrows across parts, then the borrow of each part's top bit.
+      // For each part: y - x without borrows across parts, then the borrow out of its top bit.
       long difference = ((y | tops) - (x & ~tops)) ^ (~(y ^ x) & tops);
       long less = ((~y & x) | (~(y ^ x) & difference)) & tops;
       long mask = (less << 1) - (less >>> topBit);

@@ -13,21 +13,22 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Adds native memory to its accumulators where it is, without a copy in an array.
+ * Adds native memory to its accumulators in place, without copying it to an array.
  *
- * @param <B> direct buffers of the elements
+ * @param <B> the type of direct buffers of the elements
  */
 abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
   /*
-   * HotSpot of JDK 25 vectorizes a loop that reads native memory and writes an array, but none that
-   * also writes native memory, as that might overlap what is read. And it does so for floats only
-   * through a direct buffer of floats: a segment reads them as the bits of an int, and that conversion
-   * has no vector form (docs/performance-log.md). Buffers over the segments that were added last are
-   * kept, two in each place, so that a sum makes none; but weakly, as they keep memory from being freed.
+   * HotSpot of JDK 25 vectorizes a loop that reads native memory and writes an array, but not one
+   * that also writes native memory, because that might overlap what is read. For floats it does so
+   * only through a direct buffer of floats: a segment reads them as the bits of an int, and that
+   * conversion has no vector form (docs/performance-log.md). Buffers over the most recently added
+   * segments are kept, two in each place, so that a sum creates none; the references are weak,
+   * because a buffer keeps its memory from being freed.
    *
-   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints in it
-   * cannot overflow before it turns the loop into vector code. So both are kept below limits that they
-   * have anyway: a buffer has less than 2 GiB.
+   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints
+   * in it cannot overflow before it turns the loop into vector code. Both ints are therefore kept
+   * below limits that they have anyway: a buffer has less than 2 GiB.
    */
   static final int INDEX = (1 << 29) - 1;
 
@@ -41,7 +42,10 @@ abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
       new ArrayList<>(Collections.nCopies(2 << PLACE_BITS, null));
 
   private record View<B extends Buffer>(MemorySegment memory, B buffer) {
-    /** Segments are equal, by themselves, wherever they begin at the same address. */
+    /**
+     * On their own, segments are equal only if they are the same view; this compares address, size
+     * and scope.
+     */
     boolean shows(MemorySegment other) {
       return memory.address() == other.address()
           && memory.byteSize() == other.byteSize()
@@ -50,10 +54,10 @@ abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
   }
 
   /**
-   * Makes a block.
+   * Creates a block.
    *
-   * @param elements shows bytes as elements
-   * @param unit bytes of an element
+   * @param elements creates a view of bytes as elements
+   * @param unit the size of an element in bytes
    */
   ViewedBlock(Function<ByteBuffer, B> elements, int unit) {
     this.elements = elements;
@@ -66,7 +70,7 @@ abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
   /** Adds to the accumulators; {@code count} is at least {@link VectorLoops#SHORTEST}. */
   abstract void add(B view, int from, int count);
 
-  /** Takes sums as the accumulators; {@code count} is at least {@link VectorLoops#SHORTEST}. */
+  /** Sets the accumulators to sums; {@code count} is at least {@link VectorLoops#SHORTEST}. */
   abstract void sum(B left, int leftFrom, B right, int rightFrom, int count);
 
   @Override

@@ -1,4 +1,4 @@
-/** The loops of reductions, by vector instructions where the CPU has them. */
+/** The loops of reductions, with vector instructions if the CPU has them. */
 @NullMarked
 package dev.tutti.cpu.reduce;
 

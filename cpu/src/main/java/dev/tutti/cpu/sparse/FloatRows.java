@@ -6,7 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.tutti.spi.Elements;
 
-/** Holds the short rows of elements that have a point. */
+/** The short rows of floating-point elements. */
 final class FloatRows {
   private FloatRows() {}
 

@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
-/** Holds the short rows of integers and bools. */
+/** The short rows of integers and booleans. */
 final class IntegerRows {
   private IntegerRows() {}
 

@@ -1,10 +1,10 @@
 package dev.tutti.cpu.sparse;
 
-/** Merges the keys of tensors that ascend, two by two; equal ones stay in their order. */
+/** Merges the ascending keys of tensors pairwise; equal keys stay in order. */
 final class KeyMerge {
   private KeyMerge() {}
 
-  /** Orders keys that ascend in each tensor; overwrites them. */
+  /** Orders keys that ascend within each tensor; overwrites them. */
   static SparsePlaces order(SparseKeys keys) {
     long[] from = keys.keys();
     long[] to = new long[from.length];
@@ -35,7 +35,7 @@ final class KeyMerge {
     int right = middle;
     int at = from;
     while (left < middle && right < end) {
-      // Which side is next cannot be foretold, so no branch asks.
+      // Which side comes next is unpredictable, so this uses no branch.
       int isRight = (int) ((keys[right] - keys[left]) >>> 63);
       int next = left + ((right - left) & -isRight);
       toKeys[at] = keys[next];

@@ -7,7 +7,7 @@ import dev.tutti.cpu.reduce.ElementBlock;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/** Adds rows where they are, a block of each at a time; those that are alone are copied. */
+/** Adds rows in place, a block of each at a time; a row that is alone at its place is copied. */
 final class LongRows extends SparseRows {
   private final ElementBlock block;
   private final SparseKeys keys;
@@ -42,7 +42,10 @@ final class LongRows extends SparseRows {
     }
   }
 
-  /** Counts places of which each has one row, behind that of the place before. */
+  /**
+   * Counts consecutive places that have one row each, each row directly following that of the
+   * previous place.
+   */
   private static int run(SparsePlaces places, int first, int end) {
     int[] order = places.order();
     int[] starts = places.starts();

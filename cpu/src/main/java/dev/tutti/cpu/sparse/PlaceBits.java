@@ -1,14 +1,14 @@
 package dev.tutti.cpu.sparse;
 
-/** Orders keys by a bit for each place, without sorting. */
+/** Orders keys by means of one bit for each place, without sorting. */
 final class PlaceBits {
   private PlaceBits() {}
 
   /**
    * Orders keys.
    *
-   * @param keys at least one
-   * @param max the largest
+   * @param keys the keys, at least one
+   * @param max the largest key
    */
   static SparsePlaces order(long[] keys, long max) {
     long[] bits = new long[(int) (max >>> 6) + 1];
@@ -22,7 +22,7 @@ final class PlaceBits {
       count += Long.bitCount(bits[i]);
     }
     int[] places = new int[keys.length];
-    // The entries of a place are counted behind the next one, and numbered from the next one on.
+    // Entries are counted two places ahead, so that the sums become running positions one ahead.
     int[] starts = new int[count + 2];
     for (int i = 0; i < keys.length; i++) {
       int word = (int) (keys[i] >>> 6);

@@ -2,12 +2,14 @@ package dev.tutti.cpu.sparse;
 
 import java.util.Arrays;
 
-/** Sorts keys by digits, from the last to the first; equal ones stay in their order. */
+/** Sorts keys by digits, from the last to the first; equal keys stay in order. */
 final class RadixSort {
   private static final int LONG_DIGIT = 11;
   private static final int SHORT_DIGIT = 8;
 
-  /** A number of keys for which counting longer digits takes longer than moving more often. */
+  /**
+   * The number of keys below which counting longer digits takes longer than moving keys more often.
+   */
   private static final int FEW = 4096;
 
   private final int passes;
@@ -16,8 +18,8 @@ final class RadixSort {
   /**
    * Chooses the digits.
    *
-   * @param count number of keys
-   * @param max the largest
+   * @param count the number of keys
+   * @param max the largest key
    */
   RadixSort(int count, long max) {
     int bits = Math.max(1, Long.SIZE - Long.numberOfLeadingZeros(max));
@@ -25,7 +27,7 @@ final class RadixSort {
     digit = Math.ceilDiv(bits, passes);
   }
 
-  /** Returns how often it moves each key. */
+  /** Returns how often each key is moved. */
   int passes() {
     return passes;
   }
@@ -55,7 +57,7 @@ final class RadixSort {
     return SparsePlaces.ofSorted(from, entries);
   }
 
-  /** Finds where the keys of each digit go; tells whether there are several digits. */
+  /** Determines where the keys of each digit go; tells whether there are several digits. */
   private static boolean countDigits(long[] keys, int shift, int[] starts) {
     Arrays.fill(starts, 0);
     int mask = starts.length - 1;

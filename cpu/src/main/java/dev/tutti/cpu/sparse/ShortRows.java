@@ -5,13 +5,13 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Adds rows of few elements one by one, in an array: for a few bytes the calls that copy and add
- * blocks take longer than the work. An element that is alone at its place keeps its bits.
+ * Adds rows of few elements one by one, in an array: for a few bytes, the calls that copy and add
+ * blocks take longer than the work itself. An element that is alone at its place keeps its bits.
  *
- * @param <A> arrays of the elements
+ * @param <A> the type of the arrays of elements
  */
 abstract class ShortRows<A> extends SparseRows {
-  /** How many elements of sums are made before they are written. */
+  /** The number of sums that are computed before they are written. */
   static final int BLOCK = 1024;
 
   private final A values;
@@ -20,12 +20,12 @@ abstract class ShortRows<A> extends SparseRows {
   private final ValueLayout layout;
 
   /**
-   * Makes rows.
+   * Creates rows.
    *
-   * @param length elements of a row, at most {@link #BLOCK}
+   * @param length the number of elements in a row, at most {@link #BLOCK}
    * @param values room for the elements of all rows
    * @param sums room for {@link #BLOCK} elements
-   * @param layout an element's
+   * @param layout the layout of an element
    */
   ShortRows(int length, A values, A sums, ValueLayout layout) {
     this.length = length;
@@ -63,9 +63,9 @@ abstract class ShortRows<A> extends SparseRows {
   /**
    * Copies elements.
    *
-   * @param memory where from, its first element first
-   * @param at place of the first among all
-   * @param count how many
+   * @param memory the source, which begins with the first element
+   * @param at the position of the first element among all
+   * @param count the number of elements
    */
   final void read(MemorySegment memory, int at, int count) {
     MemorySegment.copy(memory, layout, 0, values, at, count);
@@ -75,12 +75,12 @@ abstract class ShortRows<A> extends SparseRows {
    * Adds the rows of some places.
    *
    * @param values all elements
-   * @param sums written from its start
-   * @param order rows by place
-   * @param starts where those of each place begin
-   * @param from first place
-   * @param to behind the last place
-   * @param length elements of a row
+   * @param sums the sums, written from the start of the array
+   * @param order the rows, ordered by place
+   * @param starts where the rows of each place begin
+   * @param from the first place
+   * @param to the end of the places, exclusive
+   * @param length the number of elements in a row
    */
   abstract void add(A values, A sums, int[] order, int[] starts, int from, int to, int length);
 }

@@ -8,13 +8,16 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Holds the key of every entry of sparse tensors, one tensor after the other: the number of its
- * place among all places in row-major order.
+ * The keys of all entries of sparse tensors, one tensor after another: the key of an entry is the
+ * number of its place among all places in row-major order.
  */
 public final class SparseKeys {
   private static final int MAX_COUNT = Integer.MAX_VALUE - 8;
 
-  /** How many keys are made of all dimensions before the next ones, to stay in the cache. */
+  /**
+   * How many keys are built from all dimensions before the next ones, so that they stay in the
+   * cache.
+   */
   private static final int BLOCK = 1024;
 
   private final long[] keys;
@@ -80,7 +83,10 @@ public final class SparseKeys {
     }
   }
 
-  /** A tensor has no more elements than a long counts, but if rows are empty it has none. */
+  /**
+   * Checks the number of places: a tensor never has more elements than a long can count, but it has
+   * none at all if its rows are empty.
+   */
   private void checkPlaces(Tensor model) {
     long places = 1;
     for (long size : sizes) {
@@ -114,7 +120,10 @@ public final class SparseKeys {
     allAscending &= ascending[number];
   }
 
-  /** Appends the index in one more dimension to keys; returns whether one is outside, as a sign. */
+  /**
+   * Appends the index in one more dimension to keys; returns a negative number if one is out of
+   * bounds.
+   */
   private static long append(long[] keys, int from, long[] indices, int count, long size) {
     long outside = 0;
     for (int i = 0; i < count; i++) {
@@ -126,7 +135,8 @@ public final class SparseKeys {
   }
 
   /**
-   * Returns whether keys do not ascend, as a sign, within a tensor; notes also where one begins.
+   * Returns a negative number if keys do not ascend within a tensor; also checks that a tensor
+   * begins above the one before it.
    */
   private long falls(int from, int count, boolean continues) {
     long first = keys[from] - last - 1;
@@ -158,17 +168,20 @@ public final class SparseKeys {
     return new IndexOutOfBoundsException("an index was outside " + tensor.describe());
   }
 
-  /** Returns how many entries there are. */
+  /** Returns the number of entries. */
   public int count() {
     return keys.length;
   }
 
-  /** Returns how many tensors there are. */
+  /** Returns the number of tensors. */
   int tensors() {
     return ascending.length;
   }
 
-  /** Returns the first entry of a tensor; of the one behind the last, the number of entries. */
+  /**
+   * Returns the first entry of a tensor; for the tensor number after the last, returns the number
+   * of entries.
+   */
   public int start(int tensor) {
     return starts[tensor];
   }
@@ -188,7 +201,7 @@ public final class SparseKeys {
     return low;
   }
 
-  /** Returns the keys themselves, for whoever sorts them. */
+  /** Returns the key array itself, for callers that sort it. */
   long[] keys() {
     return keys;
   }
@@ -198,12 +211,12 @@ public final class SparseKeys {
     return max;
   }
 
-  /** Tells whether each key is greater than the one before, also across tensors. */
+  /** Tells whether each key is greater than the previous one, across tensors as well. */
   public boolean isAscending() {
     return allAscending;
   }
 
-  /** Tells whether each key is greater than the one before it in its tensor, in all tensors. */
+  /** Tells whether, in every tensor, each key is greater than the previous one. */
   boolean isAscendingInEach() {
     for (boolean each : ascending) {
       if (!each) {

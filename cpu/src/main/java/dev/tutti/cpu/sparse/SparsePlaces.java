@@ -4,18 +4,21 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import java.lang.foreign.MemorySegment;
 
-/** Lists the places of sparse tensors in ascending order, and at each the entries in theirs. */
+/** The places of sparse tensors in ascending order, with the entries at each place. */
 public final class SparsePlaces {
   /*
-   * Where there are few places for each entry, a bit of each place gives the order without sorting.
-   * Else tensors that ascend are merged two by two, which moves an entry as often as the number of
-   * tensors can be halved; a radix sort moves it once for each digit, whatever the order, but takes
-   * twice as long for a move when several tensors ascend (docs/performance-log.md).
+   * If there are few places for each entry, one bit for each place gives the order without sorting.
+   * Otherwise tensors that ascend are merged pairwise, which moves an entry as often as the number
+   * of tensors can be halved; a radix sort moves it once for each digit, regardless of the order,
+   * but takes twice as long for a move when several tensors ascend (docs/performance-log.md).
    */
   private static final int SPREAD_ASCENDING = 32;
   private static final int SPREAD = 4;
 
-  /** A number of places above which bits that are looked for in no order are not in the cache. */
+  /**
+   * The number of places above which bits that are accessed in random order do not stay in the
+   * cache.
+   */
   private static final int MOST = 1 << 21;
 
   private static final int BLOCK = 1024;
@@ -26,12 +29,13 @@ public final class SparsePlaces {
   private final int[] starts;
 
   /**
-   * Makes a list.
+   * Creates a list of places.
    *
-   * @param count number of places
-   * @param keys their keys, ascending; may be longer
-   * @param order all entries, by place, then by number
-   * @param starts for each place where its entries begin in {@code order}, then where they end
+   * @param count the number of places
+   * @param keys the keys of the places, ascending; the array may be longer
+   * @param order all entries, ordered by place, then by number
+   * @param starts for each place, where its entries begin in {@code order}, followed by where the
+   *     last ones end
    */
   SparsePlaces(int count, long[] keys, int[] order, int[] starts) {
     this.count = count;
@@ -43,7 +47,7 @@ public final class SparsePlaces {
   /**
    * Orders the entries of tensors.
    *
-   * @param keys at least one; may be changed
+   * @param keys the keys, at least one; may be changed
    */
   public static SparsePlaces of(SparseKeys keys) {
     boolean ascending = keys.isAscendingInEach();

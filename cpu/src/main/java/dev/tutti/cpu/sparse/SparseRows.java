@@ -5,16 +5,19 @@ import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/** Adds the rows of values of sparse tensors that are at one place. */
+/** Adds the rows of values of sparse tensors that are at the same place. */
 public abstract class SparseRows {
-  /** The most elements of a row that are added one by one; in longer ones blocks are faster. */
+  /**
+   * The maximum number of elements in a row that are added one by one; for longer rows, blocks are
+   * faster.
+   */
   private static final int SHORT = 8;
 
   /**
-   * Prepares for the rows of tensors, whose type is reducible.
+   * Prepares the rows of tensors, whose type must be reducible.
    *
-   * @param tensors match
-   * @param keys of the tensors
+   * @param tensors the tensors, which must match
+   * @param keys the keys of the tensors
    */
   public static SparseRows of(List<Tensor> tensors, SparseKeys keys) {
     Tensor model = tensors.get(0).values();
@@ -36,10 +39,10 @@ public abstract class SparseRows {
   }
 
   /**
-   * Adds up.
+   * Adds the rows.
    *
-   * @param places which rows are at each place
-   * @param sums written, a row for each place
+   * @param places the rows at each place
+   * @param sums the sums, written as one row for each place
    */
   public abstract void sum(SparsePlaces places, MemorySegment sums);
 }

@@ -1,4 +1,4 @@
-/** The steps of a sum of sparse tensors. */
+/** The steps of summing sparse tensors. */
 @NullMarked
 package dev.tutti.cpu.sparse;
 

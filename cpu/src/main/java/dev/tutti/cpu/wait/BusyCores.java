@@ -1,16 +1,18 @@
 package dev.tutti.cpu.wait;
 
 /**
- * Notices, by how long a yield takes, that other work keeps the cores busy. Threads may share one;
- * then what one of them notes may be lost.
+ * Detects, from how long a yield takes, that other work keeps the cores busy. Threads may share an
+ * instance; a note by one of them may then be lost.
  */
 public final class BusyCores {
   /*
-   * A thread that yields while others compute comes back after their time slice; one that sleeps and is woken comes at
-   * once. So after a yield of a time slice nobody yields for a pause, which grows if the next yields of a
-   * time slice come before short ones have lasted as long as the pause did. A rank that was held up once
-   * soon polls again, one among busy programs hardly ever. The time between the yields does not count:
-   * a rank that computes for long and waits for a moment sees as little of the cores as one that only waits.
+   * A thread that yields while others compute comes back only after their time slice; a thread that
+   * sleeps and is woken comes back at once. After a yield that took a time slice, threads therefore
+   * do not yield during a pause. The pause grows if the next yields of that length come before
+   * short yields have added up to the length of the pause. A rank that was held up once soon polls
+   * again, while a rank among busy programs hardly ever does. The time between yields does not
+   * count: a rank that computes for a long time and waits for a moment sees as little of the cores
+   * as one that only waits.
    */
   private static final long SLICE_NANOS = 1_000_000;
   private static final long FIRST_PAUSE = 5_000_000;
@@ -23,12 +25,14 @@ public final class BusyCores {
   private long pause;
   private long until;
 
-  /** How long the yields since the pause have lasted. */
+  /** The total length of the yields since the pause. */
   private long quiet;
 
   private boolean busy;
 
-  /** Creates one for ranks, which expect each other at once: its pauses are short at first. */
+  /**
+   * Creates an instance for ranks, which expect each other at once: its pauses are short at first.
+   */
   public BusyCores() {
     this(FIRST_PAUSE, LONGEST_PAUSE);
   }
@@ -39,17 +43,17 @@ public final class BusyCores {
   }
 
   /**
-   * Creates one for a store, of which many clients may keep the cores busy: its pauses are long, so
-   * that requests gather.
+   * Creates an instance for a store, whose many clients may keep the cores busy: its pauses are
+   * long, so that requests accumulate.
    */
   public static BusyCores ofStore() {
     return new BusyCores(CROWD_PAUSE, CROWD_PAUSE);
   }
 
   /**
-   * Tells whether to sleep rather than to yield.
+   * Tells whether to sleep rather than yield.
    *
-   * @param now in terms of {@link System#nanoTime()}
+   * @param now the time, in terms of {@link System#nanoTime()}
    */
   public boolean areBusy(long now) {
     if (busy && now - until >= 0) {
@@ -61,8 +65,8 @@ public final class BusyCores {
   /**
    * Notes a yield.
    *
-   * @param before when it began, in terms of {@link System#nanoTime()}
-   * @param after when it ended
+   * @param before the time when it began, in terms of {@link System#nanoTime()}
+   * @param after the time when it ended
    */
   public void yielded(long before, long after) {
     long lasted = after - before;

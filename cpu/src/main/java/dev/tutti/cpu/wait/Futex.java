@@ -12,16 +12,17 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets a thread sleep until a word in memory that processes share changes: {@code futex(2)} of
- * Linux. It is there only where this module may call native code, so that nobody is warned of it.
- * Static methods are for any thread, an object is for one.
+ * Lets a thread sleep until a word in memory shared between processes changes: Linux's {@code
+ * futex(2)}. It is available only if this module may call native code, so that no warning is
+ * printed. Static methods may be called from any thread; an instance is used by one thread.
  */
 public final class Futex {
   /*
-   * To link the call takes a young process a tenth of a second of its core, which ranks that never wait
-   * for long should not pay, and no rank while it holds up others. So a thread of its own does it once
-   * ranks of this process have often wanted to sleep or to wake others; until then they park, and are
-   * not woken. The count may lose some, as threads do not agree on it.
+   * Linking the call costs a young process a tenth of a second of its core. Ranks that never wait
+   * for long should not pay for that, and no rank should while it holds up others. A separate
+   * thread therefore links it once ranks of this process have often wanted to sleep or to wake
+   * others; until then they park, and are not woken. The counter may lose some calls, because
+   * threads update it without synchronization.
    */
   private static final int WAIT = 0;
   private static final int WAKE = 1;
@@ -59,23 +60,26 @@ public final class Futex {
     }
   }
 
-  /** The time limit of the sleep under way, seconds and nanoseconds; made with the first one. */
+  /**
+   * The time limit of the current sleep, in seconds and nanoseconds; allocated with the first
+   * sleep.
+   */
   private @Nullable MemorySegment limit;
 
-  /** Creates what one thread sleeps with; nothing is linked yet. */
+  /** Creates an instance for the sleeps of one thread; nothing is linked yet. */
   public Futex() {}
 
-  /** Tells whether there is one here, maybe not linked yet. */
+  /** Tells whether this system has a futex, which may not be linked yet. */
   public static boolean isAvailable() {
     return NUMBER >= 0;
   }
 
-  /** Tells whether it can be used by now. */
+  /** Tells whether the futex can already be used. */
   public static boolean isLinked() {
     return isLinked;
   }
 
-  /** Begins to link it, if there is one here and nobody did before. */
+  /** Begins to link the futex if this system has one and linking has not begun. */
   public static void link() {
     if (isAvailable() && LINKING.compareAndSet(false, true)) {
       Thread.ofPlatform().daemon().name("tutti-futex").start(() -> isLinked = Linked.CALL != null);
@@ -83,7 +87,8 @@ public final class Futex {
   }
 
   /**
-   * Tells whoever would sleep or wake others whether it can be used by now, and links it in time.
+   * Tells a caller that wants to sleep or to wake others whether the futex can already be used;
+   * links it after enough calls.
    */
   public static boolean isReady() {
     if (isLinked) {
@@ -105,12 +110,12 @@ public final class Futex {
   }
 
   /**
-   * Sleeps until somebody wakes those who sleep on a word, for a time at most; not at all if the
-   * word has changed. May return without reason; an interrupt does not end it.
+   * Sleeps until a thread wakes the sleepers on a word, for a limited time; does not sleep if the
+   * word has changed. May return spuriously; an interrupt does not end the sleep.
    *
-   * @param address of the word, of which the low 32 bits count
-   * @param seen what it was
-   * @param nanos how long at most
+   * @param address the address of the word; only its low 32 bits count
+   * @param seen the value that the word had
+   * @param nanos the maximum time to sleep
    */
   public void await(long address, long seen, long nanos) {
     MemorySegment time = limit;
@@ -124,9 +129,9 @@ public final class Futex {
   }
 
   /**
-   * Wakes all who sleep on a word.
+   * Wakes all threads that sleep on a word.
    *
-   * @param address of the word
+   * @param address the address of the word
    */
   public static void wake(long address) {
     call(address, WAKE, Integer.MAX_VALUE, MemorySegment.NULL);

@@ -4,14 +4,15 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/** Lets threads sleep until another rank of the host changes a word that they share. */
+/** Lets threads sleep until another rank on the host changes a word that they share. */
 public final class FutexWaiters {
   /*
-   * The ranks count in a word of the memory who sleeps. A thread that changes a word reads the count,
-   * which is in its cache and 0 nearly always, and only calls the system if it is not. A sleeper counts
-   * itself before the system compares the word with what it saw. The read of the count may still
-   * overtake the change of the word, as there is no fence between them; then a sleeper that came at this
-   * very moment is not woken. So each sleep has a limit, which also serves ranks that have no futex.
+   * The ranks keep a count of sleepers in a word of the memory. A thread that changes a word reads
+   * the count, which is in its cache and almost always 0, and makes the system call only if it is
+   * not 0. A sleeper increments the count before the system compares the word with the value that
+   * the sleeper saw. The read of the count may still overtake the change of the word, as there is
+   * no fence between them; a sleeper that comes at this very moment is then not woken. Each sleep
+   * therefore has a limit, which also serves ranks that have no futex.
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
@@ -21,8 +22,8 @@ public final class FutexWaiters {
   /**
    * Creates a rank's view.
    *
-   * @param memory that ranks share
-   * @param count offset of the word in which they count who sleeps, 0 at first
+   * @param memory the memory that the ranks share
+   * @param count the offset of the word that counts the sleepers, initially 0
    */
   public FutexWaiters(MemorySegment memory, long count) {
     this.memory = memory;
@@ -30,12 +31,12 @@ public final class FutexWaiters {
   }
 
   /**
-   * Sleeps until a word changes and its changer says so, or for a time.
+   * Sleeps until a word changes and the rank that changed it says so, or for a maximum time.
    *
-   * @param futex of the calling thread
-   * @param offset of the word
-   * @param seen what it was; returns at once if it is not that any more
-   * @param nanos how long at most
+   * @param futex the futex of the calling thread
+   * @param offset the offset of the word
+   * @param seen the value that the word had; returns at once if it has changed
+   * @param nanos the maximum time to sleep
    */
   public void sleep(Futex futex, long offset, long seen, long nanos) {
     if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
@@ -50,14 +51,14 @@ public final class FutexWaiters {
     }
   }
 
-  /** Wakes those who sleep until a word changes, which it just did. */
+  /** Wakes the threads that sleep until a word changes, after the word has changed. */
   public void wake(long offset) {
     if ((long) WORD.getOpaque(memory, count) != 0 && Futex.isReady()) {
       Futex.wake(memory.address() + offset);
     }
   }
 
-  /** Returns how many sleep now. */
+  /** Returns the current number of sleepers. */
   public long count() {
     return (long) WORD.getOpaque(memory, count);
   }

@@ -1,11 +1,11 @@
 package dev.tutti.cpu.wait;
 
-/** Clock against which deadlines are checked; tests hand in one that they move. */
+/** The clock against which deadlines are checked; tests pass one that they control. */
 @FunctionalInterface
 public interface NanoClock {
   /** The clock of this machine, {@link System#nanoTime()}. */
   NanoClock SYSTEM = System::nanoTime;
 
-  /** Returns the time in nanoseconds, which only differences give a meaning. */
+  /** Returns the time in nanoseconds; only differences between times are meaningful. */
   long nanoTime();
 }

@@ -4,16 +4,16 @@ import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.concurrent.locks.Condition;
 
-/** Waits, and works on channels, in threads that may be interrupted. */
+/** Waits, and uses channels, in threads that may be interrupted. */
 public final class Uninterrupted {
   private Uninterrupted() {}
 
   /**
-   * Waits once for a signal, to be called in a loop that looks for what it waits for. An interrupt
-   * is kept for after the wait; one that comes meanwhile counts as a signal.
+   * Waits once for a signal; to be called in a loop that checks the condition. An interrupt is kept
+   * until after the wait; one that comes during the wait counts as a signal.
    *
-   * @param condition whose lock the caller holds
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param condition the condition, whose lock the caller holds
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @return false if the deadline has passed
    */
   @SuppressWarnings("WaitNotInLoop") // the callers loop
@@ -36,22 +36,22 @@ public final class Uninterrupted {
   }
 
   /**
-   * Opens a channel and uses it.
+   * Work that opens a channel and uses it.
    *
-   * @param <T> what comes of it
+   * @param <T> the type of the result
    */
   public interface Work<T> {
-    /** Does all of it, from the start. */
+    /** Does all of the work, from the start. */
     T run() throws IOException;
   }
 
   /**
-   * Does some work, once more each time that an interrupt ends it; the thread is interrupted
-   * afterwards if it was meanwhile.
+   * Does some work, and repeats it each time that an interrupt ends it; the thread is interrupted
+   * afterwards if it was interrupted in the meantime.
    *
-   * @param <T> what comes of it
-   * @param work opens what it uses, and closes it
-   * @return what the work returns
+   * @param <T> the type of the result
+   * @param work the work, which opens what it uses and closes it
+   * @return the result of the work
    * @throws IOException if the work fails for another reason
    */
   public static <T> T run(Work<T> work) throws IOException {

@@ -5,22 +5,23 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Paces a thread that looks again and again for what it waits for: between two looks it spins,
- * later yields its core, and then sleeps, each time longer. One thread at a time uses it, for one
- * wait at a time.
+ * Paces a polling thread: between two looks it spins, later yields its core, and then sleeps,
+ * longer each time. Used by one thread at a time, for one wait at a time.
  */
 public final class WaitStrategy {
   /*
-   * To wake a thread costs the one that does it more than a message through shared memory, and a sleeping core more
-   * again. So a thread stays awake for a moment: it spins where ranks do not outnumber cores, and else gives its
-   * core to whoever needs it between two looks. Where other work keeps the cores busy, a thread that yields comes
-   * back late while one that is woken comes at once, and one that spins uses up the share of the core that it
-   * needs to compute; then BusyCores has it sleep at once. A spin that takes a time slice tells as much as a yield.
+   * Waking a thread costs the waker more than a message through shared memory, and waking a
+   * sleeping core costs even more. A thread therefore stays awake for a moment: it spins if ranks
+   * do not outnumber cores, and otherwise yields its core between two looks to any thread that
+   * needs it. If other work keeps the cores busy, a thread that yields comes back late while one
+   * that is woken comes back at once, and a thread that spins uses up the share of the core that it
+   * needs for computing; BusyCores then makes it sleep at once. A spin that takes a time slice is
+   * as informative as a yield.
    */
   private static final int POLLS = 128;
   private static final int CROWDED_POLLS = 8;
 
-  /** How long a thread stays awake that another one can wake. */
+  /** How long a thread that another thread can wake stays awake. */
   public static final long AWAKE_NANOS = 50_000;
 
   private static final long FOREVER = Long.MAX_VALUE;
@@ -45,7 +46,7 @@ public final class WaitStrategy {
   private @Nullable Futex futex;
   private boolean began;
 
-  /** Tells whether the thread has spun since the last stage that it asked for. */
+  /** Whether the thread has spun since it last asked for a stage. */
   private boolean spins;
 
   private long start;
@@ -55,10 +56,10 @@ public final class WaitStrategy {
   /**
    * Creates a strategy that doubles its pauses.
    *
-   * @param spinNanos how long to spin; 0 where ranks outnumber cores
-   * @param yieldNanos how long to yield after that
+   * @param spinNanos how long to spin, in nanoseconds; 0 if ranks outnumber cores
+   * @param yieldNanos how long to yield after that, in nanoseconds
    * @param firstPause how long the first sleep lasts, in nanoseconds
-   * @param longestPause how long a sleep lasts at most, in nanoseconds
+   * @param longestPause the maximum length of a sleep, in nanoseconds
    */
   public WaitStrategy(long spinNanos, long yieldNanos, long firstPause, long longestPause) {
     this(spinNanos, yieldNanos, firstPause, longestPause, 0, new BusyCores(), NanoClock.SYSTEM);
@@ -67,14 +68,14 @@ public final class WaitStrategy {
   /**
    * Creates a strategy.
    *
-   * @param spinNanos how long to spin; 0 where ranks outnumber cores
-   * @param yieldNanos how long to yield after that
+   * @param spinNanos how long to spin, in nanoseconds; 0 if ranks outnumber cores
+   * @param yieldNanos how long to yield after that, in nanoseconds
    * @param firstPause how long the first sleep lasts, in nanoseconds
-   * @param longestPause how long a sleep lasts at most, in nanoseconds
-   * @param growth by which part a sleep is longer than the one before, as a power of two: 0 for the
-   *     double, 4 for one sixteenth more
+   * @param longestPause the maximum length of a sleep, in nanoseconds
+   * @param growth by what fraction a sleep is longer than the previous one, as a negative power of
+   *     two: 0 doubles it, 4 adds one sixteenth
    * @param cores what is known about the cores; strategies of several threads may share it
-   * @param clock by which time is told
+   * @param clock the clock that tells the time
    */
   public WaitStrategy(
       long spinNanos,
@@ -94,9 +95,9 @@ public final class WaitStrategy {
   }
 
   /**
-   * Creates a strategy for a thread that yields for a while, then sleeps by its own means.
+   * Creates a strategy for a thread that yields for a while and then sleeps by its own means.
    *
-   * @param yieldNanos how long to yield
+   * @param yieldNanos how long to yield, in nanoseconds
    * @param cores what is known about the cores
    */
   public static WaitStrategy yielding(long yieldNanos, BusyCores cores) {
@@ -104,11 +105,11 @@ public final class WaitStrategy {
   }
 
   /**
-   * Creates a strategy for a thread that looks for messages of a store and that nobody wakes. Its
-   * sleeps last a sixteenth of the wait so far, a millisecond at most, so a message waits for a
-   * fraction of the pause before it.
+   * Creates a strategy for a thread that polls a store for messages and is not woken by others. Its
+   * sleeps last a sixteenth of the wait so far, and at most a millisecond, so a message waits for
+   * only a fraction of the pause that preceded it.
    *
-   * @param spins whether it spins for ever instead
+   * @param spins whether it spins forever instead
    */
   public static WaitStrategy polling(boolean spins) {
     return new WaitStrategy(
@@ -124,8 +125,8 @@ public final class WaitStrategy {
   /**
    * Creates a strategy for a thread that waits for a device, and begins a wait.
    *
-   * @param spinNanos how long to spin
-   * @param pauseNanos how long each sleep lasts after that
+   * @param spinNanos how long to spin, in nanoseconds
+   * @param pauseNanos the length of each sleep after that, in nanoseconds
    */
   public static WaitStrategy spinning(long spinNanos, long pauseNanos) {
     WaitStrategy made = new WaitStrategy(spinNanos, 0, pauseNanos, pauseNanos);
@@ -146,7 +147,7 @@ public final class WaitStrategy {
     pause = firstPause;
   }
 
-  /** Ends a wait, as a look found something; the next rest begins another one. */
+  /** Ends a wait, because a look found something; the next rest begins another wait. */
   public void reset() {
     began = false;
   }
@@ -157,7 +158,7 @@ public final class WaitStrategy {
   }
 
   /**
-   * Tells whether the thread sleeps between two looks by now, so that it has time for other things.
+   * Tells whether the thread by now sleeps between two looks, so that it has time for other tasks.
    */
   public boolean isSlow() {
     return stage() == Stage.SLEEP;
@@ -174,7 +175,7 @@ public final class WaitStrategy {
   }
 
   /**
-   * Returns what to do next, for a thread that does it by itself; begins a wait if there is none.
+   * Returns what to do next, for a thread that does it itself; begins a wait if there is none.
    *
    * @param nanos the time, in terms of the clock
    */
@@ -229,7 +230,7 @@ public final class WaitStrategy {
     return true;
   }
 
-  /** Spins, yields or sleeps before the next look, whatever the time waited so far asks for. */
+  /** Spins, yields or sleeps before the next look, depending on how long the wait has lasted. */
   public void rest() {
     if (!staysAwake()) {
       pause();
@@ -239,9 +240,9 @@ public final class WaitStrategy {
   /**
    * Spins, yields or sleeps before the next look at a word in shared memory.
    *
-   * @param waiters end a sleep when the word changes
-   * @param offset of the word
-   * @param seen what it was at the last look
+   * @param waiters the object that ends a sleep when the word changes
+   * @param offset the offset of the word
+   * @param seen the value of the word at the last look
    */
   public void rest(FutexWaiters waiters, long offset, long seen) {
     if (!staysAwake()) {
@@ -255,7 +256,7 @@ public final class WaitStrategy {
     }
   }
 
-  /** Sleeps before the next look unless the wait has lasted for too long; returns whether. */
+  /** Sleeps before the next look unless the wait has lasted too long; returns whether it slept. */
   public boolean pausesWithin(long nanos) {
     if (now - start >= nanos) {
       return false;
@@ -282,10 +283,10 @@ public final class WaitStrategy {
   /**
    * Waits for a condition.
    *
-   * @param isMet looks whether it is met
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @param pauseNanos how long to sleep between two looks
-   * @return false if it is not met at the deadline
+   * @param isMet checks whether the condition is met
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param pauseNanos how long to sleep between two looks, in nanoseconds
+   * @return false if the condition is not met at the deadline
    */
   public static boolean until(BooleanSupplier isMet, long deadlineNanos, long pauseNanos) {
     while (!isMet.getAsBoolean()) {
@@ -297,12 +298,14 @@ public final class WaitStrategy {
     return true;
   }
 
-  /** Parks the calling thread, also if it is interrupted before; keeps its interrupt. */
+  /**
+   * Parks the calling thread, even if it is interrupted beforehand; preserves its interrupt status.
+   */
   static void park(Object blocker, long nanos) {
     boolean interrupted = Thread.interrupted();
     if (interrupted) {
       LockSupport.parkNanos(
-          1); // uses up the permit that each interrupt gives, which would end the next sleep
+          1); // consumes the permit that an interrupt leaves, which would end the next sleep
     }
     LockSupport.parkNanos(blocker, nanos);
     if (interrupted) {

@@ -1,6 +1,6 @@
 /**
- * How threads wait: they spin, then yield their cores, then sleep, and leave out what takes long
- * where other work keeps the cores busy.
+ * How threads wait: they spin, then yield their cores, then sleep, and skip the slow steps if other
+ * work keeps the cores busy.
  */
 @NullMarked
 package dev.tutti.cpu.wait;

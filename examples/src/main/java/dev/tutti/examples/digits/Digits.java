@@ -13,17 +13,17 @@ import java.util.Random;
 import java.util.zip.GZIPInputStream;
 
 /**
- * Holds handwritten digits: 1797 images of 8 by 8 pixels, about 180 of each digit.
+ * Handwritten digits: 1797 images of 8 by 8 pixels, about 180 of each digit.
  *
  * <p>The data is the test part of "Optical Recognition of Handwritten Digits" by E. Alpaydin and C.
  * Kaynak, UCI Machine Learning Repository, 1998 (doi 10.24432/C50P49), licensed CC BY 4.0. Each
  * line has 64 counts of dark pixels, from 0 to 16, and the digit.
  *
- * @param training images to learn from
- * @param test images that are never learned from
+ * @param training the images to learn from
+ * @param test the images that are never used for training
  */
 public record Digits(List<Image> training, List<Image> test) {
-  /** The number of pixels of an image. */
+  /** The number of pixels in an image. */
   public static final int PIXELS = 64;
 
   /** The number of digits. */
@@ -32,7 +32,7 @@ public record Digits(List<Image> training, List<Image> test) {
   private static final int TEST_IMAGES = 360;
   private static final long SPLIT_SEED = 1998;
 
-  /** One digit as it was written. */
+  /** One handwritten digit. */
   public static final class Image {
     private final float[] pixels;
     private final int digit;
@@ -47,16 +47,16 @@ public record Digits(List<Image> training, List<Image> test) {
       return pixels;
     }
 
-    /** Returns the digit that was meant. */
+    /** Returns the digit that the writer meant. */
     public int digit() {
       return digit;
     }
   }
 
   /**
-   * Reads the images and splits them, always the same way.
+   * Reads the images and splits them, always in the same way.
    *
-   * @throws IOException if the file is not there or damaged
+   * @throws IOException if the file is missing or damaged
    */
   public static Digits load() throws IOException {
     List<Image> images = new ArrayList<>();

@@ -6,11 +6,11 @@ import static dev.tutti.examples.digits.Digits.PIXELS;
 import dev.tutti.examples.digits.Digits.Image;
 import java.util.Random;
 
-/** Classifies digits by two layers: 64 pixels to 32 rectified units to 10 scores. */
+/** Classifies digits with two layers: 64 pixels to 32 rectified units to 10 scores. */
 final class Network {
   private static final int HIDDEN = 32;
 
-  /* Where each part begins in the one array of parameters, which is what ranks exchange. */
+  /* Where each part begins in the single array of parameters, which the ranks exchange. */
   private static final int BIAS1 = HIDDEN * PIXELS;
   private static final int WEIGHT2 = BIAS1 + HIDDEN;
   private static final int BIAS2 = WEIGHT2 + CLASSES * HIDDEN;
@@ -20,7 +20,7 @@ final class Network {
   private final float[] hidden = new float[HIDDEN];
   private final float[] scores = new float[CLASSES];
 
-  /** Draws the weights at random (He et al. 2015); biases begin at 0. */
+  /** Draws the weights at random (He et al. 2015); biases start at 0. */
   Network(long seed) {
     Random random = new Random(seed);
     for (int i = 0; i < BIAS1; i++) {
@@ -47,7 +47,7 @@ final class Network {
    * Adds the gradient of one image's cross-entropy.
    *
    * @param image the image
-   * @param gradient added to; one number for each parameter
+   * @param gradient the array to add to, one number for each parameter
    * @return the cross-entropy in nats
    */
   double addGradient(Image image, float[] gradient) {
@@ -101,7 +101,7 @@ final class Network {
     }
   }
 
-  /** Turns the scores into probabilities and returns the cross-entropy of the right digit. */
+  /** Turns the scores into probabilities and returns the cross-entropy of the correct digit. */
   private double softmax(int digit) {
     double largest = Double.NEGATIVE_INFINITY;
     for (float score : scores) {

@@ -13,11 +13,11 @@ import java.util.Random;
 import java.util.function.Consumer;
 
 /**
- * Trains a classifier of handwritten digits on any number of ranks (example 03).
+ * A program that trains a classifier for handwritten digits on any number of ranks (example 03).
  *
- * <p>Every rank has the whole network and a share of each batch. The ranks add up their gradients,
- * so each takes the step that a single process would take with the whole batch, and all keep the
- * same parameters, bit by bit.
+ * <p>Every rank has the whole network and a share of each batch. The ranks sum their gradients, so
+ * each takes the step that a single process would take with the whole batch, and all keep bitwise
+ * identical parameters.
  */
 public final class TrainDigits {
   private static final int EPOCHS = 30;
@@ -28,11 +28,11 @@ public final class TrainDigits {
   private TrainDigits() {}
 
   /**
-   * What a rank has in the end.
+   * The result of the training on one rank.
    *
-   * @param loss mean cross-entropy of the last epoch, in nats
-   * @param accuracy share of the test images that are classified right
-   * @param parameters of the network
+   * @param loss the mean cross-entropy of the last epoch, in nats
+   * @param accuracy the share of the test images that are classified correctly
+   * @param parameters the parameters of the network
    */
   record Outcome(double loss, double accuracy, Tensor parameters) {}
 
@@ -89,8 +89,8 @@ public final class TrainDigits {
   }
 
   /**
-   * Computes the gradient of a batch together: each rank adds up its images, then all ranks their
-   * sums. The loss travels with it, behind the last parameter.
+   * Computes the gradient of a batch on all ranks together: each rank sums over its images, then
+   * all ranks sum their results. The loss travels with the gradient, behind the last parameter.
    */
   private static void addUp(
       ProcessGroup group, Network network, List<Image> batch, float[] gradient) {
@@ -103,7 +103,7 @@ public final class TrainDigits {
     group.allReduce(Tensor.wrap(gradient));
   }
 
-  /** Classifies the images together: each rank a share. */
+  /** Classifies the images on all ranks together, each rank a share. */
   private static double accuracy(ProcessGroup group, Network network, List<Image> images) {
     long right = 0;
     for (int i = group.rank(); i < images.size(); i += group.size()) {

@@ -17,12 +17,12 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Adds numbers that are on GPUs (example 06).
+ * A program that adds numbers on GPUs (example 06).
  *
- * <p>Each rank is a process with a GPU; ranks share one where there are fewer. The tensor lies in
- * symmetric memory, so the kernel that adds reads and writes it in place. It is enqueued while a
- * {@link StreamBlock} holds the stream, and runs once the block lets go: the host never waits for
- * the device in between.
+ * <p>Each rank is a process with a GPU; ranks share GPUs if there are fewer than ranks. The tensor
+ * lies in symmetric memory, so the kernel that adds the numbers reads and writes it in place. The
+ * kernel is enqueued while a {@link StreamBlock} holds the stream, and runs once the block is
+ * released; the host never waits for the device in between.
  */
 public final class GpuSum {
   private static final int COUNT = 1 << 20;
@@ -83,7 +83,7 @@ public final class GpuSum {
     return right;
   }
 
-  /** Lets ranks share a GPU where there are more of them. */
+  /** Lets ranks share a GPU if there are more ranks than GPUs. */
   private static Settings settings(int devices) {
     boolean shared = number("LOCAL_WORLD_SIZE", 1) > devices;
     return shared

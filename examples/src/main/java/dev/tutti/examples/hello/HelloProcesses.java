@@ -4,10 +4,10 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
 /**
- * Adds the numbers of ranks that are processes (example 02).
+ * A program that adds the rank numbers of ranks that are processes (example 02).
  *
- * <p>A launcher starts this program once for each rank and says through the environment which rank
- * it is ({@code RANK}, {@code WORLD_SIZE}) and where they meet ({@code MASTER_ADDR}, {@code
+ * <p>A launcher starts this program once for each rank; environment variables tell it its rank
+ * ({@code RANK}, {@code WORLD_SIZE}) and where the ranks meet ({@code MASTER_ADDR}, {@code
  * MASTER_PORT}). The backend is the one on the class path.
  */
 public final class HelloProcesses {

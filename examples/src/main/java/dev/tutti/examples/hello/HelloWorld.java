@@ -4,9 +4,10 @@ import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
 
 /**
- * Adds the numbers of four ranks that are threads of this JVM (example 01).
+ * A program that adds the rank numbers of four ranks that are threads of this JVM (example 01).
  *
- * <p>Nothing has to be started or configured: this is how to try code out, and how to test it.
+ * <p>Nothing has to be started or configured, which makes this the way to try out code, and to test
+ * it.
  */
 public final class HelloWorld {
   private HelloWorld() {}

@@ -28,19 +28,19 @@ import java.util.function.IntFunction;
  */
 final class CentralBackend implements Backend {
   /*
-   * Every collective is one exchange: each rank sends its parts to rank 0, rank 0 waits for all,
-   * decides what each rank gets, and sends that. So no rank can be more than one collective ahead,
-   * and the parts need no number. With the parts goes a description of the call; where one differs
-   * from rank 0's the collective fails rather than mix up data.
+   * Every collective is one exchange: each rank sends its parts to rank 0, which waits for all of
+   * them, decides what each rank gets, and sends that. No rank can therefore be more than one
+   * collective ahead, and the parts need no sequence number. A description of the call travels with
+   * the parts; if one differs from that of rank 0, the collective fails rather than mixing up data.
    *
-   * Rank 0 reduces in order of rank and sends the same bytes to all.
+   * Rank 0 reduces in rank order and sends the same bytes to all.
    */
   private final int rank;
   private final int size;
   private final Mailbox mailbox;
   private final Map<Integer, Link> links;
 
-  /** Decides, on rank 0, from the parts of all ranks what each rank gets. */
+  /** The decision, on rank 0, what each rank gets, from the parts of all ranks. */
   private interface Center extends Function<List<List<byte[]>>, IntFunction<List<byte[]>>> {}
 
   CentralBackend(int rank, int size, Mailbox mailbox, Map<Integer, Link> links) {
@@ -172,7 +172,7 @@ final class CentralBackend implements Backend {
     links.values().forEach(Link::close);
   }
 
-  /** Brings parts to rank 0 and returns what it decides for this rank. */
+  /** Sends this rank's parts to rank 0, and returns what rank 0 decides for this rank. */
   private List<byte[]> exchange(Operation op, String call, List<byte[]> mine, Center center)
       throws Exception {
     if (rank != 0) {
@@ -194,7 +194,7 @@ final class CentralBackend implements Backend {
     for (int peer = 1; peer < size; peer++) {
       sent.add(link(peer).sendPart(new Parcel(call, decided.apply(peer)).encode()));
     }
-    // Only then may this rank close.
+    // This rank may close only after that.
     awaitSent(sent, op.deadlineNanos());
     return decided.apply(0);
   }
@@ -204,7 +204,7 @@ final class CentralBackend implements Backend {
     for (int i = 0; i < sent.size(); i++) {
       long left = deadlineNanos - System.nanoTime();
       try {
-        // An interrupt ends no wait of a backend: join() keeps it for later.
+        // An interrupt must not end a wait of a backend; join() keeps it for later.
         sent.get(i).copy().orTimeout(left, TimeUnit.NANOSECONDS).join();
       } catch (CompletionException e) {
         Throwable cause = e.getCause();
@@ -238,7 +238,7 @@ final class CentralBackend implements Backend {
     return all.stream().map(parts -> parts.get(0)).toList();
   }
 
-  /** Reduces one part of each rank, in order of rank. */
+  /** Reduces one part of each rank, in rank order. */
   private static byte[] reduced(List<List<byte[]>> all, int part, DType dtype, ReduceOp reduceOp) {
     byte[] result = all.get(0).get(part).clone();
     MemorySegment accumulator = MemorySegment.ofArray(result);

@@ -16,16 +16,17 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Offers the backend {@code central}: every rank sends its part of a collective to rank 0, which
- * answers with the result. Simple, and right; the fewer the ranks, the faster.
+ * The provider of the backend {@code central}: every rank sends its part of a collective to rank 0,
+ * which answers with the result. The backend is simple and correct; the fewer the ranks, the faster
+ * it is.
  */
 public final class CentralProvider implements BackendProvider {
-  /** Says by which address the other ranks reach this one. */
+  /** The address at which the other ranks reach this one. */
   public static final Setting<String> ADDRESS =
       Setting.text(
           "CENTRAL_ADDRESS", "127.0.0.1", "address of this host by which other ranks reach it");
 
-  /** Creates the provider; {@link java.util.ServiceLoader} calls this. */
+  /** Creates the provider; called by {@link java.util.ServiceLoader}. */
   public CentralProvider() {}
 
   @Override
@@ -33,7 +34,10 @@ public final class CentralProvider implements BackendProvider {
     return "central";
   }
 
-  /** {@inheritDoc} The compiler copies the number, so it stays when the interface moves on. */
+  /**
+   * {@inheritDoc} The compiler copies the number into this class, so it stays the same when the
+   * interface changes.
+   */
   @Override
   public int spiVersion() {
     return SPI_VERSION;
@@ -44,7 +48,7 @@ public final class CentralProvider implements BackendProvider {
     return Set.of("cpu");
   }
 
-  /** Declares all but sparse tensors; the group makes a monitored barrier of its store. */
+  /** Declares everything but sparse tensors; the group builds a monitored barrier on its store. */
   @Override
   public Capabilities capabilities() {
     return Capabilities.ofVersion1(Feature.REAL_RESULTS, Feature.UNEVEN_PARTS, Feature.TAGS)

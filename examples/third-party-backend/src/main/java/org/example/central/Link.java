@@ -18,23 +18,26 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Carries messages to and from one other rank: tag, number, type, length, bytes. */
+/**
+ * The connection that carries messages to and from one other rank: tag, number, type, length,
+ * bytes.
+ */
 final class Link {
   /*
-   * One thread writes what is queued, so that send() never blocks; another reads all that comes into
-   * the mailbox, so that the peer's writer never waits for a receive. Both end when the socket is
-   * closed, by either side. A message that is queued when the writer ends, or later, fails: both the
-   * writer, after it said that it ended, and queue(), after it queued, empty the queue.
+   * One thread writes the queued messages, so send() never blocks. Another reads all incoming
+   * messages into the mailbox, so the peer's writer never waits for a receive. Both end when either
+   * side closes the socket. A message that is queued when the writer ends, or later, fails: both
+   * the writer, after setting its ended flag, and queue(), after adding a message, empty the queue.
    *
-   * A send ends when its receiver confirmed it, by its number: then the receive has begun. The
-   * receive ends when the confirmation is with the operating system, as its rank may close then.
-   * Sends that are not confirmed when the reader ends, or later, fail.
+   * A send ends when its receiver has confirmed it by its number, which means that the receive has
+   * begun. The receive ends once the confirmation has been handed to the operating system, since
+   * its rank may close after that. Sends that are unconfirmed when the reader ends, or later, fail.
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Message(
       int tag, int number, String type, byte[] bytes, CompletableFuture<Void> written) {}
 
-  /** The tag of a confirmation; parts of collectives have {@link Mailbox#COLLECTIVES}. */
+  /** The tag of a confirmation; parts of collectives use {@link Mailbox#COLLECTIVES}. */
   private static final int CONFIRMATION = -2;
 
   private final Socket socket;
@@ -64,7 +67,7 @@ final class Link {
     reader.start();
   }
 
-  /** Sends a message; the operation ends when a receive of the peer took it. */
+  /** Sends a message; the operation ends when a receive of the peer has taken it. */
   void send(Operation op, int tag, String type, byte[] bytes) {
     int number = sends.incrementAndGet();
     unconfirmed.put(number, op);
@@ -82,13 +85,14 @@ final class Link {
   }
 
   /**
-   * Sends a part of a collective; the future ends when it is with the operating system, or lost.
+   * Sends a part of a collective; the future ends when the part has been handed to the operating
+   * system, or is lost.
    */
   CompletableFuture<Void> sendPart(byte[] bytes) {
     return queue(Mailbox.COLLECTIVES, 0, "", bytes);
   }
 
-  /** Tells the peer that a receive took its message; the future ends as that of a part. */
+  /** Tells the peer that a receive took its message; the future ends like that of a part. */
   private CompletableFuture<Void> confirm(int number) {
     return queue(CONFIRMATION, number, "", new byte[0]);
   }

@@ -17,25 +17,28 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps what came from other ranks until it is asked for, and receives until it comes. */
+/**
+ * The messages from other ranks until they are requested, and the receives until their messages
+ * arrive.
+ */
 final class Mailbox {
   /*
-   * Everything happens under the monitor, also the copy into the tensor of a receive: once abort()
-   * returned, which the group waits for before it ends a receive, no thread touches a tensor.
-   * Nothing blocks inside, and no user code runs: what an operation does when it ends is handed to
-   * other threads.
+   * Everything happens under the monitor, including the copy into the tensor of a receive. After
+   * abort() has returned, which the group waits for before it ends a receive, no thread touches a
+   * tensor. Nothing blocks under the monitor, and no user code runs there: whatever an operation
+   * triggers when it ends is handed to other threads.
    */
   static final int COLLECTIVES = -1;
   static final int ANY = -1;
 
   /**
-   * What came from another rank.
+   * A message from another rank.
    *
    * @param source the sending rank
-   * @param tag as it was sent
-   * @param type name of the type of the elements
+   * @param tag the tag with which it was sent
+   * @param type the name of the element type
    * @param bytes the data
-   * @param confirm tells the sender that a receive took it
+   * @param confirm the function that tells the sender that a receive took the message
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   record Message(
@@ -57,7 +60,7 @@ final class Mailbox {
     this.rank = rank;
   }
 
-  /** Takes a message in; called by the thread that reads from its source. */
+  /** Accepts a message; called by the thread that reads from its source. */
   synchronized void deliver(Message message) {
     for (Iterator<Receive> each = receives.iterator(); each.hasNext(); ) {
       Receive receive = each.next();
@@ -73,7 +76,7 @@ final class Mailbox {
     notifyAll();
   }
 
-  /** Starts a receive: ends it now if its message is there, else when it comes. */
+  /** Starts a receive, which ends now if its message is there, or else when it arrives. */
   synchronized void receive(Operation op, Tensor tensor, int source, int tag) {
     if (aborted != null) {
       op.fail(aborted, -1);
@@ -96,7 +99,7 @@ final class Mailbox {
     receives.add(receive);
   }
 
-  /** Waits for the next part of a collective that a rank sends. */
+  /** Waits for the next part of a collective from a rank. */
   synchronized byte[] takePart(int source, long deadlineNanos) throws Exception {
     while (true) {
       if (aborted != null) {
@@ -121,7 +124,7 @@ final class Mailbox {
     }
   }
 
-  /** Waits for a change; an interrupt ends no wait of a backend, and is kept. */
+  /** Waits for a change; an interrupt does not end a wait of a backend, and is preserved. */
   private void awaitChange(long nanos) {
     boolean interrupted = Thread.interrupted();
     try {
@@ -135,7 +138,7 @@ final class Mailbox {
     }
   }
 
-  /** Notes that nothing more comes from a rank, and fails what waits for it. */
+  /** Notes that nothing more will come from a rank, and fails the receives that wait for it. */
   synchronized void lose(PeerLostException gone) {
     if (lost.putIfAbsent(gone.peer(), gone) != null) {
       return;
@@ -150,7 +153,7 @@ final class Mailbox {
     notifyAll();
   }
 
-  /** Fails all waits, now and from now on. The group ends what is pending. */
+  /** Makes all waits fail, now and from now on. The group ends the pending operations. */
   synchronized void abort(Throwable cause) {
     if (aborted == null) {
       aborted = cause;

@@ -19,7 +19,8 @@ import java.util.TreeSet;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Connects a rank with each other one: it calls those before it and is called by those after it.
+ * The connection of a rank with every other one: the rank connects to those before it and accepts
+ * connections from those after it.
  */
 final class Meeting {
   private static final int CHECK_MILLIS = 50;
@@ -34,7 +35,7 @@ final class Meeting {
     this.deadlineNanos = System.nanoTime() + context.timeout().toNanos();
   }
 
-  /** Returns a started link for each other rank; on failure nothing is left open. */
+  /** Returns a started link for each other rank; on failure, nothing is left open. */
   Map<Integer, Link> connect(Mailbox mailbox) throws Exception {
     Map<Integer, Socket> sockets = new TreeMap<>();
     try (ServerSocket listener = new ServerSocket(0, context.size(), address)) {
@@ -86,7 +87,7 @@ final class Meeting {
       if (left().isNegative()) {
         throw missing(sockets);
       }
-      // Throws when another rank has failed: then the group closes the store.
+      // Throws if another rank has failed, since the group then closes the store.
       context.store().check(List.of(key(context.rank())));
       return;
     }
@@ -104,7 +105,7 @@ final class Meeting {
         return;
       }
     } catch (IOException e) {
-      // Whoever breaks off, or says nothing, is none of us.
+      // A peer that disconnects, or says nothing, is not one of ours.
     }
     socket.close();
   }
@@ -124,7 +125,7 @@ final class Meeting {
     return Duration.ofNanos(deadlineNanos - System.nanoTime());
   }
 
-  /** Returns at least 1, since 0 would mean "for ever". */
+  /** Returns at least 1, since 0 would mean no timeout. */
   private int leftMillis() {
     return Math.clamp(left().toMillis(), 1, Integer.MAX_VALUE);
   }

@@ -9,9 +9,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What one rank brings to a collective, or gets from it.
+ * What one rank contributes to a collective, or gets from it.
  *
- * @param call describes the call, to be the same on all ranks
+ * @param call the description of the call, which must be the same on all ranks
  * @param parts the data
  */
 record Parcel(String call, List<byte[]> parts) {

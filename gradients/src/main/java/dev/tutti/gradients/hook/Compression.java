@@ -8,13 +8,13 @@ import dev.tutti.gradients.GradientHook;
 import java.util.function.Function;
 
 /**
- * Reduces gradients as elements of 16 bits: half the bytes of float32 (c10d: {@code
- * fp16_compress_hook}, {@code bf16_compress_hook}). The sum is made as the backend makes it for
- * that type, in float32 where it can, and is divided before it is rounded.
+ * A hook that reduces gradients as 16-bit elements, which halves the bytes of float32 (c10d: {@code
+ * fp16_compress_hook}, {@code bf16_compress_hook}). The backend computes the sum as it does for
+ * that type, in float32 where it can, and divides it before rounding.
  *
- * <p>Buckets of float32 and float64 are compressed, others reduced as they are. Buckets lie in host
- * memory; after the first use of a bucket nothing is allocated. Costs two passes over the bucket,
- * and half of its memory.
+ * <p>Buckets of float32 and float64 are compressed; others are reduced as they are. Buckets to
+ * compress must be in host memory; nothing is allocated after the first use of a bucket.
+ * Compression costs two passes over the bucket, and memory for half of the bucket's size.
  */
 public final class Compression implements GradientHook {
   private final Function<GradientBucket, Half> half;
@@ -26,14 +26,14 @@ public final class Compression implements GradientHook {
   }
 
   /**
-   * Creates a hook that sends float16: 11 bits of precision, numbers up to 65,504; larger ones
-   * become infinite.
+   * Creates a hook that sends float16, which has 11 bits of precision and represents numbers up to
+   * 65,504; larger ones become infinite.
    */
   public static Compression float16() {
     return new Compression(DType.FLOAT16);
   }
 
-  /** Creates a hook that sends bfloat16: 8 bits of precision, the range of float32. */
+  /** Creates a hook that sends bfloat16, which has 8 bits of precision and the range of float32. */
   public static Compression bfloat16() {
     return new Compression(DType.BFLOAT16);
   }
@@ -41,7 +41,7 @@ public final class Compression implements GradientHook {
   /**
    * {@inheritDoc}
    *
-   * @throws UnsupportedOperationException if the bucket is one to compress, on a device
+   * @throws UnsupportedOperationException if the bucket is to be compressed but is on a device
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
@@ -60,6 +60,6 @@ public final class Compression implements GradientHook {
     compressed.conversion().widen(compressed.tensor(), tensor);
   }
 
-  /** A bucket's elements in 16 bits, and what converts them. */
+  /** A bucket's elements in 16 bits, and their converter. */
   private record Half(Tensor tensor, HalfConversion conversion) {}
 }

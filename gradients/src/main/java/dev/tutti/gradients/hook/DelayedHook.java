@@ -9,8 +9,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Counts reductions and delays each, to see in a test what communication hides behind (c10d: {@code
- * noop_hook} and the like). The counts may be read by any thread.
+ * A hook that counts reductions and delays each, so that a test can see what communication hides
+ * behind (c10d: {@code noop_hook} and the like). Any thread may read the counts.
  */
 public final class DelayedHook implements GradientHook {
   private final GradientHook hook;
@@ -19,10 +19,10 @@ public final class DelayedHook implements GradientHook {
   private final AtomicLong bytes = new AtomicLong();
 
   /**
-   * Creates a hook around another one.
+   * Creates a hook that wraps another one.
    *
-   * @param hook what reduces
-   * @param delay how long to wait before each reduction; may be zero
+   * @param hook the hook that reduces
+   * @param delay the time to wait before each reduction; may be zero
    */
   public DelayedHook(GradientHook hook, Duration delay) {
     this.hook = Objects.requireNonNull(hook, "hook");
@@ -40,12 +40,12 @@ public final class DelayedHook implements GradientHook {
     bytes.addAndGet(bucket.tensor().byteSize());
   }
 
-  /** Returns how many buckets were reduced. */
+  /** Returns the number of buckets reduced. */
   public long buckets() {
     return buckets.get();
   }
 
-  /** Returns how many bytes these had, before any compression. */
+  /** Returns the number of bytes in these buckets, before any compression. */
   public long bytes() {
     return bytes.get();
   }

@@ -8,13 +8,13 @@ import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 
-/** Converts between float32 or float64 and a type of 16 bits, in host memory; by one thread. */
+/** A converter between float32 or float64 and a 16-bit type, in host memory. Not thread-safe. */
 final class HalfConversion {
   /*
-   * Elements go through arrays in blocks that stay in the first cache, since the loops over arrays are
-   * what HotSpot vectorizes: float16 by the processor's own conversion, bfloat16 by integer
-   * arithmetic without a branch. Each loop runs over a whole block, also the last one; what is behind
-   * its end is not copied back.
+   * Elements pass through arrays, in blocks that stay in the first-level cache, since loops over
+   * arrays are what HotSpot vectorizes: float16 with the processor's own conversion, bfloat16 with
+   * branch-free integer arithmetic. Each loop runs over a whole block, even for the last one;
+   * elements past the end are not copied back.
    */
   private static final int BLOCK = 2048;
 
@@ -26,7 +26,7 @@ final class HalfConversion {
   /**
    * Creates a conversion.
    *
-   * @param half {@link DType#FLOAT16} or {@link DType#BFLOAT16}
+   * @param half the 16-bit type, {@link DType#FLOAT16} or {@link DType#BFLOAT16}
    */
   HalfConversion(DType half) {
     isBfloat16 = half == DType.BFLOAT16;

@@ -11,14 +11,17 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Approximates the gradients of one bucket, and keeps what the next step needs. */
+/**
+ * The low-rank approximation of the gradients of one bucket, and the state that the next step
+ * needs.
+ */
 final class LowRankBucket {
   /*
-   * A step adds to each matrix what the last approximation left out, keeps a copy, multiplies with Q,
-   * sums P over the ranks and makes its columns orthonormal, multiplies the transposed matrix with P,
-   * and takes the mean of Q over the ranks. The matrix becomes P Q', on all ranks alike, since what
-   * ranks compute of equal bits is equal. Gradients that are not approximated lie one after the
-   * other in a tensor of their own.
+   * A step adds to each matrix, in place, what the last approximation left out, and multiplies the
+   * matrix by Q. It sums P over the ranks, makes its columns orthonormal, multiplies the
+   * transposed matrix by P, and takes the mean of Q over the ranks. The matrix becomes P Q', the
+   * same on all ranks, since ranks compute equal results from equal bits. Gradients that are not
+   * approximated are packed one after another into a tensor of their own.
    */
   private final GradientBucket bucket;
   private final PowerSgdOptions options;
@@ -114,12 +117,12 @@ final class LowRankBucket {
     }
   }
 
-  /** Copies elements out of a tensor of float32. */
+  /** Copies elements from a float32 tensor. */
   static void read(Tensor tensor, long start, float[] target, int count) {
     MemorySegment.copy(tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, target, 0, count);
   }
 
-  /** Copies elements into a tensor of float32. */
+  /** Copies elements to a float32 tensor. */
   static void write(float[] source, int count, Tensor tensor, long start) {
     MemorySegment.copy(source, 0, tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, count);
   }

@@ -3,11 +3,12 @@ package dev.tutti.gradients.hook;
 import dev.tutti.Tensor;
 import java.util.Arrays;
 
-/** One gradient as a matrix M of n by m, and its factors P and Q. */
+/** A gradient viewed as an n by m matrix M, and its factors P and Q. */
 final class LowRankMatrix {
   /*
-   * The factors lie transposed, so that each of their columns is contiguous: P as r by n, Q as r by m.
-   * M is read a row at a time into an array, as the loops over arrays are what HotSpot vectorizes.
+   * The factors are stored transposed, so that each of their columns is contiguous: P as r by n, Q
+   * as r by m. M is read one row at a time into an array, since loops over arrays are what HotSpot
+   * vectorizes.
    */
   private final Tensor gradient;
   private final int parameter;
@@ -64,7 +65,7 @@ final class LowRankMatrix {
     LowRankBucket.write(q, q.length, qs, startOfQ);
   }
 
-  /** Fills Q with what follows from its place and the step alone. */
+  /** Fills Q with numbers that depend only on their position and the step. */
   void randomQ(long step) {
     for (int k = 0; k < rank; k++) {
       randomColumn(step, k);
@@ -78,8 +79,8 @@ final class LowRankMatrix {
   }
 
   /**
-   * Makes the columns of Q orthonormal. A column that is zero, as a gradient of zeros leaves it,
-   * would stay zero in all steps to come, so it begins at random again.
+   * Makes the columns of Q orthonormal. A column of zeros, as left by a gradient of zeros, would
+   * stay zero in all later steps, so it starts again from random numbers.
    */
   void orthonormalQ(long step) {
     for (int k = 0; k < rank; k++) {
@@ -94,7 +95,7 @@ final class LowRankMatrix {
     MatrixLoops.orthonormalize(p, rank, rows, options.epsilon());
   }
 
-  /** Adds to M what the last approximation left out, and keeps the sum. */
+  /** Adds to M what the last approximation left out, and keeps the sum in M. */
   void addError() {
     if (error.length == 0) {
       return;
@@ -127,7 +128,7 @@ final class LowRankMatrix {
     }
   }
 
-  /** Computes M = P Q', and the error as what M was before less what it is now. */
+  /** Computes M = P Q', and the error as the previous M minus the new one. */
   void approximate() {
     for (int i = 0; i < rows; i++) {
       Arrays.fill(row, 0);

@@ -1,10 +1,10 @@
 package dev.tutti.gradients.hook;
 
-/** Holds loops over arrays of float32 that the compiler turns into vector code. */
+/** Loops over arrays of float32 that the compiler vectorizes. */
 final class MatrixLoops {
   /*
-   * HotSpot keeps the order of a float sum and so does not vectorize it. The dot product therefore has
-   * eight sums, which do not wait for each other.
+   * HotSpot keeps the order of a float sum and so does not vectorize it. The dot product therefore
+   * has eight independent sums.
    */
   private MatrixLoops() {}
 
@@ -67,13 +67,13 @@ final class MatrixLoops {
   }
 
   /**
-   * Makes columns orthonormal, one after the other (modified Gram-Schmidt). A column of zeros stays
-   * one.
+   * Makes columns orthonormal, one after another (modified Gram-Schmidt). A column of zeros stays
+   * zero.
    *
-   * @param columns lie one after the other
-   * @param count how many
-   * @param length elements of each
-   * @param epsilon added to each norm before the division
+   * @param columns the columns, one after another
+   * @param count the number of columns
+   * @param length the number of elements of each column
+   * @param epsilon the number added to each norm before the division
    */
   static void orthonormalize(float[] columns, int count, int length, double epsilon) {
     for (int k = 0; k < count; k++) {

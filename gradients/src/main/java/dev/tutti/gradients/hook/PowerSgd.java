@@ -7,18 +7,19 @@ import dev.tutti.gradients.GradientHook;
 import java.util.function.Function;
 
 /**
- * Reduces gradients as products of two narrow matrices (c10d: {@code powerSGD_hook}; T. Vogels, S.
- * P. Karimireddy, M. Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed
- * Optimization", NeurIPS 2019).
+ * A hook that reduces gradients as products of two narrow matrices (c10d: {@code powerSGD_hook}; T.
+ * Vogels, S. P. Karimireddy, M. Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for
+ * Distributed Optimization", NeurIPS 2019).
  *
- * <p>Of a gradient with two or more dimensions the first one is the rows of a matrix M of n by m;
- * it is approximated by P Q', where P has n by r elements and Q m by r. Where that saves too
- * little, and of fewer dimensions, gradients are reduced as they are. Buckets of float32 are
- * approximated, others reduced as they are. Ranks send r (n + m) elements in place of n m, in three
- * all-reduces for a bucket, and compute 3 r n m multiplications and as many additions.
+ * <p>A gradient with two or more dimensions is treated as an n by m matrix M whose rows are its
+ * first dimension. The matrix is approximated by P Q', where P is n by r and Q is m by r. Gradients
+ * for which that saves too little, and those with fewer dimensions, are reduced as they are. Only
+ * buckets of float32 are approximated; others are reduced as they are. Ranks send r (n + m)
+ * elements instead of n m, in three all-reduces per bucket, and compute 3 r n m multiplications and
+ * as many additions.
  *
- * <p>Buckets lie in host memory; after the first approximation of a bucket nothing is allocated.
- * With error feedback a bucket has its size of memory once more.
+ * <p>Buckets must be in host memory; nothing is allocated after the first approximation of a
+ * bucket. With error feedback, a bucket needs memory for its own size once more.
  */
 public final class PowerSgd implements GradientHook {
   private final PowerSgdOptions options;
@@ -27,7 +28,7 @@ public final class PowerSgd implements GradientHook {
   /**
    * Creates a hook.
    *
-   * @param options the same on all ranks
+   * @param options the options, the same on all ranks
    */
   public PowerSgd(PowerSgdOptions options) {
     this.options = options;
@@ -37,7 +38,7 @@ public final class PowerSgd implements GradientHook {
   /**
    * {@inheritDoc}
    *
-   * @throws UnsupportedOperationException if the bucket is one to approximate, on a device
+   * @throws UnsupportedOperationException if the bucket is to be approximated but is on a device
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {

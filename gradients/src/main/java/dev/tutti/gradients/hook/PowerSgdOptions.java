@@ -6,20 +6,23 @@ import org.jspecify.annotations.Nullable;
 
 /** The options of {@link PowerSgd}. Immutable; each {@code with} method returns a changed copy. */
 public final class PowerSgdOptions {
-  /** Gives the factor that the first approximation of a matrix begins with. */
+  /** A function that gives the factor with which the first approximation of a matrix begins. */
   @FunctionalInterface
   public interface FirstFactor {
     /**
-     * Returns an element; all ranks must return the same.
+     * Returns an element of the factor; all ranks must return the same.
      *
-     * @param parameter index of the parameter
-     * @param row a column of the gradient's matrix, from 0
-     * @param column from 0 to the rank of the approximation
+     * @param parameter the index of the parameter
+     * @param row the row of the factor, which is a column of the gradient's matrix, starting at 0
+     * @param column the column of the factor, from 0 to less than the rank of the approximation
      */
     double at(int parameter, int row, int column);
   }
 
-  /** c10d's defaults: rank 1, from step 1001 on, at least half the bytes saved. */
+  /**
+   * The defaults, as in c10d: rank 1, from step 1001 on, for matrices where it saves at least half
+   * the bytes.
+   */
   public static final PowerSgdOptions DEFAULT = new PowerSgdOptions(new Fields());
 
   private final Fields fields;
@@ -35,10 +38,10 @@ public final class PowerSgdOptions {
   }
 
   /**
-   * Changes the rank of the matrices that gradients are approximated by: 1 by default, more for
-   * more bytes and a better approximation.
+   * Changes the rank of the approximation: 1 by default; a higher rank means more bytes and a
+   * better approximation.
    *
-   * @param rank from 1
+   * @param rank the rank, at least 1
    */
   public PowerSgdOptions withRank(int rank) {
     if (rank < 1) {
@@ -48,10 +51,10 @@ public final class PowerSgdOptions {
   }
 
   /**
-   * Changes how many steps are reduced as they are before: 1000 by default, as approximations hurt
-   * most at the start.
+   * Changes the number of steps that are reduced as they are before approximation begins: 1000 by
+   * default, as approximations hurt most at the start.
    *
-   * @param steps from 0
+   * @param steps the number of steps, at least 0
    */
   public PowerSgdOptions withPlainSteps(long steps) {
     if (steps < 0) {
@@ -61,10 +64,10 @@ public final class PowerSgdOptions {
   }
 
   /**
-   * Changes how many times fewer elements a matrix must have when it is approximated; others are
-   * reduced as they are. 2 by default.
+   * Changes the factor by which approximation must reduce a matrix's elements; other matrices are
+   * reduced as they are. The default is 2.
    *
-   * @param rate positive
+   * @param rate the factor; must be positive
    */
   public PowerSgdOptions withLeastRate(double rate) {
     if (!(rate > 0)) {
@@ -73,20 +76,26 @@ public final class PowerSgdOptions {
     return with(copy -> copy.leastRate = rate);
   }
 
-  /** Forgets what an approximation leaves out, instead of adding it to the next step's gradient. */
+  /**
+   * Discards what an approximation leaves out, instead of adding it to the gradient of the next
+   * step.
+   */
   public PowerSgdOptions withoutErrorFeedback() {
     return with(copy -> copy.errorFeedback = false);
   }
 
-  /** Begins each approximation at random, instead of at the factor of the step before. */
+  /**
+   * Begins each approximation with random numbers, instead of with the factor of the previous step.
+   */
   public PowerSgdOptions withoutWarmStart() {
     return with(copy -> copy.warmStart = false);
   }
 
   /**
-   * Changes what is added to the norm of a column before it is divided by it: 0 by default.
+   * Changes the number added to the norm of a column before the column is divided by it: 0 by
+   * default.
    *
-   * @param epsilon not negative
+   * @param epsilon the number, not negative
    */
   public PowerSgdOptions withEpsilon(double epsilon) {
     if (!(epsilon >= 0)) {
@@ -96,19 +105,19 @@ public final class PowerSgdOptions {
   }
 
   /**
-   * Changes the seed of random factors, which all ranks must have alike.
+   * Changes the seed of random factors, which must be the same on all ranks.
    *
-   * @param seed any
+   * @param seed any number
    */
   public PowerSgdOptions withSeed(long seed) {
     return with(copy -> copy.seed = seed);
   }
 
   /**
-   * Begins with a given factor instead of a random one, as to repeat the numbers of another
-   * implementation.
+   * Begins with a given factor instead of a random one, for example to reproduce the numbers of
+   * another implementation.
    *
-   * @param firstFactor the same on all ranks
+   * @param firstFactor the factor, the same on all ranks
    */
   public PowerSgdOptions withFirstFactor(FirstFactor firstFactor) {
     return with(copy -> copy.firstFactor = Objects.requireNonNull(firstFactor, "firstFactor"));
@@ -139,7 +148,10 @@ public final class PowerSgdOptions {
     return (rows + columns) * (double) fields.rank * fields.leastRate < (double) rows * columns;
   }
 
-  /** Returns an element of the factor that begins an approximation: the first one, at step -1. */
+  /**
+   * Returns an element of the factor with which an approximation begins; step -1 stands for the
+   * first one.
+   */
   double factor(long step, int parameter, int row, int column) {
     @Nullable FirstFactor given = fields.firstFactor;
     return given != null && step < 0
@@ -148,7 +160,7 @@ public final class PowerSgdOptions {
   }
 
   private static final class RandomFactor {
-    /** Returns a number of the normal distribution that follows from its place alone. */
+    /** Returns a normally distributed number that depends only on its position. */
     static double normal(long seed, long step, int parameter, int row, int column) {
       long place = mix(mix(mix(seed + step) + parameter) + row) + column;
       double radius = Math.sqrt(-2 * Math.log(1 - unit(mix(place))));
@@ -159,7 +171,7 @@ public final class PowerSgdOptions {
       return (bits >>> 11) * 0x1p-53;
     }
 
-    /** The finaliser of SplitMix64. */
+    /** The finalizer of SplitMix64. */
     private static long mix(long value) {
       long z = value + 0x9e37_79b9_7f4a_7c15L;
       z = (z ^ (z >>> 30)) * 0xbf58_476d_1ce4_e5b9L;

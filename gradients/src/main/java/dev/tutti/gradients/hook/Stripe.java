@@ -7,12 +7,12 @@ import dev.tutti.gradients.thread.Threads;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Reduces a part of each bucket, by a group and on a thread of its own. */
+/** A part of each bucket, which a group of its own reduces on a thread of its own. */
 final class Stripe implements AutoCloseable {
   /*
-   * Whoever begins a part writes what it is, and then "busy"; the thread writes the failure, and then
-   * "busy". Both are volatile, and each side looks again after it was unparked. Park allocates
-   * nothing.
+   * The thread that begins a part writes what the part is, and then "busy". The stripe's thread
+   * writes the failure, and then "busy". The flag is volatile, and each side checks again after it
+   * is unparked. Park allocates nothing.
    */
   private final ProcessGroup group;
   private final Thread thread;
@@ -26,8 +26,8 @@ final class Stripe implements AutoCloseable {
   /**
    * Starts the thread.
    *
-   * @param group closed with the stripe
-   * @param index among the stripes of a bucket, from 1
+   * @param group the group, which is closed with the stripe
+   * @param index the index among the stripes of a bucket, starting at 1
    */
   Stripe(ProcessGroup group, int index) {
     this.group = group;
@@ -60,7 +60,7 @@ final class Stripe implements AutoCloseable {
     }
   }
 
-  /** Has the thread reduce a part. */
+  /** Lets the thread reduce a part. */
   void begin(Tensor next, ReduceOp newMean) {
     part = next;
     mean = newMean;
@@ -69,7 +69,7 @@ final class Stripe implements AutoCloseable {
     LockSupport.unpark(thread);
   }
 
-  /** Waits until the part is reduced; returns what it failed with. */
+  /** Waits until the part is reduced, and returns its failure, if any. */
   @Nullable Throwable await() {
     boolean interrupted = false;
     while (busy) {
@@ -84,7 +84,7 @@ final class Stripe implements AutoCloseable {
     return ended;
   }
 
-  /** Ends what the thread reduces, here and on the other ranks. */
+  /** Ends the reduction of the thread, here and on the other ranks. */
   void abort(Throwable cause) {
     if (group.failure().isEmpty() && !group.isClosed()) {
       group.abort("another stripe failed: " + cause);

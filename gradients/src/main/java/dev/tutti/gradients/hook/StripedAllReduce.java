@@ -10,15 +10,15 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Takes the mean of a large bucket in equal parts at once, each by a group and a thread of its own.
- * One thread cannot fill a fast network by sockets; c10d's Gloo works with two threads for the same
- * reason. Each stripe needs a core of its own while it reduces.
+ * A hook that averages equal parts of a large bucket concurrently, each with a group and a thread
+ * of its own. A single thread cannot saturate a fast network through sockets; c10d's Gloo uses two
+ * threads for the same reason. Each stripe needs a core of its own while it reduces.
  *
- * <p>One hook belongs to one reducer of host memory; after the first use of a bucket nothing is
- * allocated. Close it after the reducer.
+ * <p>A hook belongs to a single reducer of host memory; nothing is allocated after the first use of
+ * a bucket. Close it after the reducer.
  */
 public final class StripedAllReduce implements GradientHook, AutoCloseable {
-  /** Smaller parts take longer to hand over than to send. */
+  /** The smallest part worth splitting off: smaller ones take longer to hand over than to send. */
   private static final long SMALLEST_BYTES = 1L << 20;
 
   private final Stripe[] others;
@@ -30,13 +30,13 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
   }
 
   /**
-   * Makes the groups of all stripes but one, which is the reducer's. All ranks of the group call
-   * it.
+   * Creates the groups of all stripes but one, which uses the reducer's group. All ranks of the
+   * group must call it.
    *
-   * @param group the reducer's
-   * @param stripes how many parts a bucket has, from 1, the same on all ranks; two fill most
-   *     networks
-   * @throws IllegalArgumentException if there is less than one stripe
+   * @param group the reducer's group
+   * @param stripes the number of parts of a bucket, at least 1, the same on all ranks; two saturate
+   *     most networks
+   * @throws IllegalArgumentException if the number of stripes is less than 1
    */
   public static StripedAllReduce over(ProcessGroup group, int stripes) {
     if (stripes < 1) {
@@ -98,9 +98,7 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
     return cut;
   }
 
-  /**
-   * Ends the threads and closes the groups of the stripes. The second and later calls do nothing.
-   */
+  /** Ends the threads and closes the groups of the stripes. Further calls have no effect. */
   @Override
   public void close() {
     Arrays.stream(others).forEach(Stripe::close);

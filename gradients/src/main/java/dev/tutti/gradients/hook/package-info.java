@@ -1,9 +1,8 @@
 /**
- * Holds other ways to reduce a bucket of gradients: with fewer bytes, in stripes, or slowly on
- * purpose.
+ * Other ways to reduce a bucket of gradients: with fewer bytes, in stripes, or deliberately slowly.
  *
  * <p>Begin with {@link dev.tutti.gradients.hook.Compression}, which sends half precision. {@link
- * dev.tutti.gradients.ReducerOptions#withHook} takes a hook:
+ * dev.tutti.gradients.ReducerOptions#withHook} sets a hook:
  *
  * {@snippet file="GradientSnippetsTest.java" region="hook"}
  */

@@ -6,8 +6,8 @@ import java.util.List;
 
 /**
  * Adam with decoupled weight decay, as PyTorch's {@code AdamW} (I. Loshchilov, F. Hutter,
- * "Decoupled Weight Decay Regularization", ICLR 2019); float32 in host memory. The state is two
- * tensors of the size of the parameters: the means of gradients and of their squares.
+ * "Decoupled Weight Decay Regularization", ICLR 2019); for float32 in host memory. Its state is two
+ * tensors of the size of the parameters: the running means of the gradients and of their squares.
  */
 public final class AdamW implements ShardUpdate {
   private final double beta1;
@@ -33,10 +33,10 @@ public final class AdamW implements ShardUpdate {
    * Creates Adam.
    *
    * @param learningRate the size of a step
-   * @param beta1 how much of the mean of gradients stays, from 0 to less than 1
-   * @param beta2 how much of the mean of squares stays, from 0 to less than 1
-   * @param epsilon added to the root of the mean of squares, not negative
-   * @param weightDecay how much of a parameter goes in a step, times the learning rate; not
+   * @param beta1 the share of the mean of gradients that a step keeps, from 0 to less than 1
+   * @param beta2 the share of the mean of squares that a step keeps, from 0 to less than 1
+   * @param epsilon the number added to the root of the mean of squares, not negative
+   * @param weightDecay the share of a parameter that a step removes, times the learning rate; not
    *     negative
    */
   public AdamW(
@@ -57,7 +57,7 @@ public final class AdamW implements ShardUpdate {
   }
 
   /**
-   * Changes the learning rate, from the next step on; the same on all ranks.
+   * Changes the learning rate from the next step on; it must be the same on all ranks.
    *
    * @param newRate the size of a step, not negative
    */

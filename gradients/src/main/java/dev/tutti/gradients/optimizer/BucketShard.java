@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What a rank has of one bucket: its part, and the rest that all ranks have. */
+/** A rank's share of a bucket: the part of its own, and the remainder that all ranks have. */
 final class BucketShard {
   private final GradientBucket bucket;
   private final int rank;
@@ -35,13 +35,13 @@ final class BucketShard {
     return bucket.tensor().dtype();
   }
 
-  /** Allocates the state of the own elements. */
+  /** Allocates the state of this rank's elements. */
   void allocate(ShardUpdate update) {
     partState.addAll(update.allocate(bucket.tensor().narrow(0, 0, part)));
     restState.addAll(update.allocate(bucket.tensor().narrow(0, 0, rest)));
   }
 
-  /** Uses memory in which the parameters of the bucket fit. */
+  /** Uses the given memory, which is large enough for the bucket's parameters, as the stage. */
   void stageIn(Tensor memory) {
     stage = memory.narrow(0, 0, bucket.tensor().numel());
   }
@@ -52,7 +52,7 @@ final class BucketShard {
     return all;
   }
 
-  /** Copies the own parameters to the stage and updates them there. */
+  /** Copies this rank's parameters to the stage and updates them there. */
   void update(ShardUpdate update, long step, List<Tensor> parameters) {
     updateRange(update, step, parameters, rank * part, part, partState);
     updateRange(update, step, parameters, restStart, rest, restState);
@@ -72,7 +72,7 @@ final class BucketShard {
     }
   }
 
-  /** Begins to gather the parts of all ranks; null where there are none. */
+  /** Starts to gather the parts of all ranks; returns null if there are no parts. */
   @Nullable Work gather(ProcessGroup group) {
     if (part == 0) {
       return null;
@@ -81,12 +81,12 @@ final class BucketShard {
     return group.allGatherInto(all, all.narrow(0, rank * part, part), CallOptions.ASYNC);
   }
 
-  /** Copies all parameters of the bucket from the stage. */
+  /** Copies all parameters of the bucket out of the stage. */
   void copyOut(List<Tensor> parameters) {
     copy(parameters, 0, bucket.tensor().numel(), false);
   }
 
-  /** Copies a range of the bucket between the stage and the parameters that lie there. */
+  /** Copies a range of the bucket between the stage and the parameters in that range. */
   private void copy(List<Tensor> parameters, long start, long count, boolean toStage) {
     long unit = dtype().byteSize();
     long position = 0;

@@ -5,7 +5,7 @@ import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientBucket;
 import java.util.List;
 
-/** Memory in which the parameters of one bucket at a time are updated and gathered. */
+/** The memory in which the parameters of one bucket at a time are updated and gathered. */
 final class BucketStage {
   private final DType dtype;
   private long numel;
@@ -15,7 +15,7 @@ final class BucketStage {
     this.numel = numel;
   }
 
-  /** Sees to it that there is a stage of the type of a bucket, large enough for it. */
+  /** Ensures that there is a stage of the bucket's type that is large enough for it. */
   static void fit(List<BucketStage> stages, GradientBucket bucket) {
     long needed = bucket.tensor().numel();
     for (BucketStage stage : stages) {
@@ -27,7 +27,7 @@ final class BucketStage {
     stages.add(new BucketStage(bucket.tensor().dtype(), needed));
   }
 
-  /** Gives buckets of one type, in turns, one of two stages. */
+  /** Assigns two stages alternately to the buckets of each type. */
   static void assign(List<BucketStage> stages, List<BucketShard> shards) {
     for (BucketStage stage : stages) {
       List<BucketShard> alike =

@@ -5,15 +5,18 @@ import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 
-/** Some elements of a tensor of float32 in an array, since loops over arrays become vector code. */
+/** A block of elements of a float32 tensor, in an array, since loops over arrays are vectorized. */
 final class FloatBlock {
-  /** The elements of a block; some of them fit the first cache together. */
+  /** The number of elements in a block; several blocks fit into the first-level cache together. */
   static final int SIZE = 2048;
 
-  /** The elements; those behind the last one of the tensor may have any value. */
+  /** The elements; those past the end of the tensor may have any value. */
   final float[] elements = new float[SIZE];
 
-  /** Reads the elements from a place on, as many as there are, up to a whole block. */
+  /**
+   * Reads the elements that start at a position, up to a whole block, or fewer at the end of the
+   * tensor.
+   */
   void load(Tensor tensor, long start) {
     MemorySegment.copy(
         tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, elements, 0, count(tensor, start));

@@ -1,6 +1,6 @@
 package dev.tutti.gradients.optimizer;
 
-/** Checks learning rates. */
+/** A check of learning rates. */
 final class LearningRate {
   private LearningRate() {}
 

@@ -5,9 +5,9 @@ import dev.tutti.Tensor;
 import java.util.List;
 
 /**
- * Stochastic gradient descent, with momentum, weight decay and Nesterov's variant as in PyTorch's
- * {@code SGD}; float32 in host memory. The state is one tensor of the size of the parameters where
- * there is momentum, else none.
+ * Stochastic gradient descent with momentum, weight decay and Nesterov's variant, as in PyTorch's
+ * {@code SGD}; for float32 in host memory. With momentum, its state is one tensor of the size of
+ * the parameters; without, it has none.
  */
 public final class Sgd implements ShardUpdate {
   private final float momentum;
@@ -22,7 +22,7 @@ public final class Sgd implements ShardUpdate {
   /**
    * Creates plain gradient descent.
    *
-   * @param learningRate what a gradient is multiplied by
+   * @param learningRate the factor of a gradient
    */
   public Sgd(double learningRate) {
     this(learningRate, 0, 0, 0, false);
@@ -31,11 +31,11 @@ public final class Sgd implements ShardUpdate {
   /**
    * Creates gradient descent.
    *
-   * @param learningRate what a gradient is multiplied by
-   * @param momentum how much of the last velocity stays, from 0 to 1
-   * @param dampening how much less than a whole gradient is added to the velocity, from 0 to 1
-   * @param weightDecay how much of the parameter is added to its gradient, not negative
-   * @param nesterov whether to look ahead; needs momentum and no dampening
+   * @param learningRate the factor of a gradient
+   * @param momentum the share of the last velocity that is kept, from 0 to 1
+   * @param dampening the share of a gradient that is not added to the velocity, from 0 to 1
+   * @param weightDecay the share of the parameter that is added to its gradient, not negative
+   * @param nesterov whether to look ahead, which requires momentum and no dampening
    */
   public Sgd(
       double learningRate,
@@ -61,9 +61,9 @@ public final class Sgd implements ShardUpdate {
   }
 
   /**
-   * Changes the learning rate, from the next step on; the same on all ranks.
+   * Changes the learning rate from the next step on; it must be the same on all ranks.
    *
-   * @param newRate what a gradient is multiplied by, not negative
+   * @param newRate the factor of a gradient, not negative
    */
   public void setLearningRate(double newRate) {
     learningRate = LearningRate.checked(newRate);

@@ -5,9 +5,9 @@ import dev.tutti.Tensor;
 import java.util.List;
 
 /**
- * Changes parameters by their gradients, element by element. An element's update must not depend on
- * other elements, as a rank has an arbitrary part of them. Called by the thread that calls {@link
- * ShardedOptimizer#step}.
+ * An update of parameters by their gradients, element by element. The update of an element must not
+ * depend on other elements, since a rank has an arbitrary part of them. Its methods are called by
+ * the thread that calls {@link ShardedOptimizer#step}.
  */
 public interface ShardUpdate {
   /**
@@ -18,20 +18,20 @@ public interface ShardUpdate {
   boolean supports(DType dtype);
 
   /**
-   * Allocates the state of a shard, such as momentum, as it is before the first step.
+   * Allocates the state of a shard, such as momentum, with its values before the first step.
    *
-   * @param parameters of the shard: contiguous, of one dimension
-   * @return tensors that {@link #update} gets with this shard
+   * @param parameters the parameters of the shard: contiguous, one-dimensional
+   * @return the tensors that {@link #update} gets with this shard
    */
   List<Tensor> allocate(Tensor parameters);
 
   /**
    * Updates a shard.
    *
-   * @param step number of the step, from 1
-   * @param parameters contiguous, of one dimension; changed in place
-   * @param gradients of the same type and size
-   * @param state what {@link #allocate} returned for this shard; changed in place
+   * @param step the number of the step, starting at 1
+   * @param parameters the parameters: contiguous, one-dimensional, changed in place
+   * @param gradients the gradients, of the same type and size
+   * @param state the tensors that {@link #allocate} returned for this shard, changed in place
    */
   void update(long step, Tensor parameters, Tensor gradients, List<Tensor> state);
 }

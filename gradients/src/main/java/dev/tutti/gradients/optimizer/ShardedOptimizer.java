@@ -11,28 +11,30 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Divides the state of an optimizer among the ranks (ZeRO stage 1; c10d: {@code
- * ZeroRedundancyOptimizer}). A rank has, of each bucket of gradients, an equal part: it gets the
- * mean of the gradients of that part alone, updates the parameters of that part, and hands them to
- * all.
+ * An optimizer whose state is divided among the ranks (ZeRO stage 1; c10d: {@code
+ * ZeroRedundancyOptimizer}). Each rank has an equal part of each bucket of gradients: it gets the
+ * mean of the gradients of that part only, updates the parameters of that part, and sends them to
+ * all ranks.
  *
  * {@snippet file="GradientSnippetsTest.java" region="optimizer"}
  *
- * <p>What a step does to a parameter is, bit for bit, what the same {@link ShardUpdate} does to
- * whole parameters with gradients that were added in the same order. In threads and in shared
- * memory an all-reduce adds in that order, too; over sockets, from three ranks on, in another one.
+ * <p>A step changes a parameter exactly, bit for bit, as the same {@link ShardUpdate} would on
+ * whole parameters with gradients added in the same order. Between threads and in shared memory, an
+ * all-reduce also adds in that order; over sockets, with three or more ranks, it adds in another
+ * one.
  *
- * <p>A step moves as many bytes as an all-reduce of the gradients, half of them while backward
- * runs. A rank holds the state of a part of the parameters and two buckets of memory beside the
- * gradients. One thread at a time calls the methods, those of the reducer as that says.
+ * <p>A step moves as many bytes as an all-reduce of the gradients, half of them during the backward
+ * pass. A rank holds the state of its part of the parameters, and two buckets of memory besides the
+ * gradients. Only one thread at a time may call the methods; the reducer's own rules apply to its
+ * methods.
  */
 public final class ShardedOptimizer implements AutoCloseable {
   /*
-   * A bucket of numel elements has one part of numel / ranks for each rank, in order of rank, and a
-   * rest of fewer elements than ranks, which every rank updates alike. So there is no padding, and
-   * nothing is sent twice. Parameters stay where they are. For each bucket those of the own part are
-   * copied to a stage, updated, gathered there and copied back; there are two stages, so that one
-   * bucket is gathered while the next one is updated.
+   * A bucket of numel elements has one part of numel / ranks elements for each rank, in rank order,
+   * and a remainder of fewer elements than ranks, which every rank updates alike. So there is no
+   * padding, and nothing is sent twice. Parameters stay where they are: for each bucket, those of
+   * this rank's part are copied to a stage, updated and gathered there, and copied back. There are
+   * two stages, so that one bucket is gathered while the next one is updated.
    */
   private final ProcessGroup group;
   private final ShardUpdate update;
@@ -42,16 +44,16 @@ public final class ShardedOptimizer implements AutoCloseable {
   private long step;
 
   /**
-   * Creates an optimizer and its reducer, as {@link GradientReducer} is made, with all that this
-   * throws. All ranks of the group call it.
+   * Creates an optimizer and its reducer, which throws everything that the constructor of {@link
+   * GradientReducer} throws. All ranks of the group must call it.
    *
-   * @param group of all ranks that train the model
-   * @param parameters of the model: contiguous, on the host, of types that the update supports; the
-   *     optimizer changes them in place
-   * @param options for the reducer: without gradients elsewhere, unused parameters, uneven inputs
-   *     or a hook, as they do not go with this
-   * @param update what a step does with an element
-   * @throws IllegalArgumentException if parameters or options do not fit
+   * @param group the group of all ranks that train the model
+   * @param parameters the parameters of the model: contiguous, on the host, of types that the
+   *     update supports; the optimizer changes them in place
+   * @param options the options of the reducer, without gradients in other memory, unused
+   *     parameters, uneven inputs or a hook, which this optimizer does not support
+   * @param update the update that a step makes
+   * @throws IllegalArgumentException if the parameters or options are not supported
    */
   public ShardedOptimizer(
       ProcessGroup group, List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
@@ -105,21 +107,21 @@ public final class ShardedOptimizer implements AutoCloseable {
   }
 
   /**
-   * Returns the reducer, by which backward hands over its gradients. After a step only those of
-   * this rank's parts are means.
+   * Returns the reducer, to which the backward pass hands its gradients. After a step, only the
+   * gradients of this rank's parts are means.
    */
   public GradientReducer reducer() {
     return reducer;
   }
 
   /**
-   * Ends backward, as {@link GradientReducer#await} does, and updates the parameters on all ranks.
-   * Within {@link GradientReducer#noSync} call {@code reducer().await()} instead.
+   * Ends the backward pass, as {@link GradientReducer#await} does, and updates the parameters on
+   * all ranks. Within {@link GradientReducer#noSync}, call {@code reducer().await()} instead.
    *
    * @throws dev.tutti.gradients.GradientException if a gradient is missing, or the step failed here
    *     or on another rank
-   * @throws dev.tutti.CollectiveException if parameters could not be gathered; they may then be
-   *     those of this step in part
+   * @throws dev.tutti.CollectiveException if parameters could not be gathered; some of them may
+   *     then be those of this step
    */
   public void step() {
     reducer.await();
@@ -145,7 +147,7 @@ public final class ShardedOptimizer implements AutoCloseable {
     }
   }
 
-  /** Returns the number of steps so far. */
+  /** Returns the number of steps taken so far. */
   public long steps() {
     return step;
   }
@@ -155,7 +157,7 @@ public final class ShardedOptimizer implements AutoCloseable {
     return shards.stream().flatMap(shard -> shard.state().stream()).toList();
   }
 
-  /** Closes the reducer; parameters and state stay. The second and later calls do nothing. */
+  /** Closes the reducer; the parameters and the state remain. Further calls have no effect. */
   @Override
   public void close() {
     reducer.close();

@@ -1,8 +1,8 @@
 /**
- * Holds optimizers whose state is divided among the ranks.
+ * Optimizers whose state is divided among the ranks.
  *
  * <p>Begin with {@link dev.tutti.gradients.optimizer.ShardedOptimizer}; {@link
- * dev.tutti.gradients.optimizer.Sgd} and {@link dev.tutti.gradients.optimizer.AdamW} say what a
+ * dev.tutti.gradients.optimizer.Sgd} and {@link dev.tutti.gradients.optimizer.AdamW} define what a
  * step does.
  *
  * {@snippet file="GradientSnippetsTest.java" region="optimizer"}

@@ -2,14 +2,15 @@ package dev.tutti.gradients.thread;
 
 import java.time.Duration;
 
-/** Waits for the ends of threads that were told to end. */
+/** Static methods that wait for threads to end after they were told to. */
 public final class Threads {
   private static final Duration END = Duration.ofSeconds(10);
 
   private Threads() {}
 
   /**
-   * Waits ten seconds at most for the end of a thread; an interrupt does not end this and stays.
+   * Waits at most ten seconds for a thread to end; an interrupt does not end the wait, and the
+   * calling thread stays interrupted.
    */
   public static void join(Thread thread) {
     boolean interrupted = false;

@@ -1,4 +1,4 @@
-/** What the threads of this module have in common. */
+/** Thread handling that this module's packages share. */
 @NullMarked
 package dev.tutti.gradients.thread;
 

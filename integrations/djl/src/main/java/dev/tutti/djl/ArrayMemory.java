@@ -8,14 +8,14 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Finds the memory of arrays, for which an engine has direct buffers or copies. */
+/** Access to the memory of DJL arrays, for which an engine hands out direct buffers or copies. */
 final class ArrayMemory {
   private ArrayMemory() {}
 
   /**
-   * Returns an array's elements, in its own memory where the engine allows that.
+   * Returns an array's elements, in the array's own memory if the engine allows that.
    *
-   * @throws IllegalArgumentException if ranks cannot reduce its type
+   * @throws IllegalArgumentException if ranks cannot reduce the array's type
    */
   static Tensor read(NDArray array) {
     ByteBuffer buffer = array.toByteBuffer(true).order(ByteOrder.nativeOrder());
@@ -23,8 +23,8 @@ final class ArrayMemory {
   }
 
   /**
-   * Tells whether a tensor that {@link #read} returned is the array's memory. An engine that copies
-   * gives each copy memory of its own, as long as the scope of arrays is open.
+   * Tells whether a tensor returned by {@link #read} shares the array's memory. An engine that
+   * copies gives each copy its own memory for as long as the scope of arrays is open.
    */
   static boolean isShared(NDArray array, Tensor tensor) {
     MemorySegment memory = tensor.segment();
@@ -32,7 +32,7 @@ final class ArrayMemory {
     return memory.isNative() && again.isNative() && memory.address() == again.address();
   }
 
-  /** Copies a tensor's elements into an array, by memory that the array may keep. */
+  /** Copies a tensor's elements into an array, through a new buffer that the array may keep. */
   static void write(NDArray array, Tensor tensor) {
     ByteBuffer copy = ByteBuffer.allocateDirect(Math.toIntExact(tensor.byteSize()));
     MemorySegment.ofBuffer(copy).copyFrom(tensor.segment());

@@ -18,16 +18,17 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Trains a model on all ranks of a group: each batch's gradients become means over all ranks
- * between backward and {@link Trainer#step}.
+ * A listener that trains a model on all ranks of a group: between backward and {@link
+ * Trainer#step}, each batch's gradients are averaged over all ranks.
  *
- * <p>Every rank has a trainer with the same model and one such listener, calls {@link #start} once
- * the model is initialized, and trains as many batches as the others, which {@link ShardedSampler}
- * divides among them. {@link ai.djl.training.EasyTrain} calls listeners after backward; a loop that
- * is written by hand calls {@link Trainer#notifyListeners} or {@link #reduceGradients} there.
+ * <p>Every rank has a trainer with the same model and one such listener. It calls {@link #start}
+ * once the model is initialized, and trains the same number of batches as the other ranks; {@link
+ * ShardedSampler} divides a data set accordingly. {@link ai.djl.training.EasyTrain} notifies
+ * listeners after backward; a handwritten loop calls {@link Trainer#notifyListeners} or {@link
+ * #reduceGradients} at that point.
  *
- * <p>The thread that trains calls all methods. The group stays the program's; it is used during
- * calls alone.
+ * <p>All methods are called by the training thread. The group remains the program's, and is used
+ * only during these calls.
  */
 public final class DataParallelListener extends TrainingListenerAdapter {
   private final ProcessGroup group;
@@ -37,7 +38,7 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   /**
    * Creates a listener with the default options.
    *
-   * @param group of all ranks that train the model
+   * @param group the group of all ranks that train the model
    */
   public DataParallelListener(ProcessGroup group) {
     this(group, ReducerOptions.DEFAULT);
@@ -46,9 +47,9 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   /**
    * Creates a listener.
    *
-   * @param group of all ranks that train the model
-   * @param options for buckets and their hook, the same on all ranks; names, buffers and the order
-   *     of buckets are the listener's
+   * @param group the group of all ranks that train the model
+   * @param options the options for buckets and their hook, the same on all ranks; names, buffers
+   *     and the order of buckets are set by the listener
    */
   public DataParallelListener(ProcessGroup group, ReducerOptions options) {
     this.group = group;
@@ -56,15 +57,17 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   }
 
   /**
-   * Compares the parameters of all ranks and copies those of rank 0 to all, also those that have no
-   * gradient. All ranks call it after {@link Trainer#initialize} and before the first batch.
+   * Compares the parameters of all ranks and copies those of rank 0 to all, including parameters
+   * that have no gradient. All ranks call this after {@link Trainer#initialize} and before the
+   * first batch.
    *
-   * @param trainer that has this listener, with one device
+   * @param trainer the trainer that has this listener, with one device
    * @throws dev.tutti.gradients.GradientException on all ranks, if their parameters differ in
-   *     names, shapes or types, with the first difference
-   * @throws IllegalStateException if a parameter has no values yet, or this was called already
-   * @throws IllegalArgumentException if the trainer has several devices, or another one than its
-   *     model, or arrays of a type that ranks cannot exchange
+   *     names, shapes or types; describes the first difference
+   * @throws IllegalStateException if a parameter has no values yet, or this method was already
+   *     called
+   * @throws IllegalArgumentException if the trainer has several devices or not that of its model,
+   *     or if an array has a type that ranks cannot exchange
    */
   public void start(Trainer trainer) {
     if (gradients != null) {
@@ -74,11 +77,11 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   }
 
   /**
-   * Makes the gradients of all parameters means over all ranks. All ranks call it after backward,
-   * or let {@link #onTrainingBatch} do so.
+   * Averages the gradients of all parameters over all ranks. All ranks call this after backward, or
+   * let {@link #onTrainingBatch} do so.
    *
-   * @throws dev.tutti.gradients.GradientException if that fails here or on another rank, with the
-   *     rank that is lost, if one is
+   * @throws dev.tutti.gradients.GradientException if the reduction fails here or on another rank;
+   *     names the lost rank, if there is one
    * @throws IllegalStateException before {@link #start}
    */
   public void reduceGradients() {
@@ -90,7 +93,7 @@ public final class DataParallelListener extends TrainingListenerAdapter {
     reduceGradients();
   }
 
-  /** Frees what {@link #start} made. Gradients stay what they are, in memory of the engine. */
+  /** Frees what {@link #start} created. The gradients keep their values, in the engine's memory. */
   @Override
   public void onTrainingEnd(Trainer trainer) {
     if (gradients != null) {
@@ -109,11 +112,11 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   }
 
   /**
-   * Returns the means over all ranks of what evaluators and the loss found. All ranks call it, with
+   * Averages the results of the evaluators and the loss over all ranks. All ranks call this, with
    * results of the same evaluators.
    *
-   * @param result of this rank
-   * @return the means, by the names of the result
+   * @param result the result of this rank
+   * @return the means, by the names used in the result
    */
   public Map<String, Float> mean(TrainingResult result) {
     Map<String, Float> means = new TreeMap<>(result.getEvaluations());
@@ -131,11 +134,11 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   }
 
   /**
-   * Saves a model on rank 0, and returns on each rank when that is done. All ranks call it.
+   * Saves a model on rank 0, and returns on each rank once it is saved. All ranks call this.
    *
-   * @param model to save
-   * @param path of the folder, on rank 0
-   * @param name of the model
+   * @param model the model to save
+   * @param path the path of the folder, on rank 0
+   * @param name the name of the model
    * @throws IOException on all ranks, if rank 0 cannot save it
    */
   public void save(Model model, Path path, @Nullable String name) throws IOException {
@@ -158,10 +161,10 @@ public final class DataParallelListener extends TrainingListenerAdapter {
   }
 
   /**
-   * Returns a listener on rank 0, and one that does nothing on all others: for those that log or
-   * save. It must not call the group.
+   * Returns the listener on rank 0, and one that does nothing on all other ranks; use it for
+   * listeners that log or save. The listener must not call the group.
    *
-   * @param listener for rank 0
+   * @param listener the listener for rank 0
    */
   public TrainingListener onRankZero(TrainingListener listener) {
     return group.rank() == 0 ? listener : new TrainingListenerAdapter() {};

@@ -16,18 +16,18 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Reduces the gradients of a model's parameters.
+ * The gradients of a model's parameters, reduced over all ranks.
  *
- * <p>Each gradient's array is told to use a part of a bucket as its memory. An engine that does so
- * on the host then has its gradients there, and nothing is copied. One that copies what an array is
- * told to use has them copied into the buckets and back in each step. Which of both holds is looked
- * up in each step, as a program may replace gradients.
+ * <p>Each gradient's array is told to use part of a bucket as its memory. If the engine does so, on
+ * the host, the gradients are in the bucket and nothing is copied. If it copies the data instead,
+ * the gradients are copied into the buckets and back in each step. Each step checks which case
+ * applies, since a program may replace gradients.
  */
 final class ReducedGradients implements AutoCloseable {
   private final List<NDArray> parameters = new ArrayList<>();
   private final GradientReducer reducer;
 
-  /** Compares parameters and copies those of rank 0, on all ranks together. */
+  /** Compares the parameters and copies those of rank 0; called by all ranks together. */
   ReducedGradients(ProcessGroup group, Trainer trainer, ReducerOptions options) {
     List<String> names = new ArrayList<>();
     List<NDArray> buffers = new ArrayList<>();
@@ -78,7 +78,7 @@ final class ReducedGradients implements AutoCloseable {
     return array;
   }
 
-  /** Lets every parameter have a gradient of its own, also one that a step will not use. */
+  /** Gives every parameter its own gradient, even a parameter that a step does not use. */
   private void defineGradients(Trainer trainer) {
     try (NDScope scope = new NDScope();
         GradientCollector collector = trainer.newGradientCollector()) {
@@ -101,7 +101,7 @@ final class ReducedGradients implements AutoCloseable {
     return reducer.gradient(index).segment().asByteBuffer().order(ByteOrder.nativeOrder());
   }
 
-  /** Makes all gradients means over all ranks. */
+  /** Averages all gradients over all ranks. */
   void reduce() {
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
@@ -129,7 +129,8 @@ final class ReducedGradients implements AutoCloseable {
   }
 
   /**
-   * Gives gradients memory of the engine, which lives as long as their model, and frees buckets.
+   * Moves the gradients to the engine's memory, which lives as long as the model, and frees the
+   * buckets.
    */
   @Override
   public void close() {

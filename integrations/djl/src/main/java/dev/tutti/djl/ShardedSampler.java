@@ -10,16 +10,17 @@ import java.util.NoSuchElementException;
 import java.util.Random;
 
 /**
- * Divides a data set among the ranks of a group (PyTorch: {@code DistributedSampler}).
+ * A sampler that divides a data set among the ranks of a group (PyTorch: {@code
+ * DistributedSampler}).
  *
- * <p>All ranks put the samples of an epoch in the same order, by a seed and the epoch's number;
- * rank r takes each sample at a position r, r + size, r + 2 size and so on. So the batches of all
- * ranks together are those of one process with batches {@code size} times as large. Every rank has
- * the same number of batches, of the same sizes.
+ * <p>All ranks put the samples of an epoch in the same order, determined by a seed and the epoch's
+ * number; rank r takes the samples at positions r, r + size, r + 2 size and so on. Together, the
+ * batches of all ranks are thus those of one process with batches {@code size} times as large.
+ * Every rank has the same number of batches, of the same sizes.
  *
- * <p>Each call of {@link #sample} begins the next epoch, from 0 on. Immutable but for that; each
- * {@code with} method returns a changed sampler that begins at epoch 0. One thread at a time calls
- * it.
+ * <p>Each call of {@link #sample} begins the next epoch; the first is 0. Apart from the epoch, the
+ * sampler is immutable; each {@code with} method returns a changed sampler that begins at epoch 0.
+ * Used by one thread at a time.
  */
 public final class ShardedSampler implements Sampler {
   private static final long GOLDEN_RATIO = 0x9e3779b97f4a7c15L;
@@ -33,11 +34,11 @@ public final class ShardedSampler implements Sampler {
   private long epoch;
 
   /**
-   * Creates a sampler that shuffles with seed 0, and repeats samples where they cannot be divided
+   * Creates a sampler that shuffles with seed 0, and repeats samples if they cannot be divided
    * evenly.
    *
-   * @param group of all ranks that train
-   * @param batchSize samples of a batch on each rank, from 1
+   * @param group the group of all ranks that train
+   * @param batchSize the number of samples in a batch on each rank, at least 1
    */
   public ShardedSampler(ProcessGroup group, int batchSize) {
     this(group.rank(), group.size(), batchSize, true, false, 0);
@@ -58,9 +59,9 @@ public final class ShardedSampler implements Sampler {
   }
 
   /**
-   * Changes the seed of the order.
+   * Changes the seed of the shuffle.
    *
-   * @param newSeed the same on all ranks
+   * @param newSeed the seed, the same on all ranks
    */
   public ShardedSampler withSeed(long newSeed) {
     return new ShardedSampler(rank, size, batchSize, shuffled, tailDropped, newSeed);
@@ -72,18 +73,18 @@ public final class ShardedSampler implements Sampler {
   }
 
   /**
-   * Leaves samples at the end of an epoch out that do not fill a batch on every rank. Without this
-   * the first samples of the epoch are repeated until every rank has as many as the others, and the
-   * last batch may be smaller than the rest.
+   * Omits the samples at the end of an epoch that do not fill a batch on every rank. Without this,
+   * the first samples of the epoch are repeated until all ranks have the same number, and the last
+   * batch may be smaller than the others.
    */
   public ShardedSampler withDroppedTail() {
     return new ShardedSampler(rank, size, batchSize, shuffled, true, seed);
   }
 
   /**
-   * Says which epoch the next call of {@link #sample} begins, as after a checkpoint.
+   * Sets the epoch that the next call of {@link #sample} begins, for example after a checkpoint.
    *
-   * @param next from 0, the same on all ranks
+   * @param next the epoch, from 0; the same on all ranks
    */
   public void setEpoch(long next) {
     epoch = next;
@@ -97,7 +98,7 @@ public final class ShardedSampler implements Sampler {
   /**
    * Begins an epoch.
    *
-   * @param dataset of at most {@link Integer#MAX_VALUE} samples, the same on all ranks
+   * @param dataset a data set of at most {@link Integer#MAX_VALUE} samples, the same on all ranks
    * @return the batches of this rank
    */
   @Override

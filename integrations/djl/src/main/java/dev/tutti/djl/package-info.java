@@ -1,5 +1,5 @@
 /**
- * Data-parallel training of models of the Deep Java Library.
+ * Data-parallel training of Deep Java Library models.
  *
  * <p>Begin with {@link dev.tutti.djl.DataParallelListener}; {@link dev.tutti.djl.ShardedSampler}
  * divides a data set among the ranks.

@@ -9,15 +9,16 @@ import dev.tutti.Settings;
 import dev.tutti.Store;
 
 /**
- * Binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application that uses
- * Guice.
+ * A module that binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application
+ * that uses Guice.
  *
- * <p>The group is joined when it is first asked for, once. Whoever made the injector closes it.
+ * <p>The group is joined once, when it is first requested. The code that created the injector
+ * closes the group.
  */
 public final class TuttiModule extends AbstractModule {
   private final GroupOptions options;
 
-  /** Creates a module that takes everything from the environment of this process. */
+  /** Creates a module that takes all options from the environment of this process. */
   public TuttiModule() {
     this(GroupOptions.DEFAULT);
   }
@@ -35,8 +36,8 @@ public final class TuttiModule extends AbstractModule {
   protected void configure() {
     bind(GroupOptions.class).toInstance(options);
     bind(Settings.class).toInstance(options.settings());
-    // Not by methods with @Provides: where those throw, Guice reads class files, and warns of those
-    // of newer Javas.
+    // Not by @Provides methods: if one throws, Guice reads class files, and warns about those of
+    // newer Java versions.
     bind(ProcessGroup.class).toProvider(() -> ProcessGroup.init(options)).in(Singleton.class);
     Provider<ProcessGroup> group = getProvider(ProcessGroup.class);
     bind(Store.class).toProvider(() -> group.get().store()).in(Singleton.class);

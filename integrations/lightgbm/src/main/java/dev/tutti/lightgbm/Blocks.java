@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
-/** Where the blocks of the ranks are in LightGBM's memory: one after another, in bytes. */
+/** The positions of the ranks' blocks in LightGBM's memory: one after another, in bytes. */
 final class Blocks {
   private final int[] starts;
   private final int[] lengths;
@@ -15,11 +15,11 @@ final class Blocks {
   }
 
   /**
-   * Reads two arrays of native memory.
+   * Reads two arrays from native memory.
    *
-   * @param starts of int32, where each block starts
-   * @param lengths of int32, how long each is
-   * @param count number of blocks
+   * @param starts the int32 array of the blocks' start positions
+   * @param lengths the int32 array of the blocks' lengths
+   * @param count the number of blocks
    * @throws IllegalArgumentException if there is a gap between blocks, or a negative length
    */
   static Blocks of(MemorySegment starts, MemorySegment lengths, int count) {

@@ -3,7 +3,7 @@ package dev.tutti.lightgbm;
 import dev.tutti.TuttiException;
 import org.jspecify.annotations.Nullable;
 
-/** Reports that a call of LightGBM failed, or the native library cannot be used. */
+/** Thrown when a LightGBM call failed, or the native library cannot be used. */
 public final class LightGbmException extends TuttiException {
   private static final long serialVersionUID = 1L;
 

@@ -7,19 +7,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** The native library of {@code lightgbmlib}, whose jar holds it but does not load it. */
+/** The native library of {@code lightgbmlib}, whose jar contains it but does not load it. */
 public final class LightGbmLibrary {
-  /** In this order, since the second one needs the first. */
+  /** The files in load order; the second needs the first. */
   private static final List<String> FILES = List.of("lib_lightgbm.so", "lib_lightgbm_swig.so");
 
   private LightGbmLibrary() {}
 
   /**
-   * Loads the library from the jar, unless this process has it already, as where SynapseML loaded
-   * it. Any thread may call it, any number of times. It needs Linux on x86-64 and {@code
-   * libgomp.so.1} (Debian: {@code libgomp1}).
+   * Loads the library from the jar, unless this process already has it, for example because
+   * SynapseML loaded it. May be called from any thread, any number of times. Requires Linux on
+   * x86-64 and {@code libgomp.so.1} (Debian: {@code libgomp1}).
    *
-   * @throws LightGbmException if it cannot be loaded
+   * @throws LightGbmException if the library cannot be loaded
    */
   public static synchronized void load() {
     if (isLoaded()) {

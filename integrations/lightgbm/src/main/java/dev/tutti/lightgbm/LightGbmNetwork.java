@@ -8,19 +8,20 @@ import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The network of LightGBM's distributed training, made of a process group.
+ * The network for LightGBM's distributed training, backed by a process group.
  *
- * <p>While one is open on a thread, the calls of {@code lightgbmlib} of that thread which need
- * other ranks (those that make data sets and boosters, and train) take the group in place of
- * sockets. Every rank makes the same calls. LightGBM's library is the one of the jar {@code
- * lightgbmlib}, as it is. Parameters need {@code tree_learner=data}, {@code feature} or {@code
- * voting}, and the group's size as {@code num_machines}, without which LightGBM trains on each rank
- * alone:
+ * <p>While a network is open on a thread, the {@code lightgbmlib} calls of that thread that need
+ * other ranks (those that create data sets and boosters, and train) use the group instead of
+ * sockets. Every rank makes the same calls. The LightGBM library is the unmodified one in the jar
+ * {@code lightgbmlib}. The parameters must include {@code tree_learner=data}, {@code feature} or
+ * {@code voting}, and the group's size as {@code num_machines}; without it, LightGBM trains on each
+ * rank alone:
  *
  * {@snippet file="dev/tutti/lightgbm/LightGbmSnippets.java" region="train"}
  *
- * <p>LightGBM keeps its network for each thread: all methods are for the thread that opened it, and
- * throw an {@link IllegalStateException} elsewhere. No other thread may use the group meanwhile.
+ * <p>LightGBM keeps one network per thread, so all methods must be called on the thread that opened
+ * it, and throw an {@link IllegalStateException} on any other. No other thread may use the group
+ * while the network is open.
  */
 public final class LightGbmNetwork implements AutoCloseable {
   private static final ThreadLocal<@Nullable LightGbmNetwork> OPEN = new ThreadLocal<>();
@@ -35,11 +36,11 @@ public final class LightGbmNetwork implements AutoCloseable {
   }
 
   /**
-   * Makes a group the network of this thread, and loads LightGBM's library if it is not.
+   * Makes a group the network of this thread, and loads LightGBM's library if necessary.
    *
-   * @param group of all ranks that train; stays open when the network is closed
-   * @throws LightGbmException if the library cannot be loaded, or refuses
-   * @throws IllegalStateException if this thread has one open already
+   * @param group the group of all ranks that train; it stays open when the network is closed
+   * @throws LightGbmException if the library cannot be loaded, or refuses the network
+   * @throws IllegalStateException if this thread already has an open network
    */
   public static LightGbmNetwork open(ProcessGroup group) {
     if (OPEN.get() != null) {
@@ -67,12 +68,13 @@ public final class LightGbmNetwork implements AutoCloseable {
   }
 
   /**
-   * Makes a call of LightGBM's and throws if that or the network failed. After a failure of the
-   * network, data sets and boosters that it made may hold numbers of this rank alone: free them.
+   * Makes a LightGBM call, and throws if the call or the network failed. After a network failure,
+   * data sets and boosters that the call created may hold numbers of this rank alone, and should be
+   * freed.
    *
-   * @param call returns 0 for success, as those of {@code lightgbmlib} do
-   * @throws LightGbmException if the call failed, with LightGBM's reason, or the group failed, with
-   *     the group's exception as its cause
+   * @param call the call, which returns 0 for success, as {@code lightgbmlib} methods do
+   * @throws LightGbmException if the call failed, with LightGBM's reason, or if the group failed,
+   *     with the group's exception as the cause
    */
   public void call(IntSupplier call) {
     requireOpen();
@@ -82,7 +84,7 @@ public final class LightGbmNetwork implements AutoCloseable {
     require(result);
   }
 
-  /** Returns what the group threw, which ended this network, or empty. */
+  /** Returns the exception thrown by the group that ended this network, or empty. */
   public Optional<Throwable> failure() {
     return Optional.ofNullable(functions.failure());
   }
@@ -111,9 +113,9 @@ public final class LightGbmNetwork implements AutoCloseable {
   }
 
   /**
-   * Takes LightGBM out of the network on this thread. The group stays as it is.
+   * Ends LightGBM's use of the network on this thread. The group is unaffected.
    *
-   * @throws IllegalStateException on another thread than the one that opened it
+   * @throws IllegalStateException if called on a thread other than the one that opened the network
    */
   @Override
   public void close() {

@@ -15,17 +15,18 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What LightGBM calls instead of its sockets: reduce-scatter and all-gather.
+ * The functions that LightGBM calls instead of its sockets: reduce-scatter and all-gather.
  *
- * <p>LightGBM is C++ and calls from the middle of its training, and nothing may be thrown through
- * its frames. After a failure it gets data that it can go on with until its next call, and that
- * call has to fail inside LightGBM: so the failure is kept, and {@code onFailure} takes this thread
- * out of the network, whereupon LightGBM throws by itself, an exception that it can clean up after.
- * What it gets is this rank's own part: for each other rank's if all parts are alike, as sums, best
- * splits and counts are. Parts of unequal size are lists of histogram bounds, one after another,
- * where an end at the wrong place makes it read beyond them; of those it gets zeros, empty lists.
+ * <p>LightGBM is C++ and calls these from the middle of its training, so nothing may be thrown
+ * through its frames. After a failure, LightGBM gets data on which it can continue until its next
+ * call, and that call must fail inside LightGBM. The failure is therefore kept, and {@code
+ * onFailure} takes this thread out of the network, whereupon LightGBM itself throws an exception
+ * that it can clean up after. The stand-in data is this rank's own part, which also replaces the
+ * parts of the other ranks if all parts are alike, as sums, best splits and counts are. Parts of
+ * unequal size are consecutive lists of histogram bounds, and a wrong end position would make
+ * LightGBM read beyond them; these are replaced by zeros, which are empty lists.
  *
- * <p>LightGBM keeps its network for each thread, so all calls come from the one that opened it.
+ * <p>LightGBM keeps one network per thread, so all calls come from the thread that opened it.
  */
 final class NetworkFunctions {
   private static final Linker LINKER = Linker.nativeLinker();
@@ -90,7 +91,7 @@ final class NetworkFunctions {
     }
   }
 
-  /** Returns the first failure of the group, which ended the network, or null. */
+  /** Returns the first failure of the group, which ended the network; or null. */
   @Nullable Throwable failure() {
     return failure;
   }
@@ -163,7 +164,7 @@ final class NetworkFunctions {
     }
   }
 
-  /** Gathers blocks of bytes, one of each rank, on all ranks; never throws. */
+  /** Gathers blocks of bytes, one from each rank, on all ranks; never throws. */
   void allGather(
       MemorySegment input,
       int inputSize,
@@ -177,7 +178,7 @@ final class NetworkFunctions {
       int rank = group.rank();
       MemorySegment into = sized(output, all.end());
       MemorySegment own = into.asSlice(all.start(rank), all.length(rank));
-      // The input may be the begin of the output.
+      // The input may be the beginning of the output.
       own.copyFrom(sized(input, all.length(rank)));
       try {
         all.requireRanks(group.size());
@@ -208,7 +209,10 @@ final class NetworkFunctions {
     }
   }
 
-  /** Writes what LightGBM can go on with until its next call, as the class says. */
+  /**
+   * Writes data on which LightGBM can continue until its next call, as described in the class
+   * comment.
+   */
   private void standIn(Blocks blocks, MemorySegment output) {
     if (!blocks.areEqual()) {
       output.fill((byte) 0);
@@ -229,7 +233,7 @@ final class NetworkFunctions {
     onFailure.run();
   }
 
-  /** Returns memory that ranks of a host read where it is; what it holds is undefined. */
+  /** Returns memory that ranks of the same host can read in place; its content is undefined. */
   private Tensor scratch(long bytes) {
     if (scratch.numel() < bytes) {
       scratch = Tensor.allocate(DType.UINT8, Math.max(bytes, 2 * scratch.numel()));

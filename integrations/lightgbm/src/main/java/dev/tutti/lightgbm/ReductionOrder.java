@@ -1,17 +1,18 @@
 package dev.tutti.lightgbm;
 
 /**
- * The order in which LightGBM's own network reduces the parts of a block, so that sums of floating
- * point numbers, and ties of best splits, come out the same.
+ * The order in which LightGBM's own network reduces the parts of a block. Using the same order
+ * gives the same floating-point sums, and breaks ties between best splits in the same way.
  *
- * <p>Its network halves recursively: rank r first takes the part of the rank whose highest bit
- * differs, which has done nothing yet, then of the one whose next bit differs, which has done the
- * same as r, and so on. Where the ranks are no power of two, the last ones join into pairs before.
- * From 10 MiB on, such ranks use a ring instead. Cost here: each of n parts is read once, n - 1
- * reductions of the block; on the wire an all-to-all moved them, as many bytes as halving moves.
+ * <p>LightGBM's network uses recursive halving: rank r first takes the part of the rank that
+ * differs in the highest bit, which has reduced nothing yet, then that of the rank that differs in
+ * the next bit, which has done the same as r, and so on. If the number of ranks is not a power of
+ * two, the last ones first form pairs. From 10 MiB on, such a number of ranks uses a ring instead.
+ * Cost here: each of the n parts is read once, in n - 1 reductions of the block; the all-to-all
+ * that moved the parts sent as many bytes as halving does.
  */
 final class ReductionOrder {
-  /** From here on ranks whose number is no power of two use a ring, in bytes. */
+  /** The size in bytes from which a number of ranks that is not a power of two uses a ring. */
   static final int RING_BYTES = 10 * 1024 * 1024;
 
   private ReductionOrder() {}
@@ -19,10 +20,10 @@ final class ReductionOrder {
   /**
    * Reduces all parts of a rank's block.
    *
-   * @param rank owner of the block
-   * @param size number of ranks, at least 1
-   * @param inputBytes size of all blocks together
-   * @param reducer reduces two parts
+   * @param rank the owner of the block
+   * @param size the number of ranks, at least 1
+   * @param inputBytes the total size of all blocks
+   * @param reducer the function that reduces two parts
    * @return the rank whose part has become the result
    */
   static int reduce(int rank, int size, long inputBytes, Reducer reducer) {
@@ -30,15 +31,15 @@ final class ReductionOrder {
     if (groups != size && inputBytes >= RING_BYTES) {
       return ring(rank, size, reducer);
     }
-    // The first ranks are groups of their own; each of the others is one of a pair, led by its
-    // left.
+    // The first ranks are groups of their own; each of the others is in a pair, led by its left
+    // member.
     int singles = size - 2 * (size - groups);
     for (int left = singles; left < size; left += 2) {
       reducer.reduce(left + 1, left);
     }
     int group = rank < singles ? rank : singles + (rank - singles) / 2;
     for (int distance = groups / 2; distance > 0; distance /= 2) {
-      // Those that agree with the owner in this bit and all above it go on; below, all do.
+      // Groups that agree with the owner in this bit and above continue; bits below do not matter.
       int first = group / distance * distance;
       for (int each = first; each < first + distance; each++) {
         reducer.reduce(leader(each ^ distance, singles), leader(each, singles));

@@ -1,5 +1,5 @@
 /**
- * LightGBM that trains on several ranks, over a process group in place of its own sockets.
+ * LightGBM training on several ranks, over a process group in place of its own sockets.
  *
  * <p>Begin with {@link dev.tutti.lightgbm.LightGbmNetwork}:
  *

@@ -13,7 +13,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Counts the operations of a group in one registry. */
+/** A listener that records the operations of a group in one registry. */
 final class OperationMeters implements GroupListener {
   private final MeterRegistry registry;
   private final Tags tags;
@@ -84,7 +84,7 @@ final class OperationMeters implements GroupListener {
             .register(registry));
   }
 
-  /** Takes all meters out of the registry. */
+  /** Removes all meters from the registry. */
   void remove() {
     for (Meters each : meters.values()) {
       Meter _ = registry.remove(each.timer);

@@ -10,10 +10,11 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
- * Meters of a process group, for registries of Micrometer.
+ * Meters of a process group, for Micrometer registries.
  *
- * <p>All have the tags {@code group}, and {@code rank}, which is that among all ranks. They count
- * from {@link #bindTo} on. Any thread may call any method.
+ * <p>All meters have the tags {@code group} and {@code rank}; the latter is the rank among all
+ * ranks of the job. They count from the call of {@link #bindTo} on. All methods may be called from
+ * any thread.
  */
 public final class TuttiMetrics implements MeterBinder, AutoCloseable {
   private final ProcessGroup group;
@@ -23,19 +24,19 @@ public final class TuttiMetrics implements MeterBinder, AutoCloseable {
   private record Bound(Registration registration, OperationMeters meters) {}
 
   /**
-   * Creates meters of a group.
+   * Creates the meters of a group.
    *
-   * @param group which one; its subgroups have meters of their own
+   * @param group the group; its subgroups have meters of their own
    */
   public TuttiMetrics(ProcessGroup group) {
     this(group, List.of());
   }
 
   /**
-   * Creates meters of a group with more tags.
+   * Creates the meters of a group, with additional tags.
    *
-   * @param group which one
-   * @param tags that all meters get
+   * @param group the group
+   * @param tags the tags that all meters get
    */
   public TuttiMetrics(ProcessGroup group, Iterable<Tag> tags) {
     this.group = group;
@@ -46,9 +47,9 @@ public final class TuttiMetrics implements MeterBinder, AutoCloseable {
   }
 
   /**
-   * Begins to count in a registry.
+   * Starts counting in a registry.
    *
-   * @param registry where; several may count the same group
+   * @param registry the registry; several registries may count the same group
    */
   @Override
   public void bindTo(MeterRegistry registry) {
@@ -56,7 +57,7 @@ public final class TuttiMetrics implements MeterBinder, AutoCloseable {
     bound.add(new Bound(group.addListener(meters), meters));
   }
 
-  /** Ends to count, and takes the meters out of their registries. */
+  /** Stops counting, and removes the meters from their registries. */
   @Override
   public void close() {
     for (Bound each : bound) {

@@ -16,17 +16,17 @@ import org.bytedeco.pytorch.StringTensorDictItem;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Trains a module on all ranks of a group: gradients become means over all ranks while backward
- * runs (PyTorch: {@code DistributedDataParallel}).
+ * Data-parallel training of a module on all ranks of a group: gradients are averaged over all ranks
+ * while backward runs (PyTorch: {@code DistributedDataParallel}).
  *
- * <p>A step is {@code loss.backward()}, then {@link #await}, then the optimizer's step. All ranks
- * take the same steps. One thread at a time calls the methods, the one that calls backward or
- * others; backward may use threads of its own. From the beginning of backward to the end of {@link
- * #await} the program makes no other collectives of the group.
+ * <p>A step consists of {@code loss.backward()}, then {@link #await}, then the optimizer's step.
+ * All ranks take the same steps. Methods are called by one thread at a time, which need not be the
+ * one that calls backward; backward may use threads of its own. From the beginning of backward to
+ * the end of {@link #await}, the program must not call other collectives of the group.
  *
- * <p>A hook of each parameter is called just before its gradient is written. It says that the
- * gradient before it, of the same thread, is complete, and {@link #await} that the last one is. So
- * no gradient is reduced while autograd writes it.
+ * <p>A hook on each parameter is called just before its gradient is written. The hook signals that
+ * the previous gradient written by the same thread is complete; {@link #await} signals this for the
+ * last one. No gradient is therefore reduced while autograd writes it.
  */
 public final class DataParallel implements AutoCloseable {
   private final List<ModuleParameter> parameters = new ArrayList<>();
@@ -37,27 +37,28 @@ public final class DataParallel implements AutoCloseable {
   private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
 
   /**
-   * Creates it with the default options, as {@link #DataParallel(Module, ProcessGroup,
+   * Creates an instance with the default options, as {@link #DataParallel(Module, ProcessGroup,
    * ReducerOptions)} does.
    *
-   * @param module to train
-   * @param group of all ranks that train it
+   * @param module the module to train
+   * @param group the group of all ranks that train the module
    */
   public DataParallel(Module module, ProcessGroup group) {
     this(module, group, ReducerOptions.DEFAULT);
   }
 
   /**
-   * Compares the parameters of all ranks, copies those of rank 0 to all, with the buffers and with
-   * parameters that require no gradient, and registers hooks. All ranks of the group call it.
+   * Compares the parameters of all ranks, copies those of rank 0 to all, including buffers and
+   * parameters that require no gradient, and registers hooks. All ranks of the group call this.
    *
-   * @param module to train; later it gets no other parameters, and none of other memory or device
-   * @param group of all ranks that train it; it needs a backend for the host
+   * @param module the module to train; afterwards it must not get other parameters, or move its
+   *     parameters to other memory or another device
+   * @param group the group of all ranks that train the module; it needs a backend for the host
    * @param options how to reduce; names, buffers and gradients are taken from the module
    * @throws dev.tutti.gradients.GradientException on all ranks, if their parameters or options
-   *     differ, with the first difference; the group stays usable
-   * @throws IllegalArgumentException if no parameter requires a gradient, or one is of a kind that
-   *     {@link Tensors#of} or the reducer refuses
+   *     differ; describes the first difference, and leaves the group usable
+   * @throws IllegalArgumentException if no parameter requires a gradient, or a parameter is of a
+   *     kind that {@link Tensors#of} or the reducer refuses
    */
   public DataParallel(Module module, ProcessGroup group, ReducerOptions options) {
     List<String> names = new ArrayList<>();
@@ -92,7 +93,9 @@ public final class DataParallel implements AutoCloseable {
     }
   }
 
-  /** Takes note that a gradient will be written now, so that the one before it is complete. */
+  /**
+   * Notes that a gradient is about to be written, which means that the one before it is complete.
+   */
   private void comes(int index) {
     Integer before = written.put(Thread.currentThread(), index);
     if (before != null) {
@@ -100,7 +103,7 @@ public final class DataParallel implements AutoCloseable {
     }
   }
 
-  /** Nothing may be thrown through the frames of autograd: {@link #await} throws it. */
+  /** Keeps exceptions from passing through the frames of autograd; {@link #await} throws them. */
   private void complete(int index) {
     if (failure.get() != null) {
       return;
@@ -115,11 +118,11 @@ public final class DataParallel implements AutoCloseable {
   }
 
   /**
-   * Ends a backward, and returns when the gradients of all parameters are means over all ranks;
-   * within {@link #noSync} it only ends the backward.
+   * Ends a backward, and returns when the gradients of all parameters have been averaged over all
+   * ranks; within {@link #noSync}, only ends the backward.
    *
    * @throws dev.tutti.gradients.GradientException if a parameter got no gradient, with its name, or
-   *     the step failed here or on another rank, with the rank that is lost, if one is
+   *     if the step failed here or on another rank, naming the lost rank, if there is one
    */
   public void await() {
     written.values().forEach(this::complete);
@@ -139,11 +142,12 @@ public final class DataParallel implements AutoCloseable {
   }
 
   /**
-   * Lets several backwards add up gradients on each rank without reducing them, until the
-   * registration is closed. Each ends with {@link #await}. The first one after that reduces the
-   * sum.
+   * Lets several backwards accumulate gradients on each rank without reducing them, until the
+   * registration is closed. Each backward ends with {@link #await}. The first backward after
+   * closing the registration reduces the sum.
    *
-   * @throws IllegalStateException amid a step; closing the registration throws it, too
+   * @throws IllegalStateException if called amid a step; closing the registration amid a step
+   *     throws it too
    */
   public Registration noSync() {
     Registration noSync = reducer.noSync();
@@ -160,9 +164,9 @@ public final class DataParallel implements AutoCloseable {
   }
 
   /**
-   * Removes the hooks and frees the buckets; gradients keep their values, in memory of PyTorch. The
-   * module and the group stay as they are, but amid a step the step fails on all ranks. The second
-   * and later calls do nothing.
+   * Removes the hooks and frees the buckets; gradients keep their values, in PyTorch's memory. The
+   * module and the group are unaffected, except that closing amid a step fails that step on all
+   * ranks. Further calls do nothing.
    */
   @Override
   public void close() {

@@ -8,9 +8,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.pytorch.PointerConsumer;
 
-/** The memory of Tutti's tensors that PyTorch uses, which must not be freed meanwhile. */
+/** The memory of Tutti tensors that PyTorch uses, which must not be freed in the meantime. */
 final class LentMemory {
-  /** What PyTorch calls when it is through with some memory, from any thread. */
+  /** The function that PyTorch calls, from any thread, when it no longer uses some memory. */
   static final PointerConsumer RETURN =
       new PointerConsumer() {
         @Override
@@ -28,7 +28,10 @@ final class LentMemory {
 
   private LentMemory() {}
 
-  /** Keeps a tensor until {@link #RETURN} is called as often as this was for its memory. */
+  /**
+   * Keeps a tensor until {@link #RETURN} has been called as often as this method was for its
+   * memory.
+   */
   static Pointer lend(Tensor tensor) {
     long address = tensor.segment().address();
     LENT.compute(
@@ -41,7 +44,7 @@ final class LentMemory {
     return new Address(address);
   }
 
-  /** Returns how many tensors PyTorch uses at an address. */
+  /** Returns the number of tensors at an address that PyTorch uses. */
   static int count(long address) {
     return LENT.getOrDefault(address, List.of()).size();
   }

@@ -7,7 +7,7 @@ import org.bytedeco.pytorch.TensorBase;
 import org.bytedeco.pytorch.VoidTensorHook;
 import org.jspecify.annotations.Nullable;
 
-/** A parameter of a module, with the view of its bucket that becomes its gradient. */
+/** A parameter of a module, with the bucket view that becomes its gradient. */
 final class ModuleParameter implements AutoCloseable {
   private final org.bytedeco.pytorch.Tensor parameter;
   private final Hook hook;
@@ -16,10 +16,10 @@ final class ModuleParameter implements AutoCloseable {
   private org.bytedeco.pytorch.@Nullable Tensor view;
 
   /**
-   * Has the parameter call something before it adds to its gradient.
+   * Registers a hook that runs before the parameter adds to its gradient.
    *
-   * @param parameter requires a gradient
-   * @param comes called by the thread that adds
+   * @param parameter the parameter, which requires a gradient
+   * @param comes the action, called by the thread that adds
    */
   ModuleParameter(org.bytedeco.pytorch.Tensor parameter, Runnable comes) {
     this.parameter = parameter;
@@ -27,7 +27,7 @@ final class ModuleParameter implements AutoCloseable {
     handle = parameter.register_hook(hook);
   }
 
-  /** Says where the bucket is from now on; what it holds becomes the gradient later. */
+  /** Sets the bucket to use from now on; its content later becomes the gradient. */
   void use(Tensor newBucket) {
     if (newBucket == bucket) {
       return;
@@ -44,7 +44,7 @@ final class ModuleParameter implements AutoCloseable {
     }
   }
 
-  /** Lets the gradient be in the bucket, and copies it there if it is not. */
+  /** Makes sure that the gradient is in the bucket, copying it there if it is not. */
   void collect() {
     if (isInBucket()) {
       return;
@@ -56,7 +56,7 @@ final class ModuleParameter implements AutoCloseable {
     putView();
   }
 
-  /** Makes what is in the bucket the gradient. */
+  /** Makes the content of the bucket the gradient. */
   void putView() {
     try (org.bytedeco.pytorch.Tensor gradient = parameter.mutable_grad()) {
       gradient.put(view());
@@ -78,7 +78,7 @@ final class ModuleParameter implements AutoCloseable {
     }
   }
 
-  /** Removes the hook, and gives the gradient memory of its own. */
+  /** Removes the hook, and gives the gradient its own memory. */
   @Override
   public void close() {
     parameter.remove_hook(handle);
@@ -97,7 +97,8 @@ final class ModuleParameter implements AutoCloseable {
 
   private static final class Hook extends VoidTensorHook {
     /**
-     * Autograd calls hooks as long as they are registered, so they must not be collected before.
+     * The registered hooks; autograd calls them as long as they are registered, so they must not be
+     * garbage collected before.
      */
     private static final Set<Hook> REGISTERED = ConcurrentHashMap.newKeySet();
 

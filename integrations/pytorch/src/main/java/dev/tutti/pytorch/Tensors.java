@@ -11,21 +11,21 @@ import org.bytedeco.pytorch.global.torch;
 import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
- * Views tensors of PyTorch as tensors of Tutti and the other way round, without copies, on the host
- * and on CUDA devices. Whoever uses one of both keeps their common memory alive, also when the
- * other is gone. Any thread calls it.
+ * Views of PyTorch tensors as Tutti tensors and vice versa, without copies, on the host and on CUDA
+ * devices. Each of the two views keeps their common memory alive, even when the other is gone. May
+ * be called from any thread.
  */
 public final class Tensors {
   private Tensors() {}
 
   /**
-   * Views a tensor of PyTorch, at its strides. What a group writes is in PyTorch's tensor, unseen
-   * by autograd. The memory is that which the tensor has now: resizing it, or setting its data,
-   * does not move the view.
+   * Views a PyTorch tensor, with its strides. What a group writes appears in the PyTorch tensor,
+   * unseen by autograd. The view refers to the tensor's current memory: resizing the tensor, or
+   * setting its data, does not move the view.
    *
-   * @param tensor dense, on the host or on a CUDA device
-   * @throws IllegalArgumentException if the tensor is not dense or is conjugated lazily, or Tutti
-   *     lacks its type or device
+   * @param tensor a dense tensor, on the host or on a CUDA device
+   * @throws IllegalArgumentException if the tensor is not dense or is lazily conjugated, or if
+   *     Tutti does not support its type or device
    */
   public static Tensor of(org.bytedeco.pytorch.Tensor tensor) {
     if (!tensor.defined() || tensor.layout().value != torch.Layout.Strided.value) {
@@ -56,12 +56,12 @@ public final class Tensors {
 
   private static MemorySegment memory(org.bytedeco.pytorch.Tensor tensor, long bytes) {
     org.bytedeco.pytorch.Tensor owner = new org.bytedeco.pytorch.Tensor(tensor);
-    // The owner's reference to the memory is given back when nothing uses the segment.
+    // The owner's reference to the memory is released when nothing uses the segment any longer.
     return MemorySegment.ofAddress(addressOf(tensor))
         .reinterpret(bytes, Arena.ofAuto(), _ -> owner.close());
   }
 
-  /** Returns where a tensor's first element is; 0 if it has none. */
+  /** Returns the address of a tensor's first element, or 0 if it has none. */
   static long addressOf(org.bytedeco.pytorch.Tensor tensor) {
     try (Pointer data = tensor.data_ptr()) {
       return data == null ? 0 : data.address();
@@ -69,12 +69,12 @@ public final class Tensors {
   }
 
   /**
-   * Views a tensor of Tutti as one of PyTorch, at its strides.
+   * Views a Tutti tensor as a PyTorch tensor, with its strides.
    *
-   * @param tensor dense, in native memory of the host or of a CUDA device; an arena that owns it
-   *     must stay open while PyTorch uses the result
-   * @throws IllegalArgumentException if the tensor is sparse or in an array, or PyTorch lacks its
-   *     device
+   * @param tensor a dense tensor, in native memory of the host or of a CUDA device; an arena that
+   *     owns the memory must stay open while PyTorch uses the result
+   * @throws IllegalArgumentException if the tensor is sparse or in an array, or if PyTorch does not
+   *     support its device
    */
   public static org.bytedeco.pytorch.Tensor toTorch(Tensor tensor) {
     if (tensor.isSparse() || !tensor.segment().isNative()) {
@@ -88,7 +88,7 @@ public final class Tensors {
     }
   }
 
-  /** Returns PyTorch's name of a device. */
+  /** Returns PyTorch's equivalent of a device. */
   static org.bytedeco.pytorch.DeviceOptional deviceOf(Device device) {
     torch.DeviceType type =
         switch (device.type()) {
@@ -113,7 +113,7 @@ public final class Tensors {
         "tensors are viewed on the host and on CUDA devices, not on " + device.str().getString());
   }
 
-  /** Returns PyTorch's name of a type. */
+  /** Returns PyTorch's equivalent of a type. */
   static ScalarType scalarType(DType dtype) {
     return switch (dtype) {
       case FLOAT32 -> ScalarType.Float;

@@ -10,7 +10,8 @@ import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 
 /**
- * Allocates buckets by PyTorch, for devices. PyTorch frees them when nothing uses them any more.
+ * An allocator of buckets on devices, through PyTorch. PyTorch frees them when nothing uses them
+ * any longer.
  */
 final class TorchAllocator implements BucketAllocator {
   @Override

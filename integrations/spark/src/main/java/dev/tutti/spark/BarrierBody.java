@@ -9,10 +9,10 @@ import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
 /**
- * A {@link WorldFunction} as the function of Scala that Spark runs.
+ * A {@link WorldFunction}, as the Scala function that Spark runs.
  *
- * @param <T> type of the rows that come in
- * @param <R> type of the rows that go out
+ * @param <T> the type of the input rows
+ * @param <R> the type of the output rows
  */
 final class BarrierBody<T, R> extends AbstractFunction1<Iterator<T>, Iterator<R>>
     implements Serializable {
@@ -34,7 +34,7 @@ final class BarrierBody<T, R> extends AbstractFunction1<Iterator<T>, Iterator<R>
         SparkWorld.runBody(body, CollectionConverters.asJava(rows)));
   }
 
-  /** Returns the tag that Spark's own Java API uses for a type that Java has erased. */
+  /** Returns the tag that Spark's own Java API uses for a type erased by Java. */
   @SuppressWarnings("unchecked")
   private static <R> ClassTag<R> anyTag() {
     return (ClassTag<R>) ClassTag$.MODULE$.AnyRef();

@@ -14,11 +14,12 @@ import org.apache.spark.SparkEnv;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets the tasks of a barrier stage meet.
+ * The rendezvous of the tasks of a barrier stage.
  *
- * <p>Rank 0 starts the server, then all exchange one line by Spark. That of rank 0 is the port and
- * the token, or what kept it from serving, so that all tasks say the same; those of the others are
- * empty. The host is where Spark knows the executor of rank 0.
+ * <p>Rank 0 starts the server; then all tasks exchange one line through Spark. The line of rank 0
+ * holds the port and the token, or the reason why it cannot serve, so that all tasks report the
+ * same; the lines of the others are empty. The host is the address by which Spark knows the
+ * executor of rank 0.
  */
 final class BarrierRendezvous {
   private static final String FAILED = "failed ";
@@ -37,9 +38,9 @@ final class BarrierRendezvous {
   }
 
   /**
-   * Meets the other tasks, which call this too.
+   * Meets the other tasks, which also call this.
    *
-   * @param options as the program gave them
+   * @param options the options as given by the program
    */
   ProcessGroup join(GroupOptions options) {
     Settings settings = SparkSettings.over(options.settings(), SparkEnv.get().conf());
@@ -90,7 +91,7 @@ final class BarrierRendezvous {
                     task.stageAttemptNumber()));
     Settings settings = withToken(own, told.substring(space + 1));
     if (settings.text(MASTER_ADDR).isEmpty()) {
-      // Tells Gloo which of the host's addresses faces the others.
+      // Tells Gloo which of the host's addresses the others can reach.
       settings = settings.with(MASTER_ADDR, host);
     }
     return TaskGroup.join(
@@ -103,7 +104,10 @@ final class BarrierRendezvous {
             .withSize(size));
   }
 
-  /** Adds a token that was told; one that all tasks have by their settings is never told. */
+  /**
+   * Adds a token that was received through Spark; a token that all tasks have in their settings is
+   * never sent.
+   */
   private static Settings withToken(Settings settings, String token) {
     return token.isEmpty() ? settings : settings.with(JobToken.SETTING, token);
   }

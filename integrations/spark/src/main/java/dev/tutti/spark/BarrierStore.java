@@ -19,11 +19,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The store of one join of a rank: the server, on rank 0, and the connection to it.
+ * The store of one rank for one join: the server, on rank 0, and the connection to it.
  *
- * <p>The runtime opens stores by a {@link StoreProvider}, which gets a URL; this is what the URL
- * stands for, as the server listens before anybody knows its port. It stays open until the task
- * ends, also where the program closes its group before; to close it ends the set-up of a group.
+ * <p>The runtime opens stores through a {@link StoreProvider}, which gets a URL. This object is
+ * what the URL stands for, since the server listens before anyone knows its port. The store stays
+ * open until the task ends, even if the program closes its group earlier; closing it ends the setup
+ * of a group.
  */
 final class BarrierStore implements AutoCloseable {
   private record Key(URI url, int rank) {}
@@ -36,11 +37,11 @@ final class BarrierStore implements AutoCloseable {
   private boolean closed;
 
   /**
-   * Makes the store known under a URL, until it is closed.
+   * Registers the store under a URL, until it is closed.
    *
-   * @param url the place
+   * @param url the URL
    * @param rank this rank
-   * @param server what this rank serves; null on all but one
+   * @param server the server of this rank; null on all ranks but one
    */
   BarrierStore(URI url, int rank, @Nullable TcpStoreServer server) {
     this.key = new Key(url, rank);
@@ -49,16 +50,16 @@ final class BarrierStore implements AutoCloseable {
   }
 
   /**
-   * Starts a server on all addresses, as those by which Spark knows an executor need not be its
-   * own.
+   * Starts a server on all addresses of the host, since the address by which Spark knows an
+   * executor need not be one of the host's own.
    *
-   * @param settings have the token, and say whether to encrypt
+   * @param settings the settings, which hold the token and tell whether to encrypt
    */
   static TcpStoreServer serve(Settings settings) {
     return new TcpStoreServer(null, 0, settings.get(JobToken.SETTING), TlsSettings.load(settings));
   }
 
-  /** Returns the settings that it reads. */
+  /** Returns the settings that this store reads. */
   static List<Setting<?>> settings() {
     return List.of(
         JobToken.SETTING,
@@ -69,9 +70,9 @@ final class BarrierStore implements AutoCloseable {
   }
 
   /**
-   * Finds what a URL stands for.
+   * Finds the store for a URL.
    *
-   * @throws RendezvousException if nothing in this process
+   * @throws RendezvousException if this process has none
    */
   static BarrierStore find(URI url, int rank) {
     BarrierStore found = OPEN.get(new Key(url, rank));
@@ -82,7 +83,7 @@ final class BarrierStore implements AutoCloseable {
     return found;
   }
 
-  /** Connects, and shows the part of the store that belongs to this join. */
+  /** Connects, and returns the part of the store that belongs to this join. */
   Store open(StoreProvider.Request request) {
     HostPort address = HostPort.ofServer(key.url());
     Store opened =
@@ -104,7 +105,7 @@ final class BarrierStore implements AutoCloseable {
     throw new RendezvousException("the task was killed while it joined " + key.url());
   }
 
-  /** Ends all calls of the store; the second and later calls do nothing. */
+  /** Ends all calls of the store; further calls do nothing. */
   @Override
   public void close() {
     Store opened;

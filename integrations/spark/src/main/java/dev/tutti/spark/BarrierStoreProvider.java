@@ -6,13 +6,14 @@ import dev.tutti.spi.StoreProvider;
 import java.util.List;
 
 /**
- * Opens the store of a barrier stage for {@code spark-barrier://host:port/stage.attempt/join},
- * which only {@link SparkWorld} makes; rank 0 serves it.
+ * The provider of the store of a barrier stage for {@code
+ * spark-barrier://host:port/stage.attempt/join}, a URL that only {@link SparkWorld} creates; rank 0
+ * serves the store.
  */
 public final class BarrierStoreProvider implements StoreProvider {
   static final String SCHEME = "spark-barrier";
 
-  /** Creates the provider; the service loader does. */
+  /** Creates the provider; called by the service loader. */
   public BarrierStoreProvider() {}
 
   @Override

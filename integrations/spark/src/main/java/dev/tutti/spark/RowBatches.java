@@ -8,26 +8,26 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * Packs the rows of a partition into dense tensors of {@code [rows, columns]}, the last one perhaps
- * with fewer rows. Each tensor has memory of its own, from {@link Tensor#allocate}, so collectives
- * take it as it is. For one thread.
+ * An iterator that packs the rows of a partition into dense tensors of shape {@code [rows,
+ * columns]}; the last one may have fewer rows. Each tensor has its own memory, from {@link
+ * Tensor#allocate}, so collectives can use it directly. Not thread-safe.
  *
- * @param <T> type of the rows
+ * @param <T> the type of the rows
  */
 public final class RowBatches<T> implements Iterator<Tensor> {
   /**
-   * Writes a row into memory.
+   * A writer of rows into memory.
    *
-   * @param <T> type of the row
+   * @param <T> the type of the row
    */
   @FunctionalInterface
   public interface RowWriter<T> {
     /**
      * Writes all columns of a row.
      *
-     * @param row what to write
-     * @param target the row's place in the batch, zero so far: columns times the bytes of an
-     *     element
+     * @param row the row to write
+     * @param target the row's place in the batch, initially zero; its size is columns times the
+     *     bytes of an element
      */
     void write(T row, MemorySegment target);
   }
@@ -58,13 +58,13 @@ public final class RowBatches<T> implements Iterator<Tensor> {
   /**
    * Packs rows of any type.
    *
-   * @param rows of the partition, read as batches are asked for
-   * @param dtype of the elements
-   * @param columns elements of a row, at least 1
-   * @param batchRows rows of a batch, at least 1
-   * @param writer writes one row
-   * @param <T> type of the rows
-   * @throws IllegalArgumentException if columns or batchRows are less than 1
+   * @param rows the rows of the partition, read as batches are requested
+   * @param dtype the type of the elements
+   * @param columns the number of elements in a row, at least 1
+   * @param batchRows the number of rows in a batch, at least 1
+   * @param writer the writer of one row
+   * @param <T> the type of the rows
+   * @throws IllegalArgumentException if columns or batchRows is less than 1
    */
   public static <T> RowBatches<T> of(
       Iterator<? extends T> rows,
@@ -78,10 +78,10 @@ public final class RowBatches<T> implements Iterator<Tensor> {
   /**
    * Packs rows of floats.
    *
-   * @param rows each of {@code columns} elements, read as batches are asked for
-   * @param columns elements of a row, at least 1
-   * @param batchRows rows of a batch, at least 1
-   * @throws IllegalArgumentException if columns or batchRows are less than 1
+   * @param rows the rows, each of {@code columns} elements, read as batches are requested
+   * @param columns the number of elements in a row, at least 1
+   * @param batchRows the number of rows in a batch, at least 1
+   * @throws IllegalArgumentException if columns or batchRows is less than 1
    */
   public static RowBatches<float[]> ofFloats(Iterator<float[]> rows, int columns, int batchRows) {
     return of(
@@ -98,10 +98,10 @@ public final class RowBatches<T> implements Iterator<Tensor> {
   /**
    * Packs rows of doubles.
    *
-   * @param rows each of {@code columns} elements, read as batches are asked for
-   * @param columns elements of a row, at least 1
-   * @param batchRows rows of a batch, at least 1
-   * @throws IllegalArgumentException if columns or batchRows are less than 1
+   * @param rows the rows, each of {@code columns} elements, read as batches are requested
+   * @param columns the number of elements in a row, at least 1
+   * @param batchRows the number of rows in a batch, at least 1
+   * @throws IllegalArgumentException if columns or batchRows is less than 1
    */
   public static RowBatches<double[]> ofDoubles(
       Iterator<double[]> rows, int columns, int batchRows) {
@@ -125,7 +125,7 @@ public final class RowBatches<T> implements Iterator<Tensor> {
    * Returns the next batch.
    *
    * @throws NoSuchElementException if there are no more rows
-   * @throws IllegalArgumentException if a row has not as many elements as there are columns
+   * @throws IllegalArgumentException if a row does not have as many elements as there are columns
    */
   @Override
   public Tensor next() {

@@ -6,18 +6,18 @@ import java.util.Locale;
 import org.apache.spark.SparkConf;
 import scala.Tuple2;
 
-/** Turns Spark's settings that begin with {@code spark.tutti.} into Tutti's. */
+/** The conversion of Spark's settings that begin with {@code spark.tutti.} into Tutti's. */
 final class SparkSettings {
   private static final String PREFIX = "spark.tutti.";
 
   private SparkSettings() {}
 
   /**
-   * Adds Spark's settings to others: they win over the environment, and what the program set wins
-   * over them.
+   * Adds Spark's settings to others: they override the environment, and are overridden by what the
+   * program has set.
    *
-   * @param settings of the program and the environment
-   * @param conf of the application
+   * @param settings the settings of the program and the environment
+   * @param conf the configuration of the application
    */
   static Settings over(Settings settings, SparkConf conf) {
     Settings all = settings;
@@ -31,10 +31,10 @@ final class SparkSettings {
   }
 
   /**
-   * Returns the name of Tutti's setting: {@code close.timeout} and {@code closeTimeout} are {@code
-   * TUTTI_CLOSE_TIMEOUT}; a name in capitals stays what it is.
+   * Returns the name of the Tutti setting: {@code close.timeout} and {@code closeTimeout} both
+   * become {@code TUTTI_CLOSE_TIMEOUT}; a name in capitals stays as it is.
    *
-   * @param key without the prefix
+   * @param key the key without the prefix
    */
   static String nameOf(String key) {
     if (key.equals(key.toUpperCase(Locale.ROOT))) {

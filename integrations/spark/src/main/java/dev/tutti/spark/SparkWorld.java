@@ -10,29 +10,29 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaRDD;
 
 /**
- * Makes a {@link ProcessGroup} of the tasks of a Spark barrier stage: partition <i>i</i> is rank
- * <i>i</i>. Ranks may be threads of one executor, or executors of one host or several.
+ * A {@link ProcessGroup} formed from the tasks of a Spark barrier stage: partition <i>i</i> is rank
+ * <i>i</i>. Ranks may be threads of one executor, or executors on one or several hosts.
  *
- * <p>Rank 0 serves the store on a free port of the address at which Spark knows its executor, and
- * tells the others port and a new job token by {@link BarrierTaskContext#allGather}. A task that
- * fails or is killed ends the group on all ranks with the reason; the attempt that Spark starts
- * then meets at a store of its own. Settings of Spark that begin with {@code spark.tutti.} are
- * Tutti's: {@code spark.tutti.timeout} is {@code TUTTI_TIMEOUT}, and {@code
+ * <p>Rank 0 serves the store on a free port of the address by which Spark knows its executor, and
+ * sends the port and a new job token to the others by {@link BarrierTaskContext#allGather}. A task
+ * that fails or is killed ends the group on all ranks with the reason; the attempt that Spark then
+ * starts meets at its own store. Spark settings that begin with {@code spark.tutti.} are passed to
+ * Tutti: {@code spark.tutti.timeout} is {@code TUTTI_TIMEOUT}, and {@code
  * spark.tutti.GLOO_SOCKET_IFNAME} is the setting of that name.
  */
 public final class SparkWorld {
   private SparkWorld() {}
 
   /**
-   * Joins the group of this barrier stage; all its tasks call it, equally often. The group is
-   * closed when the task ends, at the latest.
+   * Joins the group of this barrier stage; all its tasks call this, the same number of times. The
+   * group is closed when the task ends, at the latest.
    *
    * @return the group of all tasks of the stage
-   * @throws IllegalStateException if the thread runs no task of a barrier stage, or Spark killed
-   *     the task meanwhile
+   * @throws IllegalStateException if the thread is not running a task of a barrier stage, or Spark
+   *     killed the task in the meantime
    * @throws IllegalArgumentException if a setting cannot be read
    * @throws RendezvousException if the ranks do not meet in time
-   * @throws PeerFailedException if another rank says that it cannot join
+   * @throws PeerFailedException if another rank reports that it cannot join
    */
   public static ProcessGroup join() {
     return join(GroupOptions.DEFAULT);
@@ -41,15 +41,15 @@ public final class SparkWorld {
   /**
    * Joins the group of this barrier stage, as {@link #join()} does.
    *
-   * @param options backend, device, deadline and settings; settings that they give win over those
-   *     of Spark. Where to meet, rank and size are Spark's to say.
+   * @param options the backend, device, deadline and settings; these settings override those of
+   *     Spark. Rank, size and the place to meet come from Spark.
    * @return the group of all tasks of the stage
-   * @throws IllegalStateException if the thread runs no task of a barrier stage, or Spark killed
-   *     the task meanwhile
-   * @throws IllegalArgumentException if a setting cannot be read, or the options say rank, size,
-   *     store or place
+   * @throws IllegalStateException if the thread is not running a task of a barrier stage, or Spark
+   *     killed the task in the meantime
+   * @throws IllegalArgumentException if a setting cannot be read, or the options set the rank, the
+   *     size, the store or the place to meet
    * @throws RendezvousException if the ranks do not meet in time
-   * @throws PeerFailedException if another rank says that it cannot join
+   * @throws PeerFailedException if another rank reports that it cannot join
    */
   public static ProcessGroup join(GroupOptions options) {
     if (!(TaskContext.get() instanceof BarrierTaskContext task)) {
@@ -68,22 +68,25 @@ public final class SparkWorld {
   }
 
   /**
-   * Runs a function on each partition of an RDD, all at once and as ranks of one group. Without
-   * this, Java has to write {@code rdd.rdd().barrier().mapPartitions(…)} with functions of Scala.
+   * Runs a function on each partition of an RDD, all at the same time and as ranks of one group.
+   * Without this method, Java code has to write {@code rdd.rdd().barrier().mapPartitions(…)} with
+   * Scala functions.
    *
-   * @param rdd has as many partitions as there shall be ranks; Spark needs a free core for each
-   * @param body what each rank does
-   * @param <T> type of the rows that come in
-   * @param <R> type of the rows that go out
-   * @return the rows that all ranks return; nothing runs before an action asks for them, and each
-   *     action runs all again unless they are cached. After a failure Spark starts the ranks again
-   *     only where a shuffle follows, such as {@code repartition(1)}
+   * @param rdd the RDD, with one partition for each rank; Spark needs a free core for each
+   * @param body the function that each rank runs
+   * @param <T> the type of the input rows
+   * @param <R> the type of the output rows
+   * @return the rows that all ranks return; nothing runs until an action requests them, and each
+   *     action runs everything again unless the rows are cached. After a failure, Spark restarts
+   *     the ranks only if a shuffle follows, such as {@code repartition(1)}
    */
   public static <T, R> JavaRDD<R> mapPartitions(JavaRDD<T> rdd, WorldFunction<T, R> body) {
     return BarrierBody.run(rdd, body);
   }
 
-  /** Runs a body as a rank; the part of {@link #mapPartitions} on the executor. */
+  /**
+   * Runs a body as a rank; this is the part of {@link #mapPartitions} that runs on the executor.
+   */
   static <T, R> Iterator<R> runBody(WorldFunction<T, R> body, Iterator<T> rows) {
     try {
       return body.call(join(), rows);

@@ -11,15 +11,15 @@ import org.apache.spark.util.TaskInterruptListener;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Ends a group with its task.
+ * The listeners that end a group together with its task.
  *
  * <p>Spark kills the tasks of a failed barrier stage without interrupting them, and an interrupt
- * would not end a collective either; so the listener of kills aborts the group, on the thread that
- * kills, and whoever waits in a collective of it throws. Before there is a group it closes the
- * store, through which the ranks wait for each other, and interrupts who joins: that thread may try
- * to connect to a server that is gone, until its deadline. A failure aborts the group with the
- * exception, before the completion closes it, so the other ranks know the cause before they miss
- * this one.
+ * would not end a collective either. The kill listener therefore aborts the group, on the thread
+ * that kills, and any thread waiting in a collective of the group throws. While there is no group
+ * yet, the listener closes the store, through which the ranks wait for each other, and interrupts
+ * the joining thread, which might otherwise try until its deadline to connect to a server that is
+ * gone. A failure aborts the group with the exception before the completion closes it, so the other
+ * ranks learn the cause before they miss this one.
  */
 final class TaskGroup
     implements TaskInterruptListener, TaskFailureListener, TaskCompletionListener {
@@ -45,10 +45,10 @@ final class TaskGroup
   /**
    * Joins a group that ends with a task.
    *
-   * @param context of the task, on whose thread this is called
-   * @param store at which the group meets; closed with the task
-   * @param options say where that is
-   * @throws IllegalStateException if Spark killed the task meanwhile
+   * @param context the context of the task, on whose thread this is called
+   * @param store the store at which the group meets; closed with the task
+   * @param options the options, which tell where the store is
+   * @throws IllegalStateException if Spark killed the task in the meantime
    */
   static ProcessGroup join(TaskContext context, BarrierStore store, GroupOptions options) {
     TaskGroup end = new TaskGroup(context, store);
@@ -115,12 +115,12 @@ final class TaskGroup
     }
   }
 
-  /** Returns why the task was killed while it joined; null if it was not. */
+  /** Returns the reason why the task was killed while it joined, or null if it was not killed. */
   private synchronized @Nullable String joined(@Nullable ProcessGroup joined) {
     joining = null;
     group = joined;
     if (killed != null) {
-      // The interrupt was that of the kill, and over with the joining.
+      // The interrupt came from the kill, and does not matter after the join.
       Thread.interrupted();
     }
     return killed;

@@ -1,7 +1,7 @@
 /**
- * Groups of the tasks of a Spark barrier stage.
+ * Process groups formed from the tasks of a Spark barrier stage.
  *
- * <p>Begin with {@link dev.tutti.spark.SparkWorld}, which is what programs call:
+ * <p>Begin with {@link dev.tutti.spark.SparkWorld}, which programs call:
  *
  * {@snippet file="dev/tutti/spark/SparkSnippets.java" region="world"}
  */

@@ -13,13 +13,14 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Shows by HTTP where a rank stands, to who has the token of the job. */
+/** An HTTP server that shows where a rank stands to clients that present the job's token. */
 public final class DebugServer implements AutoCloseable {
   /*
-   * What clients can use up is bounded: connections, the threads that read requests and write answers,
-   * the time of both, and how many answers are made at once. A client in excess is turned away. The
-   * limits of time and of connections are the JDK's, for all its HTTP servers of this process, and are
-   * set only where the program has not.
+   * Every resource that clients can use up is bounded: the connections, the threads that read
+   * requests and write answers, the time for both, and the number of answers made at once. Clients
+   * beyond these limits are turned away. The limits on time and connections are the JDK's own and
+   * apply to all its HTTP servers in this process; they are set only if the program has not set
+   * them.
    */
   private static final int THREADS = 32;
   private static final int ANSWERS = 2;
@@ -39,7 +40,7 @@ public final class DebugServer implements AutoCloseable {
   private final TokenCheck check;
   private final Semaphore answers = new Semaphore(ANSWERS);
 
-  /** Makes the text of an answer. */
+  /** Produces the text of an answer. */
   private interface Content {
     String make() throws IOException;
   }
@@ -51,12 +52,12 @@ public final class DebugServer implements AutoCloseable {
   }
 
   /**
-   * Starts to serve.
+   * Starts serving.
    *
-   * @param address where to listen; port 0 takes a free one
-   * @param token that requests must show; is set
-   * @param source what to show
-   * @throws IOException if it cannot listen there
+   * @param address the address to listen on; port 0 picks a free one
+   * @param token the token that requests must present; it must be set
+   * @param source the information to show
+   * @throws IOException if the server cannot listen on the address
    */
   public static DebugServer start(InetSocketAddress address, JobToken token, DebugSource source)
       throws IOException {
@@ -157,12 +158,12 @@ public final class DebugServer implements AutoCloseable {
     }
   }
 
-  /** Returns the port at which it listens. */
+  /** Returns the port on which the server listens. */
   public int port() {
     return server.getAddress().getPort();
   }
 
-  /** Ends it at once; requests are broken off. */
+  /** Stops the server at once; requests in progress are cut off. */
   @Override
   public void close() {
     server.stop(0);

@@ -4,26 +4,26 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import java.util.List;
 
-/** Has what a debug server shows of a rank. Any thread may call it. */
+/** The information about a rank that a debug server shows. Any thread may call its methods. */
 public interface DebugSource {
-  /** Returns this rank among all. */
+  /** Returns this rank among all ranks. */
   int rank();
 
   /** Returns the number of all ranks. */
   int size();
 
-  /** Returns where it stands, as JSON. */
+  /** Returns where the rank stands, as JSON. */
   String status();
 
-  /** Returns the flight records of its groups, as JSON. */
+  /** Returns the flight records of the rank's groups, as JSON. */
   String flightRecord();
 
   /** Returns the settings of this rank. */
   Settings settings();
 
-  /** Returns what settings there are. */
+  /** Returns the settings that exist. */
   List<Setting<?>> declared();
 
-  /** Returns its open groups. */
+  /** Returns the open groups of the rank. */
   List<GroupMeter> groups();
 }

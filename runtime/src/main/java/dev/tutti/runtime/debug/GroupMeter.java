@@ -3,12 +3,12 @@ package dev.tutti.runtime.debug;
 import dev.tutti.GroupListener;
 import java.util.Map;
 
-/** Has the numbers of one group of a rank. Any thread may call it. */
+/** The metrics of one group of a rank. Any thread may call its methods. */
 public interface GroupMeter {
-  /** Returns the name of the group; no two open ones have the same. */
+  /** Returns the name of the group; no two open groups have the same name. */
   String group();
 
-  /** Has a listener hear of operations from now on. */
+  /** Adds a listener that is told of operations from now on. */
   void addListener(GroupListener listener);
 
   /** Returns the number of the last collective. */
@@ -17,7 +17,7 @@ public interface GroupMeter {
   /** Returns how many operations have not ended. */
   int pending();
 
-  /** Returns for how many seconds the first of those has waited. */
+  /** Returns how many seconds the oldest of those has waited. */
   double waitedSeconds();
 
   /** Tells whether the group has failed. */

@@ -7,8 +7,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.ToDoubleFunction;
 
 /**
- * Writes the numbers of a rank in Prometheus' text form. Operations are added up from the first
- * time on, so that nobody pays for it before.
+ * Writes the metrics of a rank in Prometheus' text format. Operations are counted only from the
+ * first request on, so that nothing is spent on them before.
  */
 final class Metrics {
   private final DebugSource source;

@@ -6,20 +6,20 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BiConsumer;
 
-/** Adds up the operations of a group by type, path and state. Any thread may call it. */
+/** Counts the operations of a group by type, path and state. Any thread may call it. */
 final class OperationTotals implements GroupListener {
   private final Map<Kind, Totals> totals = new ConcurrentHashMap<>();
 
   /**
-   * What operations are added up together.
+   * The key by which operations are counted together.
    *
-   * @param type what they are
-   * @param path that they took, or empty
-   * @param state in which they ended
+   * @param type the type of the operations
+   * @param path the path that they took, or empty
+   * @param state the state in which they ended
    */
   record Kind(String type, String path, String state) {}
 
-  /** Sums over operations of a kind. */
+  /** The sums over the operations of one kind. */
   static final class Totals {
     final LongAdder operations = new LongAdder();
     final LongAdder bytes = new LongAdder();

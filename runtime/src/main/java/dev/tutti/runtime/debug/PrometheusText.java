@@ -1,6 +1,6 @@
 package dev.tutti.runtime.debug;
 
-/** Writes numbers in Prometheus' text form, version 0.0.4. */
+/** Writes metrics in Prometheus' text format, version 0.0.4. */
 final class PrometheusText {
   private final StringBuilder text = new StringBuilder(2048);
   private final String label;
@@ -10,8 +10,8 @@ final class PrometheusText {
   /**
    * Creates an empty text.
    *
-   * @param label that all numbers have
-   * @param labelValue its value
+   * @param label the label that all metrics have
+   * @param labelValue the value of that label
    */
   PrometheusText(String label, String labelValue) {
     this.label = label;
@@ -19,10 +19,10 @@ final class PrometheusText {
   }
 
   /**
-   * Begins numbers of a name.
+   * Begins a metric.
    *
    * @param type counter or gauge
-   * @param help what they count, on one line
+   * @param help what the metric counts, on one line
    */
   void begin(String newName, String type, String help) {
     name = newName;
@@ -31,9 +31,9 @@ final class PrometheusText {
   }
 
   /**
-   * Adds a number.
+   * Adds a sample of the current metric.
    *
-   * @param labels names and values in turn
+   * @param labels label names and values, alternating
    */
   void add(double value, String... labels) {
     text.append(name).append('{');

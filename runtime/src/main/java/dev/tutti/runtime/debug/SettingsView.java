@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Writes settings as JSON, secrets masked. */
+/** Writes settings as JSON, with secrets masked. */
 final class SettingsView {
   private SettingsView() {}
 

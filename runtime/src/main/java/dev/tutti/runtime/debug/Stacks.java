@@ -12,7 +12,7 @@ import java.util.Map;
 final class Stacks {
   private Stacks() {}
 
-  /** Returns them, with those of virtual threads where the JDK has means for it. */
+  /** Returns the stacks, including those of virtual threads if the JDK can provide them. */
   static String text() throws IOException {
     try {
       return Dump.text();
@@ -35,7 +35,9 @@ final class Stacks {
     return text.toString();
   }
 
-  /** Loaded only where the module {@code jdk.management} may be missing without harm. */
+  /**
+   * Loaded only when needed, so that the module {@code jdk.management} may be missing without harm.
+   */
   private static final class Dump {
     static String text() throws IOException {
       HotSpotDiagnosticMXBean bean =

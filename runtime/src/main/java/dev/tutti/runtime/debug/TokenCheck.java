@@ -6,7 +6,9 @@ import java.util.Base64;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/** Tells whether a request shows the token of the job, in a time that does not depend on it. */
+/**
+ * Tells whether a request presents the job's token, in a time that does not depend on the token.
+ */
 final class TokenCheck {
   private static final String BEARER = "bearer ";
   private static final String BASIC = "basic ";
@@ -16,16 +18,17 @@ final class TokenCheck {
   /**
    * Creates a check.
    *
-   * @param token that is set
+   * @param token the token; it must be set
    */
   TokenCheck(JobToken token) {
     this.token = token;
   }
 
   /**
-   * Tells whether a header has it: as a bearer, or as the password of any user.
+   * Tells whether a header contains the token, either as a bearer token or as the password of any
+   * user.
    *
-   * @param authorization value of the header, or null
+   * @param authorization the value of the header, or null
    */
   boolean accepts(@Nullable String authorization) {
     if (authorization == null || !token.isSet()) {
@@ -43,7 +46,7 @@ final class TokenCheck {
         return isToken(both.substring(both.indexOf(':') + 1));
       }
     } catch (IllegalArgumentException e) {
-      // Neither base 64, or too short for a token.
+      // Not base64, or too short for a token.
       return false;
     }
     return false;

@@ -1,4 +1,4 @@
-/** The debug server of a rank, which shows where it stands by HTTP. */
+/** The debug server of a rank, which shows over HTTP where the rank stands. */
 @NullMarked
 package dev.tutti.runtime.debug;
 

@@ -9,7 +9,7 @@ import jdk.jfr.Event;
 import jdk.jfr.Label;
 import org.jspecify.annotations.Nullable;
 
-/** What the events of collectives and of messages have in common. */
+/** The part that the events of collectives and of messages have in common. */
 abstract class CallEvent extends Event implements OperationTrace {
   @Label("Group")
   @Nullable String group;
@@ -41,7 +41,7 @@ abstract class CallEvent extends Event implements OperationTrace {
   @Label("State")
   @Nullable String state;
 
-  /** Takes over what is of this kind of event alone. */
+  /** Sets the fields that only this kind of event has. */
   abstract void take(Call call, long queuedNanos);
 
   @Override
@@ -59,7 +59,7 @@ abstract class CallEvent extends Event implements OperationTrace {
       @Nullable String newPath,
       WorkState newState,
       long queuedNanos) {
-    // Else an event that is used again would have the duration of its first time.
+    // Otherwise a reused event would keep the duration of its first use.
     end();
     if (!shouldCommit()) {
       return;

@@ -4,14 +4,14 @@ import dev.tutti.OpType;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes events of the JDK's Flight Recorder; does nothing in a runtime image without the module
- * {@code jdk.jfr}. Any thread may call it.
+ * Writes events to the JDK's Flight Recorder; does nothing in a runtime image without the module
+ * {@code jdk.jfr}. Any thread may call its methods.
  */
 public abstract class Events {
   /*
-   * No class but those behind JfrEvents names one of jdk.jfr, and that one is loaded only if the
-   * module is there. The instance is a constant to the compiler, and so, until somebody records, is
-   * that nobody does.
+   * Only JfrEvents and the classes behind it refer to jdk.jfr, and JfrEvents is loaded only if that
+   * module is present. The instance is a constant to the compiler, and so, until a recording
+   * starts, is the fact that nothing is recorded.
    */
   private static final Events INSTANCE = find();
 
@@ -33,20 +33,20 @@ public abstract class Events {
     }
   }
 
-  /** Tells whether somebody records collectives. */
+  /** Tells whether collectives are being recorded. */
   public abstract boolean areCollectivesRecorded();
 
-  /** Creates what records collectives that run one after another; null if that is not possible. */
+  /** Creates a trace for collectives that run one after another; null if that is not possible. */
   public abstract @Nullable OperationTrace reusable();
 
-  /** Begins to record an operation; null if nobody records that type. */
+  /** Begins to record an operation; null if its type is not being recorded. */
   public abstract @Nullable OperationTrace begin(OpType type);
 
   /**
-   * Records what became of a group.
+   * Records a change in the life of a group.
    *
    * @param state made, failed or closed
-   * @param why it failed, or empty
+   * @param why the reason for the failure, or empty
    */
   public abstract void group(
       String group, int rank, int size, String backends, String state, String why);
@@ -55,7 +55,7 @@ public abstract class Events {
    * Records a failure as the ranks agreed on it.
    *
    * @param failedRank the rank to blame, or -1
-   * @param sequence number of the operation that failed, or 0
+   * @param sequence the number of the operation that failed, or 0
    */
   public abstract void failure(
       String group,
@@ -66,18 +66,19 @@ public abstract class Events {
       long sequence,
       String text);
 
-  /** Has flight records written whenever a recording ends a chunk. */
+  /** Adds flight records that are written whenever a recording ends a chunk. */
   public abstract void add(RecordSource records);
 
-  /** Has them written no more. */
+  /** Stops writing these flight records. */
   public abstract void remove(RecordSource records);
 
   /**
-   * Returns where a call of the store begins, for {@link #endStoreCall}; null if nobody records.
+   * Returns the start of a store call, for {@link #endStoreCall}; null if store calls are not being
+   * recorded.
    */
   public abstract @Nullable Object beginStoreCall();
 
-  /** Records a call of the store, if it took long. */
+  /** Records a store call if it took long. */
   public abstract void endStoreCall(Object begun, String call, String key);
 
   private static final class NoEvents extends Events {

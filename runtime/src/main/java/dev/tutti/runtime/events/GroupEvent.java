@@ -7,7 +7,7 @@ import jdk.jfr.Label;
 import jdk.jfr.Name;
 import org.jspecify.annotations.Nullable;
 
-/** What became of a group. */
+/** A change in the life of a group. */
 @Name("dev.tutti.Group")
 @Label("Group")
 @Category("Tutti")

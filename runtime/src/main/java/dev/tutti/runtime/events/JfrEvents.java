@@ -3,7 +3,7 @@ package dev.tutti.runtime.events;
 import dev.tutti.OpType;
 import org.jspecify.annotations.Nullable;
 
-/** Writes the events where the module {@code jdk.jfr} is. */
+/** Writes the events if the module {@code jdk.jfr} is present. */
 final class JfrEvents extends Events {
   private final OperationEvent operation = new OperationEvent();
   private final MessageEvent message = new MessageEvent();

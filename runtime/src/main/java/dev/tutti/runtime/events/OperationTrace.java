@@ -4,22 +4,22 @@ import dev.tutti.WorkState;
 import dev.tutti.spi.Call;
 import org.jspecify.annotations.Nullable;
 
-/** The record of one operation at a time, from its begin to its end, on whichever thread. */
+/** A reusable trace of one operation at a time, from its beginning to its end, on any thread. */
 public interface OperationTrace {
-  /** Begins now. */
+  /** Begins the event now. */
   void start();
 
   /**
-   * Ends now, and is written if somebody records.
+   * Ends the event now, and writes it if a recording wants it.
    *
-   * @param group its name
-   * @param rank of this process in it
-   * @param call what was asked for; its tensors are not forgotten yet
-   * @param sequence its number
-   * @param backend name of the backend
-   * @param path that it took, null if that is not known
-   * @param state how it ended
-   * @param queuedNanos how long it waited for its turn
+   * @param group the name of the group
+   * @param rank this process's rank in the group
+   * @param call the call, with its tensors not yet forgotten
+   * @param sequence the number of the operation
+   * @param backend the name of the backend
+   * @param path the path that the operation took, or null if it is not known
+   * @param state how the operation ended
+   * @param queuedNanos how long the operation waited for its turn
    */
   void end(
       String group,

@@ -8,8 +8,8 @@ import jdk.jfr.FlightRecorderListener;
 /** Writes the flight records of all ranks of this process whenever a recording ends a chunk. */
 final class RecordEvents implements FlightRecorderListener {
   /*
-   * Registering a periodic event starts the JDK's recorder, which takes up to half a second. So that waits
-   * until somebody else has started it.
+   * Registering a periodic event starts the JDK's recorder, which takes up to half a second.
+   * Registration therefore waits until something else has started the recorder.
    */
   private final Set<RecordSource> sources = ConcurrentHashMap.newKeySet();
 

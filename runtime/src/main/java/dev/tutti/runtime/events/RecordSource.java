@@ -1,19 +1,19 @@
 package dev.tutti.runtime.events;
 
-/** Has the flight records of a rank. Any thread may call it. */
+/** The flight records of a rank. Any thread may call its methods. */
 public interface RecordSource {
-  /** Hands on all that they hold, group by group, oldest first. */
+  /** Passes on everything in the records, group by group, oldest first. */
   void forEach(Sink sink);
 
-  /** Takes what flight records hold. */
+  /** A receiver of the contents of flight records. */
   interface Sink {
     /**
-     * Takes one operation, or of a group without one, none.
+     * Takes one operation, or an empty entry for a group that has none.
      *
-     * @param group its name
-     * @param globalRank this rank among all
-     * @param ranks those of the group among all, as a list in brackets
-     * @param entry as JSON, or empty
+     * @param group the name of the group
+     * @param globalRank this rank among all ranks
+     * @param ranks the group's members by their ranks among all, as a list in brackets
+     * @param entry the operation as JSON, or empty
      */
     void accept(String group, int globalRank, String ranks, String entry);
   }

@@ -8,7 +8,7 @@ import jdk.jfr.Name;
 import jdk.jfr.Threshold;
 import org.jspecify.annotations.Nullable;
 
-/** A call of the store that took long although it waits for nobody. */
+/** A store call that took long although it does not wait for any other rank. */
 @Name("dev.tutti.StoreCall")
 @Label("Store Call")
 @Category("Tutti")

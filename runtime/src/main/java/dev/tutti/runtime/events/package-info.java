@@ -1,4 +1,4 @@
-/** Events for the JDK's Flight Recorder, where the JDK has one. */
+/** Events for the JDK's Flight Recorder, if the JDK has it. */
 @NullMarked
 package dev.tutti.runtime.events;
 

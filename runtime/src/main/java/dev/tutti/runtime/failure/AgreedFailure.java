@@ -17,11 +17,11 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the ranks of a group agree on after a failure: the first one.
+ * The failure that the ranks of a group agree on: the first one.
  *
- * @param event as its reporter told it
- * @param failedRank the first rank that failed, as far as known, or -1
- * @param text what happened, with what was found out since
+ * @param event the failure as its reporter told it
+ * @param failedRank the first rank that failed, as far as is known, or -1
+ * @param text what happened, and what has been found out since
  * @param closed whether that rank closed the group without a failure of its own
  */
 public record AgreedFailure(FailureEvent event, int failedRank, String text, boolean closed) {
@@ -39,7 +39,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
         false);
   }
 
-  /** Says what happened, as a rank sees it. */
+  /** Describes what happened, from the point of view of a rank. */
   String describe(int rank) {
     String who =
         event.isOfStore()
@@ -70,7 +70,9 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
     return event.op().label() + number + message;
   }
 
-  /** Says to a rank that the others missed it, which it cannot know if it was stopped meanwhile. */
+  /**
+   * Tells a rank that the others missed it, which it cannot know if it was stopped in the meantime.
+   */
   private String ownPart(int rank) {
     return rank != failedRank || rank == event.reporter()
         ? ""
@@ -78,15 +80,15 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
   }
 
   /**
-   * Makes what an operation throws.
+   * Creates the exception that an operation throws.
    *
-   * @param info the facts of that operation on its rank
-   * @param cause what its backend threw, if anything
+   * @param info the facts about that operation on its rank
+   * @param cause the exception of its backend, if any
    */
   public TuttiException exception(FailureInfo info, @Nullable Throwable cause) {
     String what = info.opType() == OpType.UNKNOWN ? "group " + info.group() : info.opType().label();
     String text = what + " failed: " + describe(info.rank());
-    // What a group threw before says all this already.
+    // An exception that a group threw earlier already says all this.
     Throwable below = cause instanceof CollectiveException ? null : cause;
     boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();
     if ((event.kind() == Kind.TIMEOUT && same) || cause instanceof TimeoutException) {
@@ -105,7 +107,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
     return failedRank < 0 || failedRank == rank ? List.of() : List.of(failedRank);
   }
 
-  /** Makes what an operation throws that was not even begun. */
+  /** Creates the exception of an operation that was not even begun. */
   TuttiException refusal(FailureInfo info) {
     String type = info.opType().label();
     return exception(

@@ -10,47 +10,49 @@ import java.io.IOException;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Holds what a failure proves: its kind and the rank that it names.
+ * What a failure proves: its kind and the rank that it blames.
  *
- * @param kind what sort of failure
+ * @param kind the kind of failure
  * @param rank the rank in the group to blame, or -1
  */
 public record Blame(Kind kind, int rank) {
   /*
-   * Whom a failure names, by the evidence. The first line that applies decides.
+   * The rank that a failure blames, by the evidence. The first line that applies decides.
    *
-   * 1. What a rank says of itself: it failed, or its program aborted the group. It is named.
-   * 2. A connection of a peer that ended without a farewell, or what the store saw of the end of a
-   *    process: the peer is lost, and named.
-   * 3. The connection to the store ended: the rank that serves the store is lost, and named. Where no
-   *    rank of the group serves it, nobody is named, and never the rank that called.
-   * 4. An operation ran out of time, and the store does not answer for a second: nobody can be asked,
-   *    and the rank that serves the store is named, also where a backend named another one that is
-   *    late, since that one may wait for the store, too.
-   * 5. Calls do not fit each other: more than half of the ranks made one call, and the first of the
-   *    others is named. Without such a majority nobody is named; the text says what each called.
-   * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how far
-   *    it came, and TimeoutDiagnosis says what that proves: whose calls do not fit (5), who does not answer,
-   *    has not come, closed, or does nothing while a peer waits for its message. So it is while ranks
-   *    make a group: a rank that answers waits for another one itself.
-   * 7. A peer that gave up because of somebody whom it cannot name is not to blame: the ranks ask (6).
-   * 8. While a group is set up, a connection that was reset or refused may be one that the peer closed
-   *    unseen as it gave up. Its report is awaited for a second; without one it is lost (2).
+   * 1. A rank's report about itself: it failed, or its program aborted the group. It is blamed.
+   * 2. The connection of a peer ended without a farewell, or the store saw a process end: the peer
+   *    is lost, and is blamed.
+   * 3. The connection to the store ended: the rank that serves the store is lost, and is blamed. If
+   *    no rank of the group serves it, no rank is blamed, and never the rank that called.
+   * 4. An operation ran out of time, and the store does not answer for a second: no rank can be
+   *    asked, and the rank that serves the store is blamed. This holds even if a backend named
+   *    another rank that is late, since that rank may also be waiting for the store.
+   * 5. Calls do not match: more than half of the ranks made the same call, and the first of the
+   *    others is blamed. Without such a majority no rank is blamed; the text says what each called.
+   * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how
+   *    far it has come, and TimeoutDiagnosis says what that proves: which rank's calls do not match
+   *    (5), or which rank does not answer, has not come, closed, or does nothing while a peer waits
+   *    for its message. The same holds while ranks make a group: a rank that answers is itself
+   *    waiting for another one.
+   * 7. A peer that gave up because of a rank it cannot name is not to blame: the ranks ask (6).
+   * 8. While a group is set up, a connection that was reset or refused may be one that the peer
+   *    closed unseen as it gave up. Its report is awaited for a second; without one it is lost (2).
    *
-   * A rank that stood still does not judge: the ends and the deadlines that it finds when it continues
-   * are what others made of its silence. It names itself, unless another rank told its own finding.
+   * A rank that stood still does not judge: the ends and the missed deadlines that it finds when it
+   * continues are the others' reaction to its silence. It blames itself, unless another rank has
+   * reported a finding of its own.
    *
-   * The first event in the log of the JobMonitor, and the first finding beside it, count for all ranks.
-   * Without a store each rank decides by itself.
+   * The first event in the log of the JobMonitor, and the first finding beside it, count for all
+   * ranks. Without a store each rank decides by itself.
    */
 
   /**
-   * Judges what an operation or a step failed with.
+   * Judges the failure of an operation or of a step.
    *
    * @param cause the failure
    * @param named the rank that the backend names, or -1
    * @param self the rank that judges
-   * @param server the rank of the group that serves the store; -1 if none does
+   * @param server the rank of the group that serves the store; -1 if no rank of the group does
    */
   public static Blame of(Throwable cause, int named, int self, int server) {
     return switch (cause) {
@@ -66,7 +68,7 @@ public record Blame(Kind kind, int rank) {
   }
 
   /**
-   * Judges what a backend reports outside of any operation.
+   * Judges a failure that a backend reports outside of any operation.
    *
    * @param named the rank that the backend names, or -1 for this one
    * @param self the rank that judges
@@ -81,14 +83,15 @@ public record Blame(Kind kind, int rank) {
     return named < 0 ? new Blame(Kind.FAILED, self) : new Blame(Kind.PEER_LOST, named);
   }
 
-  /** Tells whether a failure is the end of a peer that gave up because of somebody else. */
+  /** Tells whether a failure is the end of a peer that gave up because of another rank. */
   private static boolean isOfNobody(Throwable cause) {
     return cause instanceof PeerLostException lost && lost.peer() < 0;
   }
 
   /**
-   * Tells whether a failure of a set-up may be the end of a peer that gave up, and tells why
-   * through the store: it said that it leaves, or reset or refused a connection that it never took.
+   * Tells whether a failure during set-up may come from a peer that gave up and reports the reason
+   * through the store: the peer said that it was leaving, or it reset or refused a connection that
+   * it had never accepted.
    */
   public static boolean mayBeExplained(Throwable cause) {
     Throwable t = cause;
@@ -100,10 +103,10 @@ public record Blame(Kind kind, int rank) {
   }
 
   /**
-   * Judges a failure anew that could not be told, since the store does not answer or is gone.
+   * Judges again a failure that could not be reported because the store does not answer or is gone.
    *
    * @param event the failure
-   * @param server the rank of the group that serves the store; -1 if none does
+   * @param server the rank of the group that serves the store; -1 if no rank of the group does
    */
   static FailureEvent withoutStore(FailureEvent event, int server) {
     if (event.kind() != Kind.TIMEOUT || event.failedRank() == event.reporter()) {
@@ -117,13 +120,16 @@ public record Blame(Kind kind, int rank) {
         : event.naming(server, "rank " + server + ", which serves the store, does not answer");
   }
 
-  /** Tells whether what a rank saw, or cannot judge, may follow from its own standstill. */
+  /**
+   * Tells whether a failure that a rank saw, or that it cannot judge, may be the result of its own
+   * standstill.
+   */
   public static boolean mayFollowFromStandstill(FailureEvent event, int self) {
     return event.kind() == Kind.TIMEOUT
         || (event.kind() == Kind.PEER_LOST && event.reporter() == self && !event.isOfStore());
   }
 
-  /** Returns what is left of a failure where this rank stood still: what another rank says. */
+  /** Returns what remains of a failure if this rank stood still: only what another rank reports. */
   static FailureEvent afterStandstill(FailureEvent event, int self) {
     return event.reporter() == self ? event.asTimeout() : event;
   }

@@ -11,13 +11,17 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Bounds calls that have no deadline of their own, such as writes to a store that hangs. */
+/**
+ * Puts a time limit on calls that have no deadline of their own, such as writes to a store that
+ * hangs.
+ */
 public final class BoundedCalls {
   /*
-   * To start a thread takes longer than most of the calls, and each rank that closes makes two; so
-   * threads are kept for a moment. There may be any number of them: calls that hang keep no other
-   * from its turn. As they serve whoever calls next, they are not in the thread group of the caller
-   * that happened to start them, and have its name and class loader only during its call.
+   * Starting a thread takes longer than most of these calls, and each rank that closes makes two of
+   * them, so threads are kept for a moment. Their number is not limited, so calls that hang do not
+   * hold up others. Because a thread may serve any later caller, it is not in the thread group of
+   * the caller that happened to start it; it has a caller's thread name and class loader only
+   * during that caller's call.
    */
   static final String IDLE = "tutti-idle";
 
@@ -39,14 +43,14 @@ public final class BoundedCalls {
   private BoundedCalls() {}
 
   /**
-   * Runs a call on another daemon thread and waits for it, also when interrupted. A call that takes
-   * longer continues alone.
+   * Runs a call on another daemon thread and waits for it, even if interrupted. If the call takes
+   * longer than the limit, it continues on its own.
    *
-   * @param threadName names the thread during the call
-   * @param limit the longest wait
-   * @param call what to run
-   * @throws TimeoutException if it takes longer
-   * @throws Exception what the call threw
+   * @param threadName the name of the thread during the call
+   * @param limit the maximum time to wait
+   * @param call the call to run
+   * @throws TimeoutException if the call takes longer
+   * @throws Exception if the call throws it
    */
   public static <T> T call(String threadName, Duration limit, Callable<T> call) throws Exception {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();

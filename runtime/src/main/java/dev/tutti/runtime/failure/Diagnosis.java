@@ -3,15 +3,15 @@ package dev.tutti.runtime.failure;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What was found out about a failure after it was reported.
+ * A finding about a failure, made after it was reported.
  *
  * @param failedRank the rank to blame, or -1
- * @param text in words, or empty
+ * @param text the finding in words, or empty
  */
 public record Diagnosis(int failedRank, String text) {
   static final Diagnosis NONE = new Diagnosis(-1, "");
 
-  /** Joins two findings; the first blame counts. */
+  /** Joins two findings; the first rank blamed counts. */
   Diagnosis and(Diagnosis other) {
     String both = text + (text.isEmpty() || other.text.isEmpty() ? "" : ", ") + other.text;
     return new Diagnosis(failedRank < 0 ? other.failedRank : failedRank, both);

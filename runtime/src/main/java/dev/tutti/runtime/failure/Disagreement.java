@@ -16,27 +16,30 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** Finds the first collective for which ranks made calls that do not fit each other. */
+/** Finds the first collective in which the ranks made calls that do not match. */
 public final class Disagreement {
-  /** To these all ranks bring as many elements; to others their parts may differ in length. */
+  /**
+   * To these operations all ranks bring the same number of elements; in others their parts may
+   * differ in length.
+   */
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);
 
   private Disagreement() {}
 
   /**
-   * The first collective whose calls do not fit.
+   * The first collective whose calls do not match.
    *
-   * @param rank the first that differs from more than half of all, or -1
-   * @param text what each called; empty if all fits
+   * @param rank the first rank that differs from more than half of all ranks, or -1
+   * @param text what each rank called; empty if all calls match
    */
   public record Finding(int rank, String text) {}
 
   /**
-   * Compares what ranks called lately.
+   * Compares the recent calls of ranks.
    *
-   * @param ranks what each says of itself, by rank
-   * @param size number of ranks in the group
+   * @param ranks what each rank reports about itself, by rank
+   * @param size the number of ranks in the group
    */
   public static Finding find(SortedMap<Integer, RankProgress> ranks, int size) {
     Diagnosis found = of(ranks, size);
@@ -44,12 +47,12 @@ public final class Disagreement {
   }
 
   /**
-   * Compares what ranks called lately.
+   * Compares the recent calls of ranks.
    *
-   * @param ranks what each says of itself, by rank
-   * @param size number of ranks in the group
-   * @return what each called, in words, and the first of those that differ from more than half of
-   *     all ranks; nothing if all fits
+   * @param ranks what each rank reports about itself, by rank
+   * @param size the number of ranks in the group
+   * @return what each rank called, in words, and the first rank that differs from more than half of
+   *     all ranks; nothing if all calls match
    */
   static Diagnosis of(SortedMap<Integer, RankProgress> ranks, int size) {
     SortedMap<Long, Map<Issued, List<Integer>>> calls = new TreeMap<>();

@@ -2,21 +2,21 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.TuttiException;
 
-/** Says what a failure needs of the group that fails. */
+/** The parts of a failing group that the handling of its failure needs. */
 public interface FailingGroup {
-  /** Tells whether it is closed, and nobody is left to hear of a failure. */
+  /** Tells whether the group is closed, so that no failure needs to be reported any more. */
   boolean isGone();
 
-  /** Lets the other ranks know where this one stands; takes a second at most. */
+  /** Publishes where this rank stands for the other ranks; takes a second at most. */
   void publishProgress(boolean closed);
 
   /**
-   * Waits until this rank made the call in which the others found that it does not fit.
+   * Waits until this rank has made the call that the others found not to match.
    *
-   * @param limitNanos in terms of {@link System#nanoTime()}
+   * @param limitNanos the deadline in terms of {@link System#nanoTime()}
    */
   void awaitCall(FailureEvent event, long limitNanos);
 
-  /** Ends everything, after the failure was settled; does not block. */
+  /** Ends everything once the failure is settled; does not block. */
   void tearDown(TuttiException cause);
 }

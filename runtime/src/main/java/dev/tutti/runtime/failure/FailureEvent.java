@@ -8,17 +8,17 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A failure as one rank tells it to the others.
+ * A failure as one rank reports it to the others.
  *
  * @param group the group that failed
- * @param kind what sort of failure
- * @param reporter the rank in that group that tells
+ * @param kind the kind of failure
+ * @param reporter the rank in that group that reports the failure
  * @param failedRank the rank in that group to blame, or -1
  * @param op the operation that failed
- * @param sequence its number
+ * @param sequence the number of the operation
  * @param peer the other rank of a message, or -1
- * @param tag of a message
- * @param elapsed how long it had run
+ * @param tag the tag of a message
+ * @param elapsed how long the operation had run
  * @param message what happened
  */
 public record FailureEvent(
@@ -34,7 +34,7 @@ public record FailureEvent(
     String message) {
   private static final int PARTS = 10;
 
-  /** Creates the failure of something that is no message. */
+  /** Creates the failure of an operation that is not a message. */
   public FailureEvent(
       String group,
       Kind kind,
@@ -47,13 +47,13 @@ public record FailureEvent(
     this(group, kind, reporter, failedRank, op, sequence, -1, 0, elapsed, message);
   }
 
-  /** Sorts failures by what other ranks make of them. */
+  /** The kinds of failure, by what other ranks conclude from them. */
   public enum Kind {
     /** An operation ran out of time. */
     TIMEOUT,
     /** A peer is gone. */
     PEER_LOST,
-    /** Ranks made calls that do not fit each other. */
+    /** Ranks made calls that do not match. */
     MISMATCH,
     /** The reporter itself failed. */
     FAILED,
@@ -61,7 +61,10 @@ public record FailureEvent(
     ABORTED
   }
 
-  /** Creates what a rank leaves behind for the case that it is lost: it fails all its groups. */
+  /**
+   * Creates the event that a rank leaves behind in case it is lost; it fails all groups of the
+   * rank.
+   */
   static FailureEvent lost(int globalRank) {
     return new FailureEvent(
         "",
@@ -79,22 +82,25 @@ public record FailureEvent(
     return !Question.isQuestion(entry) && !Inquiry.isInquiry(entry);
   }
 
-  /** Tells whether this is of all groups of a rank. */
+  /** Tells whether this event concerns all groups of a rank. */
   boolean isOfAllGroups() {
     return group.isEmpty();
   }
 
-  /** Tells whether the store saw this, and no rank. */
+  /** Tells whether this was seen by the store rather than by a rank. */
   boolean isOfStore() {
     return kind == Kind.PEER_LOST && reporter == failedRank;
   }
 
-  /** Tells whether ranks that make a group waited for each other through the store. */
+  /**
+   * Tells whether this is a time-out of ranks that waited for each other through the store to make
+   * a group.
+   */
   boolean isOfMeeting() {
     return kind == Kind.TIMEOUT && sequence == 0 && failedRank != reporter;
   }
 
-  /** Returns what the loss of a rank is to a group; null if that rank is not in it. */
+  /** Returns what the loss of a rank means to a group; null if that rank is not in the group. */
   @Nullable FailureEvent inGroup(String name, List<Integer> globalRanks) {
     int inGroup = globalRanks.indexOf(failedRank);
     return inGroup < 0
@@ -102,13 +108,13 @@ public record FailureEvent(
         : new FailureEvent(name, kind, inGroup, inGroup, op, sequence, elapsed, message);
   }
 
-  /** Returns the same failure with another rank to blame, and why. */
+  /** Returns the same failure with another rank to blame, and the reason. */
   public FailureEvent naming(int rank, String why) {
     return new FailureEvent(
         group, kind, reporter, rank, op, sequence, peer, tag, elapsed, message + "; " + why);
   }
 
-  /** Returns the same failure as one of an operation that ran out of time, with nobody to blame. */
+  /** Returns the same failure as the time-out of an operation, with no rank to blame. */
   public FailureEvent asTimeout() {
     return new FailureEvent(
         group, Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, message);

@@ -9,9 +9,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
 
-/** Reads, as who is no rank, what the ranks of a job told each other of its first failure. */
+/** Reads, from outside the job, what its ranks told each other about its first failure. */
 public final class FailureLog {
-  /** Bounds the failures of parts of the group that are passed over. */
+  /** The maximum number of failures in subgroups that are skipped. */
   private static final int MOST_EVENTS = 100;
 
   private static final String GROUP = "0";
@@ -19,10 +19,10 @@ public final class FailureLog {
   private final Store store;
 
   /**
-   * Whom the ranks blame.
+   * The rank that the ranks blame.
    *
-   * @param rank among all; -1 where their calls do not fit each other and no majority made the same
-   * @param text what happened, as they tell it
+   * @param rank the rank among all; -1 if the calls do not match and there is no majority
+   * @param text what happened, as the ranks report it
    */
   public record Blame(int rank, String text) {}
 
@@ -31,18 +31,18 @@ public final class FailureLog {
   }
 
   /**
-   * Tells whom the ranks blame; empty if they told nothing of the group of all ranks, or blame none
-   * and cannot say which calls do not fit each other.
+   * Returns the rank that the ranks blame; empty if they reported nothing about the group of all
+   * ranks, or blame no rank and cannot say which calls do not match.
    *
-   * @param store at which they met
-   * @param restarts how often the launcher restarted the job
+   * @param store the store at which the ranks met
+   * @param restarts how often the launcher has restarted the job
    * @throws StoreException if the store does not answer
    */
   public static Optional<Blame> blame(Store store, int restarts) {
     try {
       return new FailureLog(new PrefixStore("tutti/" + restarts, store)).blame();
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
-      // Ranks of another version, or a program that writes there itself.
+      // Written by ranks of another version, or by the program itself.
       return Optional.empty();
     }
   }
@@ -69,7 +69,7 @@ public final class FailureLog {
     return Optional.empty();
   }
 
-  /** Adds what the ranks found out since. */
+  /** Adds what the ranks have found out since. */
   private AgreedFailure verdict(FailureEvent event) {
     boolean isAsked = event.kind() == Kind.TIMEOUT || event.kind() == Kind.MISMATCH;
     byte[] finding = isAsked ? read("finding/" + GROUP) : new byte[0];

@@ -21,26 +21,26 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/** Handles the failure of a group: tells the other ranks, and learns who failed first. */
+/** Handles the failure of a group: tells the other ranks, and learns which rank failed first. */
 public final class Failures {
   /*
-   * Whatever fails first on this rank calls begin(); later calls do nothing. A thread of its own
-   * tells the job monitor and so learns the first failure of all ranks, which the monitor hands to
-   * onEvent(), once per group, on whichever thread. From there another thread finds out what there is
-   * to find out and settles the verdict: sets it, tears the group down, opens the latch. Operations
-   * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
-   * first failure.
+   * Whatever fails first on this rank calls begin(); later calls do nothing. A dedicated thread
+   * tells the job monitor and so learns the first failure of all ranks, which the monitor passes to
+   * onEvent(), once per group, on any thread. From there another thread investigates the failure
+   * and settles the verdict: it sets the verdict, tears down the group and opens the latch.
+   * Operations that fail wait for the latch to learn what to throw, so all of them, on all ranks,
+   * name the same first failure.
    *
-   * A store that hangs or is gone can delay this but not prevent it: whoever cannot tell its failure
-   * within a second decides alone, every further step through the store is bounded, and after
-   * SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows. The first verdict stands.
-   * Blame says whom it names.
+   * A store that hangs or is gone can delay this but not prevent it: a rank that cannot report its
+   * failure within a second decides alone, every further step through the store is bounded, and
+   * after SETTLE_NANOS a waiting thread or the watchdog settles on what this rank knows. The first
+   * verdict stands. Blame defines which rank the verdict names.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final Duration ASK = Duration.ofSeconds(1);
 
-  /** How long a rank that has not come yet may take to make the call that does not fit. */
+  /** How long a rank that is behind may take to reach the call that does not match. */
   private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
 
   private static final long DIAGNOSIS_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -62,18 +62,21 @@ public final class Failures {
     this.group = group;
   }
 
-  /** Returns what the ranks agreed on, or null while nothing failed or they have not. */
+  /** Returns what the ranks agreed on; null if nothing has failed or they have not agreed yet. */
   @Nullable
   public AgreedFailure verdict() {
     return verdict.get();
   }
 
-  /** Tells whether something failed here or elsewhere. */
+  /** Tells whether something has failed, on this rank or another. */
   public boolean isFailing() {
     return known.get() != null;
   }
 
-  /** Has a step run, on a thread of its own, when something fails; at once if something has. */
+  /**
+   * Runs a step on a thread of its own when something fails; at once if something has already
+   * failed.
+   */
   public void whenFailing(Runnable step) {
     listeners.add(step);
     if (isFailing()) {
@@ -85,14 +88,14 @@ public final class Failures {
     listeners.remove(step);
   }
 
-  /** Begins to fail the group; from any thread, never blocks. */
+  /** Begins to fail the group; may be called from any thread, and never blocks. */
   public void begin(FailureEvent event) {
     if (!group.isGone() && learn(event)) {
       start(() -> monitor.report(event));
     }
   }
 
-  /** Hears the first failure of all ranks. */
+  /** Receives the first failure of all ranks. */
   public void onEvent(FailureEvent event) {
     if (!group.isGone()) {
       learn(event);
@@ -100,12 +103,12 @@ public final class Failures {
     }
   }
 
-  /** Lets nobody wait any more; the group is closed. */
+  /** Releases all waiting threads, because the group is closed. */
   public void close() {
     settled.countDown();
   }
 
-  /** Settles what this rank knows if the others cannot be asked. */
+  /** Settles on what this rank knows if the others cannot be asked. */
   public void checkOverdue(long nowNanos) {
     Known first = known.get();
     if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
@@ -113,7 +116,7 @@ public final class Failures {
     }
   }
 
-  /** Returns what this rank knows by itself of a failure, where the store keeps it waiting. */
+  /** Returns what this rank alone knows about a failure, for when the store does not answer. */
   private AgreedFailure alone(FailureEvent event) {
     return stoodStill(event)
         ? new AgreedFailure(
@@ -151,7 +154,7 @@ public final class Failures {
   }
 
   /**
-   * Fails the group because of an operation; from any thread, never blocks.
+   * Fails the group because of an operation; may be called from any thread, and never blocks.
    *
    * @param failedRank the rank to blame, or -1
    */
@@ -160,20 +163,22 @@ public final class Failures {
     begin(eventOf(op, cause, failedRank));
   }
 
-  /** Fails the group because of an operation, and returns what that throws. */
+  /**
+   * Fails the group because of an operation, and returns the exception for that operation to throw.
+   */
   public TuttiException of(OperationState op, Throwable cause) {
     FailureEvent event = eventOf(op, cause, PeerLostException.rankIn(cause));
     failedWith(op, cause);
     begin(event);
     AgreedFailure agreed = await();
     if (agreed == null) {
-      // The group is closed: nobody is left to agree with.
+      // The group is closed: no rank is left to agree with.
       agreed = new AgreedFailure(event);
     }
     return agreed.exception(describe(op, agreed), ownCause(op, cause));
   }
 
-  /** Describes the failure of an operation as the ranks agreed on it. */
+  /** Describes the failure of an operation, as the ranks agreed on it. */
   public FailureInfo describe(OperationState op, AgreedFailure agreed) {
     int blamed = agreed.event().failedRank();
     int peer = op.peer() >= 0 || blamed == identity.rank() ? op.peer() : blamed;
@@ -189,8 +194,8 @@ public final class Failures {
   }
 
   /**
-   * Returns what an operation failed with; null if another one did, as of messages that a backend
-   * ends because of a collective, with what that throws.
+   * Returns the cause of an operation's failure; null if that cause belongs to another operation,
+   * as when a backend ends messages with the exception of a failed collective.
    */
   @Nullable
   public Throwable ownCause(OperationState op, @Nullable Throwable reported) {
@@ -211,7 +216,7 @@ public final class Failures {
         && first.event.sequence() == op.sequenceNumber();
   }
 
-  /** Returns what the group as a whole throws; null while nothing has failed. */
+  /** Returns the exception of the group as a whole; null while nothing has failed. */
   @Nullable
   public TuttiException groupFailure() {
     AgreedFailure agreed = verdict.get();
@@ -224,7 +229,7 @@ public final class Failures {
         info(event.op(), event.sequence(), event.elapsed(), event.failedRank(), agreed), null);
   }
 
-  /** Throws what the ranks agreed on, once they have. */
+  /** Waits until the ranks agree on a failure, and throws what they agreed on. */
   public void throwAgreed() {
     await();
     TuttiException failure = groupFailure();
@@ -233,7 +238,7 @@ public final class Failures {
     }
   }
 
-  /** Throws if something failed; waits until it is known what. */
+  /** Throws if something has failed, after waiting until the failure is known. */
   public void refuseIfFailing(OpType type) {
     if (isFailing()) {
       AgreedFailure agreed = await();
@@ -306,15 +311,15 @@ public final class Failures {
     }
   }
 
-  /** Returns what another rank found out before, else a finding of this one. */
+  /** Returns what another rank found out earlier, or else this rank's own finding. */
   private Diagnosis findOr(Diagnosis own) {
     Diagnosis earlier = monitor.findingOf(identity.name());
     return earlier == null ? monitor.agree(identity.name(), own) : earlier;
   }
 
   /**
-   * Finds out who is missing, or what others found: a rank that stood still meanwhile would ask too
-   * late, when all that it missed is there.
+   * Finds out who is missing, or returns what others found: a rank that stood still in the meantime
+   * would ask too late, when everything that it missed is already there.
    */
   private Diagnosis findMissing(FailureEvent event) {
     Diagnosis earlier = monitor.findingOf(identity.name());
@@ -364,7 +369,7 @@ public final class Failures {
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
     Blame blame = Blame.of(cause, failedRank, identity.rank(), monitor.serverOf(identity.name()));
     if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
-      // Two ranks have no majority; the one that finds it tells of both.
+      // Two ranks have no majority; the one that finds the mismatch reports both.
       blame = new Blame(Kind.FAILED, failedRank < 0 ? identity.rank() : failedRank);
     }
     return new FailureEvent(

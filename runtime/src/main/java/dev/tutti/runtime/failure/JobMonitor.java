@@ -27,27 +27,30 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tells all ranks of a job of failures, in one order for all.
+ * Tells all ranks of a job about failures, in the same order on every rank.
  *
- * <p>One instance serves a rank's groups. Events are a log in the store; every rank reads it from
- * the start.
+ * <p>One instance serves all groups of a rank. The events form a log in the store; every rank reads
+ * the log from the start.
  */
 public final class JobMonitor implements AutoCloseable {
   /*
-   * The log is the keys event/1, event/2, ..., each a failure, a question of a rank or
-   * an inquiry from outside. Each is written once, by compare-and-set from absent,
-   * so it has no gaps and one order, and the first event of a group is the same one on every rank. A
-   * writer that loses the race for a number reads the winner's event, delivers it like the reader
-   * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
-   * connections: whoever sees a connection end as a consequence finds the cause already in the log.
+   * The log is the keys event/1, event/2, ...; each holds a failure, a question of a rank or an
+   * inquiry from outside. Each key is written once, by compare-and-set from absent. The log
+   * therefore has no gaps and a single order, and the first event of a group is the same on every
+   * rank. A writer that loses the race for a number reads the winner's event, delivers it as the
+   * reader thread would, and tries the next number. A rank writes its event before it drops the
+   * connections to its peers: a rank that sees a connection end as a consequence finds the cause
+   * already in the log.
    *
-   * Where the store can tell that a process ended, the loss of the rank that serves it is known by the end of
-   * the store, to each rank by itself. And each rank leaves an event for that case as its will. It
-   * names no group, but the rank among all, and fails each group that this rank is in.
+   * If the store can tell that a process ended, the loss of the rank that serves it shows in the
+   * end of the store, which each rank sees for itself. Each rank also leaves an event for the case
+   * of its loss, as its will. The will names no group, only the rank among all, and fails every
+   * group that this rank is in.
    *
-   * The reader thread waits for the next number with a handle of its own, in slices, so that close
-   * never waits for it. Delivery happens under the lock "delivery", in the order of the log. A rank that
-   * cannot read the log any more would wait for others that are gone, so it fails its groups.
+   * The reader thread waits for the next number through a store handle of its own, in slices, so
+   * that close never waits for it. Events are delivered under the lock "delivery", in the order of
+   * the log. A rank that can no longer read the log would wait for ranks that are gone, so it fails
+   * its groups.
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
@@ -81,7 +84,7 @@ public final class JobMonitor implements AutoCloseable {
   /**
    * Creates a monitor.
    *
-   * @param serverRank which rank serves the store, -1 if none does
+   * @param serverRank the rank that serves the store; -1 if none does
    */
   public JobMonitor(Store store, String prefix, int rank, int serverRank) {
     this.readStore = store.duplicate();
@@ -100,13 +103,14 @@ public final class JobMonitor implements AutoCloseable {
       Consumer<FailureEvent> consumer,
       Supplier<RankProgress> standing) {}
 
-  /** The last question in a group, with its number in the log. */
+  /** The last question in a group, and its number in the log. */
   private record Asked(Question question, long number) {}
 
   /**
-   * Begins to read the log.
+   * Starts to read the log.
    *
-   * @param status tells where this rank stands to who asks from outside, on threads of this monitor
+   * @param status reports where this rank stands to those who ask from outside, on threads of this
+   *     monitor
    */
   public void start(Supplier<byte[]> status) {
     answers = new StatusAnswers(writeStore, rank, status);
@@ -114,19 +118,20 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Delivers events of a group that is set up to a consumer, also one that came before.
+   * Delivers the events of a group that is set up to a consumer, including an event that came
+   * earlier.
    *
-   * @param globalRanks for each rank of the group its rank among all
+   * @param globalRanks for each rank of the group, its rank among all ranks
    */
   public void join(String group, List<Integer> globalRanks, Consumer<FailureEvent> consumer) {
     join(group, globalRanks, consumer, () -> RankProgress.ofSetUp(group));
   }
 
   /**
-   * Delivers events of a group to a consumer, also one that came before.
+   * Delivers the events of a group to a consumer, including an event that came earlier.
    *
-   * @param globalRanks for each rank of the group its rank among all
-   * @param standing tells where this rank stands, on a thread of this monitor
+   * @param globalRanks for each rank of the group, its rank among all ranks
+   * @param standing reports where this rank stands, on a thread of this monitor
    */
   public void join(
       String group,
@@ -162,9 +167,9 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Writes an event to the log, and returns the first one of its group, perhaps an earlier one of
-   * another rank. Blocks for the store, a second at most; without a store that answers the event is
-   * {@linkplain Blame#withoutStore judged anew}, delivered here and returned.
+   * Writes an event to the log, and returns the first event of its group, which may be an earlier
+   * one of another rank. Blocks on the store for a second at most; if the store does not answer,
+   * the event is {@linkplain Blame#withoutStore judged anew}, delivered here and returned.
    */
   public FailureEvent report(FailureEvent event) {
     if (System.nanoTime() - silentNanos < REPORT_TIMEOUT.toNanos()) {
@@ -183,24 +188,28 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Notes that the store has just not answered: it need not be asked again at once. */
+  /** Notes that the store has just failed to answer, so that it is not asked again at once. */
   public void noteSilence() {
     silentNanos = System.nanoTime();
   }
 
-  /** Delivers an event that the store did not take in time; returns the first one of its group. */
+  /**
+   * Delivers an event that the store did not take in time; returns the first event of its group.
+   */
   private FailureEvent acceptAlone(FailureEvent event) {
     synchronized (delivery) {
       return accept(Blame.withoutStore(event, serverOf(event.group())));
     }
   }
 
-  /** Tells whether the store did not take a failure: then nobody can be asked. */
+  /** Tells whether the store did not take a failure, so that no other rank can be asked. */
   public boolean isUnheard() {
     return unheard;
   }
 
-  /** Returns which rank of a group serves the store; -1 if none does, or for a group unknown. */
+  /**
+   * Returns the rank of a group that serves the store; -1 if none does, or if the group is unknown.
+   */
   public int serverOf(String group) {
     synchronized (delivery) {
       Member member = groups.get(group);
@@ -229,8 +238,8 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Asks the ranks of a group where they stand while an operation waits, or waits for what another
-   * rank finds out that asks the same; returns it in words.
+   * Asks the ranks of a group where they stand while an operation waits, or waits for the finding
+   * of another rank that asks the same; returns the finding in words.
    *
    * @throws StoreException if the store does not answer
    */
@@ -259,7 +268,7 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Publishes where this rank stands in a group, for reports of other ranks. */
+  /** Publishes where this rank stands in a group, for the reports of other ranks. */
   public void publishProgress(String group, String text) {
     try {
       writeStore.set(progressKey(group, rank), text);
@@ -268,7 +277,7 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Reads where another rank stands; null where it does not answer in time. */
+  /** Reads where another rank stands; null if it does not answer in time. */
   @Nullable RankProgress progressOf(String group, int globalRank, long deadlineNanos) {
     try {
       byte[] text = writeStore.get(progressKey(group, globalRank), Deadlines.left(deadlineNanos));
@@ -278,7 +287,9 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Returns where another rank stood when it closed a group without a failure; else null. */
+  /**
+   * Returns where another rank stood when it closed a group without a failure; null if it has not.
+   */
   @Nullable RankProgress closeOf(String group, int globalRank) {
     RankProgress progress =
         writeStore.check(List.of(progressKey(group, globalRank)))
@@ -287,7 +298,7 @@ public final class JobMonitor implements AutoCloseable {
     return progress != null && progress.closed() ? progress : null;
   }
 
-  /** Tells whether a failure was told of below a prefix of a store. */
+  /** Tells whether a failure was reported below a prefix of a store. */
   public static boolean hasFailed(Store store, String prefix) {
     for (long number = 1; ; number++) {
       String key = prefix + EVENT + number;
@@ -313,7 +324,7 @@ public final class JobMonitor implements AutoCloseable {
   /**
    * Notes that this rank takes part.
    *
-   * @throws dev.tutti.RendezvousException if somebody takes part as this rank already
+   * @throws dev.tutti.RendezvousException if a process already takes part as this rank
    */
   public void join() {
     RankClaim.take(writeStore, prefix + "joined/" + rank, rank);
@@ -321,13 +332,15 @@ public final class JobMonitor implements AutoCloseable {
     keepsWills = writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
   }
 
-  /** Returns what the ranks found out about the first failure of a group, or null so far. */
+  /**
+   * Returns what the ranks found out about the first failure of a group; null if nothing so far.
+   */
   @Nullable Diagnosis findingOf(String group) {
     String key = prefix + "finding/" + group;
     return writeStore.check(List.of(key)) ? Diagnosis.decode(writeStore.get(key)) : null;
   }
 
-  /** Offers a finding, and returns the one that was there first, for all ranks the same. */
+  /** Offers a finding, and returns the first finding offered, which is the same for all ranks. */
   Diagnosis agree(String group, Diagnosis own) {
     Store.Swap swap = writeStore.compareSet(prefix + "finding/" + group, null, own.encode());
     byte[] there = swap.value();
@@ -363,7 +376,7 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Fails the groups of this rank, as it does not hear of failures any more. */
+  /** Fails the groups of this rank, because it no longer hears of failures. */
   private void giveUp(Throwable cause) {
     if (closed || leaving) {
       return;
@@ -390,7 +403,7 @@ public final class JobMonitor implements AutoCloseable {
     LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", cause);
   }
 
-  /** Tells whether the store is there although a connection to it was lost. */
+  /** Tells whether the store is still there although a connection to it was lost. */
   private boolean answersAgain(String key) {
     for (int i = 0; i < RETRIES && !closed && !keepsWills; i++) {
       LockSupport.parkNanos(RETRY_NANOS);
@@ -404,7 +417,10 @@ public final class JobMonitor implements AutoCloseable {
     return false;
   }
 
-  /** Fails the groups of the rank that served the store, if that can tell who is gone. */
+  /**
+   * Fails the groups of the rank that served the store, if the store can tell that a process is
+   * gone.
+   */
   private void loseServer(String why) {
     if (!keepsWills || leaving || serverRank < 0) {
       return;
@@ -529,7 +545,7 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Notes that this rank is about to leave: from now on the store may go. */
+  /** Notes that this rank is about to leave: from now on the store may go away. */
   public void leave() {
     leaving = true;
   }

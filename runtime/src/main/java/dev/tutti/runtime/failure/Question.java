@@ -5,19 +5,19 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
 /**
- * What a rank asks the others of its group while an operation waits for long.
+ * A rank's question to the others of its group while an operation waits for a long time.
  *
  * @param group the group
  * @param reporter the rank in that group that asks
- * @param op the operation
- * @param sequence its number
+ * @param op the operation that waits
+ * @param sequence the number of the operation
  * @param peer the other rank of a message, or -1
- * @param tag of a message
- * @param elapsed how long it has waited
+ * @param tag the tag of a message
+ * @param elapsed how long the operation has waited
  */
 record Question(
     String group, int reporter, OpType op, long sequence, int peer, int tag, Duration elapsed) {
-  /** Begins a question in the log, and no failure, which begins with the name of a group. */
+  /** Marks an entry of the log as a question; a failure begins with the name of a group instead. */
   private static final char MARK = 1;
 
   private static final int PARTS = 7;
@@ -27,7 +27,10 @@ record Question(
     return bytes.length > 0 && bytes[0] == MARK;
   }
 
-  /** Tells whether an answer to this one is one to another, which was asked at about its time. */
+  /**
+   * Tells whether the answer to this question also answers another one, asked at about the same
+   * time.
+   */
   boolean isSame(Question other) {
     return op == other.op
         && sequence == other.sequence

@@ -10,7 +10,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps answers to questions in the store, and what was found out from them. */
+/** Keeps the answers to questions in the store, and the findings made from them. */
 final class Questions {
   private static final long ANSWER_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final Duration FINDING = Duration.ofSeconds(3);
@@ -26,7 +26,7 @@ final class Questions {
     this.rank = rank;
   }
 
-  /** Writes the answer of this rank, in place of its last one. */
+  /** Writes this rank's answer, replacing its last one. */
   synchronized void answer(long number, RankProgress standing) {
     store.set(prefix + number + "/" + rank, standing.encode());
     if (lastAnswered > 0) {
@@ -35,7 +35,9 @@ final class Questions {
     lastAnswered = number;
   }
 
-  /** Finds out from the answers what keeps an operation, and tells those who asked the same. */
+  /**
+   * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
+   */
   String find(long number, Question question, GroupIdentity group, JobMonitor monitor) {
     long deadline = System.nanoTime() + ANSWER_NANOS;
     String found =
@@ -59,7 +61,7 @@ final class Questions {
     }
   }
 
-  /** Waits for what another rank finds out. */
+  /** Waits for the finding of another rank. */
   String findingOf(long number) {
     byte[] text = store.get(prefix + number, FINDING);
     return new String(text, StandardCharsets.UTF_8);

@@ -12,11 +12,11 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The place of a rank in a job, which one member takes.
+ * The place of a rank in a job, which a single member takes.
  *
- * <p>Without it two processes of the same rank would overwrite each other's addresses, and all
- * ranks wait for the one that is missing instead. A process that was started anew takes the place
- * of the one before it, where it can see that this one is gone.
+ * <p>Without it, two processes of the same rank would overwrite each other's addresses, and all
+ * ranks would wait for the rank that is missing instead. A restarted process takes over the place
+ * of its predecessor if it can see that the predecessor is gone.
  */
 public final class RankClaim {
   private static final Pattern HOLDER = Pattern.compile("process (\\d+) on (.*), \\p{XDigit}+");
@@ -26,14 +26,14 @@ public final class RankClaim {
   /**
    * Takes a place.
    *
-   * @param store where all members look
-   * @param key of the place
-   * @param rank whose place it is
-   * @throws RendezvousException if another member has it, with its process and host
+   * @param store the store that all members use
+   * @param key the key of the place
+   * @param rank the rank whose place it is
+   * @throws RendezvousException if another member has the place, naming its process and host
    */
   public static void take(Store store, String key, int rank) {
-    // A store that lost the reply asks again and meets what it wrote itself: so no two are the
-    // same.
+    // The random number makes the value unique: a store that lost the reply asks again, and must
+    // recognize the value that it wrote itself.
     String number = Integer.toHexString(ThreadLocalRandom.current().nextInt());
     String name = "process " + ProcessHandle.current().pid() + " on " + host() + ", " + number;
     byte[] self = name.getBytes(StandardCharsets.UTF_8);
@@ -61,7 +61,7 @@ public final class RankClaim {
         && ProcessHandle.of(Long.parseLong(process.group(1))).isEmpty();
   }
 
-  /** Returns the name of this host, and which processes can be seen here. */
+  /** Returns the name of this host, and identifies the processes that can be seen here. */
   public static String host() {
     try {
       return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip()

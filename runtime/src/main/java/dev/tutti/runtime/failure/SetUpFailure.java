@@ -22,12 +22,16 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 
-/** Handles the failure of a group that is being set up: tells the others, and finds out whose. */
+/**
+ * Handles the failure of a group that is being set up: tells the others, and finds out which rank
+ * failed.
+ */
 public final class SetUpFailure {
   /*
-   * A rank that waits in set-up for others ran out of time because of them, or because of those they
-   * wait for themselves. So after a time-out each rank asks all others, which answer from the thread
-   * that reads the log, whatever their callers are in. A rank that does not answer is named.
+   * A rank that waits for others during set-up runs out of time because of them, or because of
+   * ranks that they wait for themselves. After a time-out each rank therefore asks all others. They
+   * answer from the thread that reads the log, whatever call their callers are in. A rank that does
+   * not answer is blamed.
    */
   private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
   private static final Duration ANSWER = Duration.ofSeconds(1);
@@ -43,8 +47,8 @@ public final class SetUpFailure {
   /**
    * Prepares for the failure of a set-up.
    *
-   * @param group that is set up
-   * @param isPart whether the group is a part of another one
+   * @param group the group that is set up
+   * @param isPart whether the group is a part of another group
    * @param end ends the waits of the set-up
    */
   public SetUpFailure(JobMonitor monitor, GroupIdentity group, boolean isPart, Runnable end) {
@@ -54,7 +58,7 @@ public final class SetUpFailure {
     this.end = end;
   }
 
-  /** Hears the first failure of all ranks, and answers those that ask who is there. */
+  /** Receives the first failure of all ranks, and answers those that ask which ranks are there. */
   public void heard(FailureEvent event) {
     heard.countDown();
     end.run();
@@ -71,9 +75,9 @@ public final class SetUpFailure {
   }
 
   /**
-   * Tells the other ranks, and returns what to throw: the first failure of all; its own if the
-   * others have only seen that a rank is gone, which may be this one, or another for the same
-   * cause.
+   * Tells the other ranks, and returns the exception to throw: the first failure of all ranks, or
+   * this rank's own if the others have only seen that a rank is gone, which may be this one, or
+   * another one with the same cause.
    */
   public RuntimeException of(RuntimeException cause) {
     boolean silent =
@@ -117,14 +121,16 @@ public final class SetUpFailure {
     return event.op() == OpType.SUBGROUP && event.kind() == Kind.FAILED;
   }
 
-  /** Makes what a rank throws that learns that the ranks of a new group gave different lists. */
+  /**
+   * Creates the exception of a rank that learns that the ranks of a new group gave different lists.
+   */
   public static CollectiveException ofLists(String text, FailureInfo info) {
     return new CollectiveException(OpType.SUBGROUP.label() + " failed: " + text, info, null);
   }
 
   /**
-   * Runs a step unless another rank says within a second why a peer left, or the store is silent,
-   * which ends the set-up of all by itself. Does not block.
+   * Runs a step, unless another rank reports within a second why a peer left, or the store is
+   * silent, which by itself ends the set-up on all ranks. Does not block.
    */
   public void unlessExplained(Runnable step) {
     Thread.ofPlatform()
@@ -139,7 +145,7 @@ public final class SetUpFailure {
   }
 
   /**
-   * Waits for the report of a peer that gave up and did not say why: it is on its way.
+   * Waits for the report of a peer that gave up without saying why; the report is on its way.
    *
    * @return whether the store answers
    */
@@ -173,7 +179,7 @@ public final class SetUpFailure {
           || t instanceof TimeoutException
           || t instanceof StoreTimeoutException
           || t instanceof StoreConnectionException) {
-        // Of several that are late, most wait for another one themselves.
+        // If several are late, most of them are themselves waiting for another one.
         boolean several = t instanceof PeerLateException late && late.peers().size() > 1;
         int named = several ? -1 : PeerLostException.rankIn(t);
         blame = Blame.of(t, named, group.rank(), monitor.serverOf(group.name()));
@@ -190,7 +196,7 @@ public final class SetUpFailure {
         OperationState.textOf(cause));
   }
 
-  /** Finds out who kept the others waiting; what was found first counts for all. */
+  /** Finds out which rank kept the others waiting; the first finding counts for all. */
   private Diagnosis find(FailureEvent event, boolean stoodStill) {
     if (!event.isOfMeeting()) {
       return Diagnosis.NONE;

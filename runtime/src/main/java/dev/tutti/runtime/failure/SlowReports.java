@@ -7,13 +7,17 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 
-/** Says of an operation that waits for long whom it waits for, and what they do instead. */
+/**
+ * Reports, for an operation that waits for a long time, which ranks it waits for and what they do
+ * instead.
+ */
 public final class SlowReports {
   /*
-   * A rank of which an operation is slow asks through the log of failures, so all ranks hear at once
-   * and nobody polls; each answers where it stands. The ranks that wait in one collective ask at about
-   * the same time: the first one's question counts for all, that rank reads the answers, and the
-   * others take over what it found. Nothing fails by this, and the thread that waits takes no part.
+   * A rank with a slow operation asks through the log of failures, so all ranks receive the
+   * question at once without polling; each answers with where it stands. The ranks that wait in one
+   * collective ask at about the same time. The first question counts for all: the rank that asked
+   * it reads the answers, and the others adopt its finding. This never fails an operation, and the
+   * waiting thread takes no part in it.
    */
   private static final System.Logger LOG = System.getLogger(SlowReports.class.getName());
   private static final Duration ASK = Duration.ofSeconds(5);
@@ -27,12 +31,12 @@ public final class SlowReports {
   }
 
   /**
-   * Asks the other ranks on a thread of its own, and logs what they say.
+   * Asks the other ranks on a thread of its own, and logs their answers.
    *
-   * @param op what waits
-   * @param elapsed for how long
-   * @param others how many more messages do so
-   * @param isWaiting tells whether it still does
+   * @param op the operation that waits
+   * @param elapsed how long it has waited
+   * @param others how many other messages wait as well
+   * @param isWaiting tells whether the operation still waits
    */
   public void report(Pending op, Duration elapsed, int others, BooleanSupplier isWaiting) {
     Thread.ofPlatform()
@@ -81,7 +85,7 @@ public final class SlowReports {
                 found));
   }
 
-  /** Names an operation of this group. */
+  /** Identifies an operation of this group. */
   public static Pending pending(GroupOperation op, long sequence) {
     return new Pending(op.type(), sequence, op.peer(), op.tag());
   }

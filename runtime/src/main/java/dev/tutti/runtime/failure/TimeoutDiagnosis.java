@@ -11,16 +11,19 @@ import java.util.TreeMap;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Finds out, after a time-out or while it waits, who keeps an operation from ending. */
+/**
+ * Finds out, after a time-out or while an operation still waits, which rank keeps it from ending.
+ */
 final class TimeoutDiagnosis {
   /*
-   * Every rank that is alive publishes its progress when it hears of the failure. Only what that
-   * proves counts against a rank: that it does not answer, that it has not come to the collective,
-   * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
-   * waits for a message itself passes the question on to the one it waits for, and one that waits in a
-   * collective to those who have not come to that. Neither is one that has
-   * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
-   * ranks made other calls than each other, the text says what each called, and the odd one is named.
+   * Every rank that is alive publishes its progress when it learns of the failure. Only what this
+   * progress proves counts against a rank: that it does not answer, that it has not come to the
+   * collective, that it closed the group, or that it does nothing while a peer waits for its
+   * message. A rank that itself waits for a message passes the question on to the rank it waits
+   * for, and one that waits in a collective to the ranks that have not reached it. Nor is a rank
+   * blamed that never joined through this store, such as a rank of PyTorch: it cannot know of the
+   * question. If the ranks made different calls, the text says what each called, and the odd one
+   * out is blamed.
    */
   private static final String SENDS_FIRST =
       "; a send waits for its recv, so if all ranks send first, all wait: call recv first,"
@@ -43,9 +46,9 @@ final class TimeoutDiagnosis {
   }
 
   /**
-   * Asks the other ranks where they stand; ranks that are alive answer by themselves.
+   * Asks the other ranks where they stand; ranks that are alive answer on their own.
    *
-   * @param deadlineNanos of all answers, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline of all answers, in terms of {@link System#nanoTime()}
    */
   static Diagnosis gather(
       GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
@@ -58,9 +61,9 @@ final class TimeoutDiagnosis {
   }
 
   /**
-   * Finds out what keeps an operation that waits for long.
+   * Finds out what holds up an operation that waits for a long time.
    *
-   * @param answers of the ranks of the group; null of one that does not answer
+   * @param answers the answers of the ranks of the group; null for a rank that does not answer
    */
   static Diagnosis ofSlow(
       GroupIdentity group,
@@ -108,8 +111,8 @@ final class TimeoutDiagnosis {
   }
 
   /**
-   * Finds out who kept ranks waiting that make a group: the first that does not answer, else of
-   * those that were to tell what group they want the first that is not about to.
+   * Finds out which rank kept others waiting that make a group: the first that does not answer, or
+   * else, in a split, the first that has not come to it.
    */
   private Diagnosis ofMeeting() {
     Diagnosis silent = Diagnosis.NONE;
@@ -145,7 +148,7 @@ final class TimeoutDiagnosis {
                 ? " (it called no collective so far)"
                 : " (its last collective was #" + progress.issued() + ")";
         if (!progress.joining().isEmpty()) {
-          // It waits itself, for others to make a group with it.
+          // It is itself waiting for others to make a group with it.
           found =
               found.and(new Diagnosis(-1, "rank " + r + " waits in " + progress.joining() + last));
           continue;
@@ -188,11 +191,12 @@ final class TimeoutDiagnosis {
   }
 
   /**
-   * Finds out why a message did not come to its end, from one rank that waits to the next.
+   * Finds out why a message did not complete, by following the ranks that wait from one to the
+   * next.
    *
    * @param waiter the rank that waits
-   * @param op in what
-   * @param seen the ranks on the way here, which grow
+   * @param op the operation in which it waits
+   * @param seen the ranks visited so far; grows
    */
   private Diagnosis ofMessage(int waiter, Pending op, Set<Integer> seen) {
     int peer = op.peer();

@@ -1,4 +1,4 @@
-/** How the ranks of a group agree on its first failure, and whom they blame for it. */
+/** How the ranks of a group agree on its first failure, and which rank they blame for it. */
 @NullMarked
 package dev.tutti.runtime.failure;
 

@@ -19,12 +19,14 @@ import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** Checks the arguments of operations, before anything is sent. Allocates only to complain. */
+/**
+ * Checks the arguments of operations before anything is sent. Allocates only to report an error.
+ */
 final class Checks {
-  /** Stands for any thread that is not the caller's; is never started. */
+  /** Stands for any thread other than the caller's; is never started. */
   private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
 
-  /** The most elements whose places are compared one by one. */
+  /** The maximum number of elements whose places are compared one by one. */
   private static final long MOST_COMPARED = 1 << 16;
 
   private final GroupIdentity group;
@@ -34,8 +36,8 @@ final class Checks {
   /**
    * Creates the checks of a group.
    *
-   * @param backends by kind of device
-   * @param refused hears why a call is refused
+   * @param backends the backends by kind of device
+   * @param refused receives the reason for which a call is refused
    */
   Checks(GroupIdentity group, Map<String, BoundBackend> backends, Consumer<String> refused) {
     this.group = group;
@@ -62,7 +64,7 @@ final class Checks {
     return new IllegalArgumentException(text);
   }
 
-  /** Checks that an argument is there. */
+  /** Checks that an argument is not null. */
   void given(OpType op, String argument, @Nullable Object value) {
     if (value == null) {
       throw missing(op, argument);
@@ -86,7 +88,7 @@ final class Checks {
     return new UnsupportedOperationException(text);
   }
 
-  /** Finds the backend of a tensor's device, and checks that it has the operation. */
+  /** Finds the backend for a tensor's device, and checks that it supports the operation. */
   BoundBackend backendFor(OpType op, String argument, Tensor tensor) {
     given(op, argument, tensor);
     BoundBackend backend = backends.get(tensor.device().type());
@@ -113,7 +115,7 @@ final class Checks {
     return backend;
   }
 
-  /** Returns the host's backend if it has a feature, else any that has it. */
+  /** Returns the host's backend if it has a feature, or else any backend that has it. */
   BoundBackend backendWith(OpType op, Capabilities.Feature feature) {
     BoundBackend host = backends.get(Device.CPU.type());
     if (host != null && host.capabilities().has(feature)) {
@@ -162,7 +164,9 @@ final class Checks {
     }
   }
 
-  /** Checks the size of symmetric memory: that of all ranks and its rounding fit a long. */
+  /**
+   * Checks the size of symmetric memory: the total of all ranks, with rounding, must fit in a long.
+   */
   void symmetricSize(OpType op, long byteSize) {
     long most = (1L << 62) / group.size();
     if (byteSize < 1 || byteSize > most) {
@@ -193,7 +197,7 @@ final class Checks {
     }
   }
 
-  /** Checks a dense tensor that can be moved. */
+  /** Checks a dense tensor that is to be moved. */
   void movable(OpType op, String argument, Tensor tensor, BoundBackend backend, boolean written) {
     given(op, argument, tensor);
     if (tensor.isSparse()) {
@@ -278,7 +282,7 @@ final class Checks {
     return offsets;
   }
 
-  /** Checks that the indices of a sparse tensor of the host are inside it. */
+  /** Checks that the indices of a sparse host tensor are in bounds. */
   void indices(OpType op, String argument, Tensor tensor) {
     Tensor indices = tensor.indices();
     if (!indices.device().isCpu()) {

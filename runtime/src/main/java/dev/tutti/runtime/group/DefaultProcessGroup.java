@@ -36,9 +36,15 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
+/**
+ * The implementation behind every process group: checks arguments, picks the backend, and hands
+ * over to {@link Group}.
+ */
 final class DefaultProcessGroup implements ProcessGroup {
-  /** How much longer than rank 0 others wait in a monitored barrier: rank 0 says who is late. */
+  /**
+   * How much longer than rank 0 the other ranks wait in a monitored barrier, so that rank 0 can say
+   * which ranks are late.
+   */
   private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
 
   final Group group;
@@ -57,9 +63,9 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   /**
-   * Creates a group that is a part of another.
+   * Creates a group that is a part of another group.
    *
-   * @param whenClosed is told when it is closed, by whoever closes it
+   * @param whenClosed told when the group is closed, whatever closes it
    */
   DefaultProcessGroup(Group group, Job job, Consumer<ProcessGroup> whenClosed) {
     this.group = group;
@@ -212,7 +218,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
   }
 
-  /** Runs a collective on this thread; false if it has to go the way of the others. */
+  /** Runs a collective on this thread; false if it has to take the general path. */
   private boolean runNow(
       BoundBackend bound,
       OpType type,
@@ -233,7 +239,9 @@ final class DefaultProcessGroup implements ProcessGroup {
     return true;
   }
 
-  /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
+  /**
+   * Returns the backend if it is stream-ordered and takes both tensors as they are, or else null.
+   */
   private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
     checks.given(type, "output", output);
     checks.given(type, "input", input);
@@ -242,7 +250,7 @@ final class DefaultProcessGroup implements ProcessGroup {
         : streamOrdered(type, "output", output);
   }
 
-  /** Returns the backend if it orders by streams and takes the tensor as it is, else null. */
+  /** Returns the backend if it is stream-ordered and takes the tensor as it is, or else null. */
   private @Nullable BoundBackend streamOrdered(OpType type, String argument, Tensor tensor) {
     checks.given(type, argument, tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
@@ -268,7 +276,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
-    // One on a device that queues in the host needs the mark of its caller's stream.
+    // A tensor on a device whose backend queues on the host needs its caller's stream event.
     boolean isPlain = backend.isStreamOrdered() || tensor.device().isCpu();
     if (!isPlain || !runNow(backend, op, tensor, tensor, reduceOp, -1)) {
       allReduce(tensor, reduceOp, CallOptions.DEFAULT);

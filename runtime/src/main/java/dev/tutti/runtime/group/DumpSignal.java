@@ -6,7 +6,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** Writes the flight records of all ranks of this process when it gets the signal USR1. */
+/** Writes the flight records of all ranks of this process on the signal USR1. */
 final class DumpSignal {
   private static final System.Logger LOG = System.getLogger(DumpSignal.class.getName());
   private static final String SIGNAL = "USR1";
@@ -16,7 +16,10 @@ final class DumpSignal {
 
   private DumpSignal() {}
 
-  /** Takes over the signal, unless the program has; from then on it writes these records too. */
+  /**
+   * Takes over the signal, unless the program already has; from then on the signal also writes
+   * these records.
+   */
   static synchronized void add(FlightRecords records) {
     RECORDS.add(records);
     if (handler != null) {

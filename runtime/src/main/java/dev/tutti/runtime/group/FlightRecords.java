@@ -29,16 +29,19 @@ final class FlightRecords implements RecordSource {
   private final Deque<Group> closed = new ArrayDeque<>();
 
   /**
-   * Creates what holds none so far.
+   * Creates an empty set of records.
    *
-   * @param rank of this process among all
+   * @param rank this process's rank among all
    */
   FlightRecords(int rank, Settings settings) {
     this.rank = rank;
     this.settings = settings;
   }
 
-  /** Has them written on request: by a signal, if the settings name a place, and by the JDK. */
+  /**
+   * Arranges for the records to be written on request: by a signal if the settings name a place,
+   * and by the JDK.
+   */
   void open() {
     Events.get().add(this);
     if (isDumpAsked()) {
@@ -46,7 +49,7 @@ final class FlightRecords implements RecordSource {
     }
   }
 
-  /** Ends what {@link #open} began; the rank has left. */
+  /** Undoes {@link #open}, because the rank has left. */
   void close() {
     Events.get().remove(this);
     DumpSignal.remove(this);
@@ -56,7 +59,7 @@ final class FlightRecords implements RecordSource {
     open.add(group);
   }
 
-  /** Keeps the record of a group that is closed, and forgets that of one closed long before. */
+  /** Keeps the record of a group that is closed, and drops that of one closed long before. */
   synchronized void close(Group group) {
     if (open.remove(group)) {
       closed.add(group);
@@ -71,7 +74,7 @@ final class FlightRecords implements RecordSource {
     return !RuntimeSettings.dumpPrefix(settings).isEmpty();
   }
 
-  /** Writes the files where the settings name a place for them; logs what goes wrong. */
+  /** Writes the files to the place that the settings name, if any; logs errors. */
   void dumpIfAsked() {
     String prefix = RuntimeSettings.dumpPrefix(settings);
     if (!prefix.isEmpty()) {
@@ -90,12 +93,12 @@ final class FlightRecords implements RecordSource {
         prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
   }
 
-  /** Returns what is in the JSON file. */
+  /** Returns the content of the JSON file. */
   Map<String, Object> toMap() {
     return FlightRecord.of(rank, parts());
   }
 
-  /** Returns the groups that are open, in the order in which they were made. */
+  /** Returns the open groups, in the order in which they were created. */
   synchronized List<Group> openGroups() {
     return List.copyOf(open);
   }

@@ -41,7 +41,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** Runs one rank of a group: what it knows, its failure and its end. */
+/** One rank of a group in operation: its state, its failure and its end. */
 final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private static final System.Logger LOG = System.getLogger(Group.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
@@ -59,7 +59,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final JobMonitor monitor;
   final Map<String, BoundBackend> backends;
 
-  /** Names the backends, each once. */
+  /** The names of the backends, each once. */
   final String backendNames;
 
   final FlightRecorder recorder;
@@ -72,10 +72,10 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private final @Nullable NanCheck nanCheck;
   private final MakerThread maker = new MakerThread();
 
-  /** Counts the collectives by path. */
+  /** The counts of collectives by path. */
   final PathCounts paths = new PathCounts();
 
-  /** Counts the barriers that name who does not come, on all ranks alike. */
+  /** Counts the monitored barriers, equally on all ranks. */
   final AtomicLong monitoredBarriers = new AtomicLong();
 
   private final Object backendsLock = new Object();
@@ -85,15 +85,16 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private volatile @Nullable Refusal refusal;
 
   /**
-   * The call in which this rank waits for others to make a group with it, for reports; or empty.
+   * The call in which this rank waits for others to make a group with it, for reports; empty if
+   * there is none.
    */
   volatile String joining = "";
 
   /**
-   * Why a call was refused.
+   * The refusal of a call.
    *
-   * @param text of the exception
-   * @param issued how many operations were issued before
+   * @param text the text of the exception
+   * @param issued how many operations had been issued before
    */
   private record Refusal(String text, long issued) {}
 
@@ -135,7 +136,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     monitor.join(identity.name(), identity.globalRanks(), failures::onEvent, this::standing);
   }
 
-  // What operations and failures ask for
+  // Callbacks for operations and failures
 
   @Override
   public GroupIdentity identity() {
@@ -173,7 +174,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     }
   }
 
-  /** Says where this rank stands, to ranks that wait for it. */
+  /** Returns where this rank stands, for ranks that wait for it. */
   RankProgress standing() {
     return runner.progress(isClosed()).with(maker.place());
   }
@@ -206,7 +207,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     return flightRecord(Integer.MAX_VALUE);
   }
 
-  /** Returns the last operations of this rank, no more than a number. */
+  /** Returns the last operations of this rank, up to a maximum number. */
   FlightRecord.Part flightRecord(int most) {
     return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames, most);
   }
@@ -225,7 +226,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   // Failure
 
-  /** Fails the group outside any operation, because of a peer if one is named. */
+  /** Fails the group outside of any operation, because of a peer if one is named. */
   void peerFailed(Throwable cause, int failedRank) {
     Blame blame = Blame.ofPeer(cause, failedRank, identity.rank());
     long sequence = blame.kind() == Kind.MISMATCH ? runner.sequence() : 0;
@@ -264,7 +265,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   /**
-   * Writes the flight record, with the end of the collective that failed unless a backend keeps it.
+   * Writes the flight record, including the end of the collective that failed unless a backend
+   * still holds it.
    */
   private void dumpWhatFailed() {
     runner.awaitFree(Deadlines.in(FAILING));
@@ -343,12 +345,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     }
   }
 
-  /** Notes that a call was refused, with which nothing was sent. */
+  /** Notes that a call was refused before anything was sent. */
   void refused(String text) {
     refusal = new Refusal(text, runner.issued());
   }
 
-  /** Returns why the last call was refused; empty if it was not. */
+  /** Returns the reason why the last call was refused; empty if it was not. */
   String lastRefusal() {
     Refusal last = refusal;
     return last == null || last.issued != runner.issued() ? "" : last.text;
@@ -397,7 +399,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     }
   }
 
-  /** Closes this group; false if somebody else did or does. */
+  /** Closes this group; false if another thread has closed it or is closing it. */
   boolean close() {
     synchronized (this) {
       if (life != Life.OPEN) {

@@ -36,9 +36,9 @@ final class GroupInit {
   /**
    * Joins a job.
    *
-   * @param options how
+   * @param options how to join
    * @return the group of all ranks
-   * @throws IllegalArgumentException if a setting of the runtime cannot be read
+   * @throws IllegalArgumentException if a setting of the runtime cannot be parsed
    */
   static ProcessGroup init(GroupOptions options) {
     Settings settings = settingsOf(options);
@@ -85,7 +85,9 @@ final class GroupInit {
     }
   }
 
-  /** Returns whom a failure names, for whom nobody need wait; -1 if it names nobody. */
+  /**
+   * Returns the rank that a failure names, which no other rank need wait for; -1 if it names none.
+   */
   private static int failedRank(Throwable failure) {
     int named = -1;
     for (Throwable t = failure; t != null && named < 0; t = t.getCause()) {
@@ -97,14 +99,17 @@ final class GroupInit {
     return named;
   }
 
-  /** Meets the others, not at the store of a job that is over, whose server is about to end. */
+  /**
+   * Meets the other ranks, but not at the store of a job that is over and whose server is about to
+   * end.
+   */
   private static Job meet(
       GroupOptions options,
       Settings settings,
       Duration timeout,
       long deadline,
       Map<String, BackendProvider> providers) {
-    // The store keeps the time-out for later calls, so each one that is opened has the whole.
+    // A store keeps its time-out for later calls, so each store is opened with the full one.
     Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
     while (true) {
       RuntimeException reason;
@@ -130,7 +135,8 @@ final class GroupInit {
   }
 
   /**
-   * Joins the job that meets at a store, or returns null if it is over, and the store to end soon.
+   * Joins the job that meets at a store, or returns null if that job is over and the store is about
+   * to end.
    */
   private static @Nullable Job jobAt(
       Rendezvous.Meeting meeting,

@@ -6,7 +6,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Says where a rank stands in one group, as plain maps, lists, texts and numbers. */
+/** Reports where a rank stands in one group, as plain maps, lists, strings and numbers. */
 final class GroupStatus {
   private GroupStatus() {}
 

@@ -8,7 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** Tells which ranks run on one host. */
+/** Finds out which ranks run on the same host. */
 final class HostName {
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
 

@@ -5,19 +5,19 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 
-/** Looks for indices of sparse tensors of the host that are outside. */
+/** Finds indices of sparse host tensors that are out of bounds. */
 final class IndexBounds {
   private static final int BLOCK = 1024;
 
   private IndexBounds() {}
 
   /**
-   * Finds the first index that is outside a dimension.
+   * Finds the first index that is outside of a dimension.
    *
-   * @param indices int64, contiguous, of shape [sparse dims, nnz]
-   * @param dimension which
-   * @param size of the dimension
-   * @return number of the entry; -1 if there is none
+   * @param indices the indices: int64, contiguous, of shape [sparse dims, nnz]
+   * @param dimension the dimension
+   * @param size the size of the dimension
+   * @return the number of the entry; -1 if there is none
    */
   static long firstOutside(Tensor indices, int dimension, long size) {
     long count = indices.size(1);

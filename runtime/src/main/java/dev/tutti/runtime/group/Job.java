@@ -39,20 +39,21 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what the groups of one rank share: the store, the backends' providers, the monitor. */
+/** The state that the groups of one rank share: the store, the backends' providers, the monitor. */
 final class Job {
   /*
-   * Keys of PyTorch's own layout, so that ranks of both kinds meet: the group of all ranks has
-   * "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/" + "/" below.
-   * Tutti's own keys lie apart under "tutti/", with the number of restarts in them, because a
-   * launcher's store outlives the processes of an attempt. A rank that left a job and joins again
-   * through the same store finds that it left and moves on to keys of their own, as all others do; so does
-   * one that was killed, if the others noticed. Where another rank serves the store, that one serves a new
-   * one for the next job: so who finds that it left waits for it.
+   * The keys follow PyTorch's own layout, so that ranks of both kinds can meet: the group of all
+   * ranks has "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/"
+   * + "/" below. Tutti's own keys are kept apart under "tutti/", and contain the number of
+   * restarts, because a launcher's store outlives the processes of an attempt. A rank that left a
+   * job and joins again through the same store finds that it has left, and moves on to a new set of
+   * keys, as all others do; so does a rank that was killed, if the others noticed. If another rank
+   * serves the store, that rank serves a new store for the next job, and a rank that finds that it
+   * has left waits for the new store.
    *
-   * While a group is set up, a failure that another rank reports closes the stores through which the
-   * backends here wait for it. Failures that a backend reports before there is a group to tell are
-   * kept for it.
+   * While a group is set up, a failure reported by another rank closes the stores through which the
+   * backends on this rank wait for that rank. A failure that a backend reports before its group
+   * exists is kept for the group.
    */
   private static final System.Logger LOG = System.getLogger(Job.class.getName());
 
@@ -73,18 +74,18 @@ final class Job {
 
   private volatile @Nullable AutoCloseable debug;
 
-  /** Holds the flight records of this rank's groups. */
+  /** The flight records of this rank's groups. */
   final FlightRecords records;
 
   /**
-   * Creates what groups of a rank share.
+   * Creates the state that the groups of a rank share.
    *
-   * @param meeting where the ranks meet
+   * @param meeting the place where the ranks meet
    * @param earlier how many jobs at its store are over
-   * @param providers by kind of device
-   * @param device of this rank, if it has one of its own
-   * @param settings of this rank
-   * @param timeout of what the ranks do together
+   * @param providers the providers by kind of device
+   * @param device the device of this rank, if it has one of its own
+   * @param settings the settings of this rank
+   * @param timeout the deadline of what the ranks do together
    */
   Job(
       Rendezvous.Meeting meeting,
@@ -109,7 +110,7 @@ final class Job {
     this.monitor = new JobMonitor(new UninterruptedStore(ownStore), "", rank, meeting.serverRank());
   }
 
-  /** Counts the jobs at a store that this rank has left, or was in when they failed. */
+  /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
   static int earlierAt(Rendezvous.Meeting meeting, Settings settings) {
     int earlier = 0;
     while (isOver(meeting.store(), lifePrefix(settings, earlier) + "/", meeting.rank())) {
@@ -118,7 +119,7 @@ final class Job {
     return earlier;
   }
 
-  /** Tells whether a rank left a job, or joined it and a failure of the job was reported. */
+  /** Tells whether a rank left a job, or joined it and then a failure of the job was reported. */
   private static boolean isOver(Store store, String life, int rank) {
     return store.check(List.of(life + "left/" + rank))
         || (store.check(List.of(life + "joined/" + rank)) && JobMonitor.hasFailed(store, life));
@@ -146,12 +147,13 @@ final class Job {
   }
 
   /**
-   * Creates the backends of a group and the group; all its ranks do.
+   * Creates the backends of a group and the group itself; all its ranks must take part.
    *
-   * @param deadlineNanos of all that set-up waits for, in terms of {@link System#nanoTime()}
-   * @param parent whose failures end this, too, and whose backends may make those of this; null if
-   *     there is no other group
-   * @param ranks of the members in the parent
+   * @param deadlineNanos the deadline of all waits during set-up, in terms of {@link
+   *     System#nanoTime()}
+   * @param parent the group whose failures also end this one, and whose backends may create those
+   *     of this one; null if there is no other group
+   * @param ranks the members' ranks in the parent
    */
   Group createGroup(
       String name,
@@ -212,7 +214,7 @@ final class Job {
       closeAll(bound);
       try {
         if (parent != null && parent.failures.isFailing()) {
-          // The others hear of that failure, and are not told of this one, which follows from it.
+          // The others learn of that failure, not of this one, which follows from it.
           throw e;
         }
         throw failure.of(early.causeOf(e));
@@ -226,7 +228,7 @@ final class Job {
     }
   }
 
-  /** Finds the backend that serves all kinds of device of its provider, if there is one. */
+  /** Finds the backend that serves all device kinds of its provider, if there is one. */
   private @Nullable BoundBackend sharedOf(
       BackendProvider provider, Collection<BoundBackend> bound) {
     if (provider.isOneForAllDevices()) {
@@ -289,7 +291,7 @@ final class Job {
     }
   }
 
-  /** Keeps the first failure that a backend reports before its group is there, and ends set-up. */
+  /** Keeps the first failure that a backend reports before its group exists, and ends set-up. */
   private static final class EarlyFailures implements BackendContext.FailureListener {
     private final Runnable end;
     private final SetUpFailure setUp;
@@ -333,7 +335,8 @@ final class Job {
     }
 
     /**
-     * Returns what a backend reported, if that ended the stores of a set-up, else the exception.
+     * Returns the failure that a backend reported if it closed the stores of a set-up, or else the
+     * exception.
      */
     synchronized RuntimeException causeOf(RuntimeException e) {
       if (cause == null || !hasClosedStore(e)) {
@@ -388,7 +391,7 @@ final class Job {
     }
   }
 
-  /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
+  /** Returns the ranks that have not joined, or none if that cannot be found out at once. */
   InitFailure.Missing missing() {
     if (monitor.isUnheard()) {
       return meeting.serverRank() < 0 || meeting.serverRank() == rank
@@ -415,7 +418,7 @@ final class Job {
     }
   }
 
-  /** Frees what a closed group held; after the group of all ranks, everything. */
+  /** Frees what a closed group held; after the group of all ranks is closed, frees everything. */
   void groupClosed(Group group) {
     if (group.identity.name().equals("0")) {
       AgreedFailure failure = group.failures.verdict();
@@ -423,7 +426,7 @@ final class Job {
     }
   }
 
-  /** Frees everything. The rank that serves the store lets the others finish first. */
+  /** Frees everything. The rank that serves the store first lets the others finish. */
   void close(boolean failed, int failedRank) {
     monitor.leave();
     records.close();

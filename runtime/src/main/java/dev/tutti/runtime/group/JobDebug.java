@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Has what the debug server of a rank shows, and starts that server. */
+/** Provides what the debug server of a rank shows, and starts that server. */
 final class JobDebug implements DebugSource {
   private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
 
@@ -41,13 +41,13 @@ final class JobDebug implements DebugSource {
   }
 
   /**
-   * Starts a server if the settings ask for one; null if they do not, or it cannot be started,
-   * which is logged.
+   * Starts a server if the settings ask for one; null if they do not, or if the server cannot be
+   * started, which is logged.
    *
-   * @param status of the rank
-   * @param records of its groups
-   * @param settings of the rank
-   * @param providers of its backends
+   * @param status the status of the rank
+   * @param records the flight records of its groups
+   * @param settings the settings of the rank
+   * @param providers the providers of its backends
    */
   static @Nullable AutoCloseable start(
       JobStatus status,
@@ -125,7 +125,7 @@ final class JobDebug implements DebugSource {
     return meters;
   }
 
-  /** The numbers of one group. */
+  /** The metrics of one group. */
   private record Meter(Group of) implements GroupMeter {
     @Override
     public String group() {

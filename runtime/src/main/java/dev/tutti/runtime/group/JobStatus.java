@@ -14,9 +14,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.zip.GZIPOutputStream;
 
-/** Says where a rank stands in all its groups. Any thread may call it. */
+/** Reports where a rank stands in all its groups. Any thread may call its methods. */
 final class JobStatus {
-  /** How many of its last operations a rank tells of, for who compares ranks. */
+  /** How many of its last operations a rank reports, for clients that compare ranks. */
   private static final int RECENT = 64;
 
   private final int rank;
@@ -24,11 +24,11 @@ final class JobStatus {
   private final FlightRecords records;
 
   /**
-   * Creates what tells of a rank.
+   * Creates the status of a rank.
    *
-   * @param rank among all
-   * @param size number of all ranks
-   * @param records has its groups
+   * @param rank the rank among all
+   * @param size the number of all ranks
+   * @param records the records of its groups
    */
   JobStatus(int rank, int size, FlightRecords records) {
     this.rank = rank;
@@ -44,7 +44,7 @@ final class JobStatus {
     return size;
   }
 
-  /** Returns it as plain maps, lists, texts and numbers. */
+  /** Returns the status as plain maps, lists, strings and numbers. */
   Map<String, Object> toMap() {
     List<Group> groups = records.openGroups();
     Map<String, Object> map = new LinkedHashMap<>();
@@ -59,12 +59,12 @@ final class JobStatus {
     return map;
   }
 
-  /** Returns it as JSON. */
+  /** Returns the status as JSON. */
   String toJson() {
     return JsonWriter.write(toMap());
   }
 
-  /** Returns it as JSON that is compressed. */
+  /** Returns the status as compressed JSON. */
   byte[] zipped() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (OutputStream zip = new GZIPOutputStream(bytes)) {

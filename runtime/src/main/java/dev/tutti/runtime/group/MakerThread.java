@@ -4,8 +4,8 @@ import java.lang.ref.WeakReference;
 import java.util.List;
 
 /**
- * Remembers the thread that made a group, which in most programs is the one that calls its
- * operations, and says where it is.
+ * Remembers the thread that created a group, which in most programs also calls its operations, and
+ * reports where that thread is.
  */
 final class MakerThread {
   private static final List<String> BELOW =
@@ -26,7 +26,7 @@ final class MakerThread {
 
   private final WeakReference<Thread> thread = new WeakReference<>(Thread.currentThread());
 
-  /** Says in which line of the program the thread is; empty if it has ended. */
+  /** Returns the line of the program in which the thread is; empty if it has ended. */
   String place() {
     Thread maker = thread.get();
     if (maker == null) {

@@ -162,7 +162,7 @@ final class MovementSpecs extends OperationSpecs {
    * Prepares a message.
    *
    * @param op a send or a receive
-   * @param peer -1 for a receive from any rank
+   * @param peer the other rank, or -1 for a receive from any rank
    */
   OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
     checks.given(op, "options", options);

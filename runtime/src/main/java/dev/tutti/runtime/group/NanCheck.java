@@ -9,7 +9,7 @@ import dev.tutti.spi.Call;
 import java.time.Duration;
 import java.util.List;
 
-/** Refuses host tensors that hold a NaN, as what their operation reads. */
+/** Refuses host tensors with a NaN among the elements that their operation reads. */
 final class NanCheck {
   private final GroupIdentity identity;
 
@@ -18,9 +18,9 @@ final class NanCheck {
   }
 
   /**
-   * Searches what this rank brings to an operation.
+   * Searches the tensors that this rank contributes to an operation.
    *
-   * @throws CollectiveException that says where the first NaN is
+   * @throws CollectiveException giving the position of the first NaN
    */
   void require(Call call) {
     boolean isReadElsewhere = call.type() == OpType.BROADCAST && call.root() != identity.rank();

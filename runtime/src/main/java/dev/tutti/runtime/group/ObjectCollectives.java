@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Exchanges objects as bytes: lengths first, then the bytes, padded where lengths must agree. */
+/**
+ * Exchanges objects as bytes: first the lengths, then the bytes, padded where lengths must match.
+ */
 final class ObjectCollectives {
   private final ProcessGroup group;
 

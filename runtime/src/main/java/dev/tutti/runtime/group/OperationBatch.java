@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Collects operations, checks them all before it starts any, and starts them all before it waits
- * for any.
+ * Collects operations, checks all of them before it starts any, and starts all of them before it
+ * waits for any.
  */
 final class OperationBatch implements Batch {
   private final Group group;

@@ -13,20 +13,20 @@ final class OperationEvents {
   private final GroupIdentity identity;
   private final String backends;
 
-  /** Tells whether the collective on its caller's thread is recorded; who has the turn has it. */
+  /** Tells whether the collective on its caller's thread is recorded; guarded by the turn. */
   private boolean isInlineBegun;
 
   /**
-   * Creates what records those of one group.
+   * Creates the recorder of one group's operations.
    *
-   * @param backends their names
+   * @param backends the names of its backends
    */
   OperationEvents(GroupIdentity identity, String backends) {
     this.identity = identity;
     this.backends = backends;
   }
 
-  /** Begins the collective that the group reuses on its callers' threads. */
+  /** Begins recording the collective that the group reuses on its callers' threads. */
   void beginInline(GroupOperation op) {
     if (!EVENTS.areCollectivesRecorded()) {
       return;
@@ -42,7 +42,7 @@ final class OperationEvents {
     }
   }
 
-  /** Ends what {@link #beginInline} began, if it did. */
+  /** Ends what {@link #beginInline} began, if it began anything. */
   void endInline(GroupOperation op, WorkState state) {
     if (isInlineBegun) {
       isInlineBegun = false;
@@ -50,7 +50,7 @@ final class OperationEvents {
     }
   }
 
-  /** Begins an operation that has been issued. */
+  /** Begins recording an operation that has been issued. */
   void begin(GroupOperation op) {
     op.trace = EVENTS.begin(op.type());
   }

@@ -33,17 +33,19 @@ import org.jspecify.annotations.Nullable;
 /** Issues the operations of a group and runs them, from the call to the end. */
 final class OperationRunner {
   /*
-   * Collectives take their turn; messages start on their callers' threads, counted by
-   * "starting". Nothing is in a backend any more when the queue has stopped and nobody has the turn, no message
-   * starts, and nothing is pending. A thread that starts a message counts it before it looks whether the group
-   * closes; who closes the group says so before it looks at the count: one of the two sees the other.
+   * Collectives take turns; messages start on their callers' threads, and "starting" counts them.
+   * No operation is left in a backend once the queue has stopped and no thread has the turn, no
+   * message is starting, and nothing is pending. A thread that starts a message counts it before it
+   * checks whether the group is closing; the thread that closes the group announces this before it
+   * reads the count. One of the two therefore sees the other.
    *
-   * An operation that a thread is executing ends only when the backend returned, so that nobody
-   * touches its tensors after its work ended; other operations end at once when the group fails.
+   * An operation that a thread is executing ends only when the backend has returned, so that its
+   * tensors are not touched after its work has ended; other operations end at once when the group
+   * fails.
    */
   private static final System.Logger LOG = System.getLogger(OperationRunner.class.getName());
 
-  /** How many of the last operations the other ranks are told after a time-out. */
+  /** How many of the last operations a rank reports to the others after a time-out. */
   private static final int TOLD = 64;
 
   private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
@@ -62,7 +64,7 @@ final class OperationRunner {
   private final AtomicLong messages = new AtomicLong();
   private final MessageCounts counts;
 
-  /** The first collective that was refused because the group fails. */
+  /** The first collective that was refused because the group is failing. */
   private volatile RankProgress.@Nullable Issued refused;
 
   OperationRunner(Group group) {
@@ -81,13 +83,13 @@ final class OperationRunner {
   }
 
   /**
-   * Begins a synchronous collective of tensors that the backend takes as they are, to be run on the
-   * caller's thread; null if it has to go the way of the others. Allocates nothing, on a device in
-   * the long run.
+   * Begins a synchronous collective, to be run on the caller's thread, of tensors that the backend
+   * takes as they are; null if it has to take the general path. Allocates nothing; on a device,
+   * nothing in the steady state.
    *
-   * @param output what is written, null if there is none
-   * @param input what is read, the same in place
-   * @param root -1 if there is none
+   * @param output the tensor that is written; null if there is none
+   * @param input the tensor that is read; the same as the output if in place
+   * @param root the root, or -1 if there is none
    */
   @Nullable GroupOperation begin(
       BoundBackend bound,
@@ -101,7 +103,7 @@ final class OperationRunner {
         : beginInline(type, output, input, reduceOp, root);
   }
 
-  /** Ends what {@link #begin} began; throws if the operation failed by now. */
+  /** Ends what {@link #begin} began; throws if the operation has failed by now. */
   void end(GroupOperation op) {
     if (op == inlineOp) {
       endInline(op);
@@ -110,7 +112,7 @@ final class OperationRunner {
     }
   }
 
-  /** Ends what {@link #begin} began and a backend threw from, and returns what to throw. */
+  /** Ends what {@link #begin} began after the backend threw, and returns the exception to throw. */
   RuntimeException fail(GroupOperation op, Throwable cause) {
     return op == inlineOp ? failInline(op, cause) : failOnStream(op, cause);
   }
@@ -143,13 +145,15 @@ final class OperationRunner {
     return call;
   }
 
-  /** Records the end of an operation that has its place in the record. */
+  /** Records the end of an operation that has a place in the flight record. */
   void recordEnd(GroupOperation op, WorkState state) {
     recorder.end(op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
     events.end(op, state);
   }
 
-  /** Takes the turn if it is free and nobody has to be told; returns a number above 0 if so. */
+  /**
+   * Takes the turn if it is free and no listener has to be told; returns a positive number if so.
+   */
   private long tryEnterUntold(
       OpType type,
       @Nullable Tensor output,
@@ -163,7 +167,10 @@ final class OperationRunner {
     return listeners.isEmpty() && !isNanChecked ? queue.tryEnter() : CollectiveQueue.TAKEN;
   }
 
-  /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
+  /**
+   * Keeps, for the others, the call that a rank makes after the group began to fail, and refuses
+   * it.
+   */
   private void refuse(Call call) {
     if (!call.type().isPointToPoint() && refused == null) {
       refused = FlightRecorder.issued(call, queue.sequence() + 1);
@@ -172,8 +179,8 @@ final class OperationRunner {
   }
 
   /**
-   * Waits until this rank made the call in which the others found that it does not fit, so that
-   * they learn what each called.
+   * Waits until this rank has made the call that the others found not to match, so that they learn
+   * what each rank called.
    */
   void awaitCall(FailureEvent event, long limitNanos) {
     while (!event.op().isPointToPoint()
@@ -194,9 +201,10 @@ final class OperationRunner {
   }
 
   /**
-   * Ends what {@link #beginInline} began, and returns what to throw.
+   * Ends what {@link #beginInline} began, and returns the exception to throw.
    *
-   * @param cause what the backend threw or reported; null if the operation was ended from outside
+   * @param cause the failure that the backend threw or reported; null if the operation was ended
+   *     from outside
    */
   private RuntimeException failInline(GroupOperation op, @Nullable Throwable cause) {
     try {
@@ -232,8 +240,8 @@ final class OperationRunner {
   }
 
   /**
-   * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
-   * way of the others. Allocates nothing in the long run.
+   * Begins a stream-ordered collective whose work the caller does not need; null if it has to take
+   * the general path. Allocates nothing in the steady state.
    */
   private @Nullable GroupOperation beginOnStream(
       OpType type,
@@ -264,9 +272,9 @@ final class OperationRunner {
   }
 
   /**
-   * Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. As in
-   * c10d the host waits for the device in a barrier alone, and the turn stays taken meanwhile, so
-   * that the operation is not issued anew under who waits for it.
+   * Ends the call that {@link #beginOnStream} began; throws if the operation has failed by now. As
+   * in c10d, the host waits for the device only in a barrier. The turn stays taken during that
+   * wait, so that the operation is not reissued while its caller still waits for it.
    */
   private void endOnStream(GroupOperation op) {
     try {
@@ -287,9 +295,9 @@ final class OperationRunner {
   }
 
   /**
-   * Ends what {@link #beginOnStream} began, and returns what to throw.
+   * Ends what {@link #beginOnStream} began, and returns the exception to throw.
    *
-   * @param cause what the backend threw
+   * @param cause the failure that the backend threw
    */
   private RuntimeException failOnStream(GroupOperation op, Throwable cause) {
     try {
@@ -303,7 +311,7 @@ final class OperationRunner {
     }
   }
 
-  /** Issues an operation; when it returns a synchronous one is done. */
+  /** Issues an operation; if it is synchronous, it is done when this method returns. */
   GroupOperation submit(OperationSpec spec) {
     group.ensureOpen(spec.call().type());
     if (failures.isFailing()) {
@@ -315,7 +323,7 @@ final class OperationRunner {
         startMessage(op, spec);
       } else if (spec.backend().isStreamOrdered()) {
         runStreamOrdered(op, spec);
-        // As in c10d the host waits for a barrier, and for nothing else that is in a stream.
+        // As in c10d, the host waits for a barrier, but for nothing else in a stream.
         if (op.type() == OpType.BARRIER && !spec.async()) {
           awaitSynchronous(op);
         }
@@ -447,7 +455,10 @@ final class OperationRunner {
     return sequence;
   }
 
-  /** Refuses a wait that could not end: of a listener that is told of an operation before. */
+  /**
+   * Refuses a wait that could never end: that of a listener which is being told of an earlier
+   * operation.
+   */
   private void refuseSelfWait(OpType type) {
     if (queue.waitsForThisThread()) {
       throw new IllegalStateException(
@@ -486,7 +497,7 @@ final class OperationRunner {
     }
   }
 
-  /** Waits for an operation, or lets the caller's stream do so where a device has the rest. */
+  /** Waits for an operation, or makes the caller's stream wait if the rest is left to a device. */
   private void awaitSynchronous(GroupOperation op) {
     try {
       if (op.callerEvent() == null || op.type().isPointToPoint()) {
@@ -507,7 +518,7 @@ final class OperationRunner {
     }
   }
 
-  /** Returns what the backend refused the operation with, while the group is well. */
+  /** Returns the backend's refusal of the operation, while the group is usable. */
   private RuntimeException refusalOr(TuttiException failure) {
     return failure.getCause() instanceof UnsupportedOperationException unsupported
             && !failures.isFailing()
@@ -540,7 +551,7 @@ final class OperationRunner {
     }
   }
 
-  /** Ends an operation whose backend returned, unless a device continues with it. */
+  /** Ends an operation whose backend has returned, unless a device continues it. */
   private void settle(GroupOperation op) {
     if (op.deviceEvent() == null) {
       op.complete();
@@ -591,7 +602,7 @@ final class OperationRunner {
     }
   }
 
-  /** Follows the end of an operation; on whichever thread ended it. */
+  /** Handles the end of an operation, on whichever thread ended it. */
   void ended(
       GroupOperation op,
       WorkState state,
@@ -607,7 +618,7 @@ final class OperationRunner {
     }
   }
 
-  /** Ends what is queued, after the group failed. */
+  /** Ends the queued operations after the group has failed. */
   void endQueued() {
     queue.drain().forEach(group::endFailed);
   }
@@ -623,9 +634,9 @@ final class OperationRunner {
   }
 
   /**
-   * Says where this rank stands, for reports of all ranks.
+   * Returns where this rank stands, for the reports of all ranks.
    *
-   * @param closed whether it closes the group without a failure
+   * @param closed whether this rank closes the group without a failure
    */
   RankProgress progress(boolean closed) {
     return new RankProgress(
@@ -650,8 +661,8 @@ final class OperationRunner {
   }
 
   /**
-   * Stops when everything has ended by itself; false when the deadline comes first, or when that
-   * would be to wait for the calling thread.
+   * Stops when everything has ended by itself; false if the deadline comes first, or if this would
+   * mean waiting for the calling thread.
    */
   boolean stopWhenIdle(long limitNanos) {
     return !queue.waitsForThisThread()
@@ -660,14 +671,14 @@ final class OperationRunner {
         && pending.await(limitNanos);
   }
 
-  /** Stops a failed group: ends what is queued, and waits until nothing is in a backend. */
+  /** Stops a failed group: ends the queued operations, and waits until nothing is in a backend. */
   void stop(long limitNanos) {
     queue.stop().forEach(group::endFailed);
     queue.awaitFree(limitNanos);
     awaitStarted(limitNanos);
   }
 
-  /** Waits until no collective is in a backend; returns at the limit if one still is. */
+  /** Waits until no collective is in a backend; returns at the limit even if one still is. */
   void awaitFree(long limitNanos) {
     boolean _ = queue.awaitFree(limitNanos);
   }
@@ -680,7 +691,7 @@ final class OperationRunner {
           return false;
         }
         LockSupport.parkNanos(this, PAUSE_NANOS);
-        // An interrupted thread would not sleep any more.
+        // A thread whose interrupt status is set would no longer sleep.
         interrupted |= Thread.interrupted();
       }
       return true;

@@ -12,8 +12,8 @@ import dev.tutti.spi.Call;
 import java.util.List;
 
 /**
- * Checks the arguments of operations, stands in for tensors that a backend cannot take as they are,
- * and says what to run. Sends nothing.
+ * Checks the arguments of operations, provides stand-ins for tensors that a backend cannot take as
+ * they are, and specifies what to run. Sends nothing.
  */
 abstract class OperationSpecs {
   final GroupIdentity group;

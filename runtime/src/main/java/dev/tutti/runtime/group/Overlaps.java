@@ -10,23 +10,23 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Refuses outputs that share bytes with each other, and inputs that share bytes with outputs,
- * except where an operation works in place.
+ * Refuses outputs that share bytes with each other, and inputs that share bytes with outputs unless
+ * the operation works in place.
  *
- * <p>Of a strided output the others are compared with its first elements only, those that lie one
- * after the other. Otherwise strided tensors are not looked at: a backend gets copies of them, as
- * of read-only memory of the Java heap, so what inputs share does no harm. Checks of one input and
- * one output allocate only to complain.
+ * <p>Of a strided output, only the first elements, those that are adjacent in memory, are compared
+ * with the other tensors. Other strided tensors are not checked: a backend gets copies of them, as
+ * it does of read-only memory of the Java heap, so overlapping inputs do no harm. Checks of one
+ * input and one output allocate only to report an error.
  */
 final class Overlaps {
   private static final Comparator<Range> BY_PLACE =
       Comparator.comparingInt(Range::memory).thenComparingLong(Range::from);
 
-  /** Says which input may lie in which output, or which output in which input. */
+  /** Which input may lie in which output, or which output in which input. */
   enum InPlace {
     /** None. */
     NONE,
-    /** The single tensor on one side may be the one of this rank on the other. */
+    /** The single tensor on one side may be this rank's tensor on the other side. */
     OWN_TENSOR,
     /** The smaller tensor of a pair may be this rank's part of the larger one. */
     OWN_PART
@@ -42,7 +42,7 @@ final class Overlaps {
     }
   }
 
-  /** Holds the two ranges of one side that reach farthest. */
+  /** The two ranges of one side that reach farthest. */
   private static final class Farthest {
     private @Nullable Range first;
     private @Nullable Range second;
@@ -77,7 +77,7 @@ final class Overlaps {
     }
   }
 
-  /** Checks an operation with several outputs, several inputs or both; takes n log n steps. */
+  /** Checks an operation with several outputs, several inputs or both, in O(n log n) steps. */
   void require(OpType op, List<Tensor> outputs, List<Tensor> inputs, InPlace allowed) {
     requireApart(op, "output", outputs);
     List<Range> ranges = new ArrayList<>(outputs.size() + inputs.size());
@@ -103,7 +103,7 @@ final class Overlaps {
     }
   }
 
-  /** Checks tensors that are written, each a part of an argument; takes n log n steps. */
+  /** Checks tensors that are written, each a part of an argument, in O(n log n) steps. */
   void requireApart(OpType op, String argument, List<Tensor> tensors) {
     if (tensors.size() < 2) {
       return;
@@ -131,7 +131,7 @@ final class Overlaps {
     }
   }
 
-  /** Returns the size of the elements that lie one after the other from the first on. */
+  /** Returns the size in bytes of the leading elements that are adjacent in memory. */
   private static long firstBytes(Tensor tensor) {
     if (tensor.isContiguous()) {
       return tensor.byteSize();
@@ -181,7 +181,7 @@ final class Overlaps {
     if (isBad(range, others.first, allowed, singleOutput)) {
       return others.first;
     }
-    // A range has one partner at most: if the first one is that, the second one is not.
+    // A range has at most one partner: if the first one is its partner, the second is not.
     return isBad(range, others.second, allowed, singleOutput) ? others.second : null;
   }
 

@@ -11,9 +11,10 @@ import java.util.List;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A barrier made of store keys that names the ranks that do not come, for backends without one of
- * their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips. Then
- * it deletes the keys of the barrier before, which all have left who came to this one.
+ * A barrier over store keys that names the missing ranks, for backends that have no such barrier of
+ * their own. Rank 0 waits for one key of each rank, then sets one for all; this costs 2 round
+ * trips. Rank 0 then deletes the keys of the previous barrier, which every rank in this barrier has
+ * left.
  */
 final class StoreMonitoredBarrier implements Backend {
   private static final String GO = "go";
@@ -63,7 +64,7 @@ final class StoreMonitoredBarrier implements Backend {
     }
   }
 
-  /** Does nothing: the group's failure ends the wait for keys. */
+  /** Does nothing: the failure of the group ends the wait for keys. */
   @Override
   public void abort(Throwable cause) {}
 

@@ -26,7 +26,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/** Makes the groups that are parts of one group. */
+/** Creates the groups that are parts of one group. */
 final class Subgroups {
   private final Group group;
   private final Job job;
@@ -47,7 +47,8 @@ final class Subgroups {
   }
 
   /**
-   * Counts calls of all ranks alike; groups of the group of all ranks get c10d's names "1", "2".
+   * Counts calls equally on all ranks; subgroups of the group of all ranks get c10d's names "1",
+   * "2".
    */
   private synchronized String nextName() {
     count++;
@@ -56,7 +57,7 @@ final class Subgroups {
         : group.identity.name() + "." + count;
   }
 
-  /** Tells whether a backend knows of ranks that answer nothing through the store. */
+  /** Tells whether a backend knows of ranks that do not answer through the store. */
   private boolean hasForeignRanks() {
     return group.backends.values().stream().anyMatch(bound -> bound.backend().hasForeignRanks());
   }
@@ -116,7 +117,9 @@ final class Subgroups {
     return create(OpType.SPLIT, name + "." + color, ranks, deadline);
   }
 
-  /** Fails the group where a step through the store fails, since the others wait for this rank. */
+  /**
+   * Fails the group if a step through the store fails, because the other ranks wait for this one.
+   */
   private <T> T orFail(OpType type, Supplier<T> step) {
     try {
       return step.get();
@@ -178,7 +181,9 @@ final class Subgroups {
     return members;
   }
 
-  /** Tells whether no backend reaches other ranks: then they are taken to do what this one does. */
+  /**
+   * Tells whether no backend reaches other ranks; they are then assumed to do the same as this one.
+   */
   private boolean isAlone() {
     return group.backends.values().stream()
         .noneMatch(bound -> bound.capabilities().has(Capabilities.Feature.REAL_RESULTS));
@@ -213,27 +218,31 @@ final class Subgroups {
     ProcessGroup child = new DefaultProcessGroup(created, job, children::remove);
     children.add(child);
     if (closing || group.isClosed()) {
-      // Closed meanwhile, perhaps too early to see this child.
+      // Closed in the meantime, perhaps before this child could be seen.
       child.close();
       throw group.closed(type);
     }
     return Optional.of(child);
   }
 
-  /** Makes a step that waits for the other ranks; says so to those that ask meanwhile. */
+  /**
+   * Runs a step that waits for the other ranks, and reports so to ranks that ask in the meantime.
+   */
   private <T> T joining(String what, Supplier<T> step) {
     group.joining = what;
     try {
       return step.get();
     } finally {
-      // Where the group failed meanwhile, the others are told what this rank was in.
+      // If the group has failed in the meantime, the others are told which call this rank was in.
       if (!group.failures.isFailing()) {
         group.joining = "";
       }
     }
   }
 
-  /** Takes part in making a group of others, for backends whose ranks all have to. */
+  /**
+   * Takes part in creating a group of other ranks, for backends that need all their ranks for it.
+   */
   private void pass(OpType type, List<Integer> ranks, long deadline) {
     for (Backend backend : BoundBackend.distinct(group.backends.values())) {
       try {
@@ -244,7 +253,7 @@ final class Subgroups {
     }
   }
 
-  /** Returns how this group failed meanwhile, if it did, else the exception. */
+  /** Returns the failure of this group if it has failed in the meantime, or else the exception. */
   private RuntimeException orFailureOfGroup(OpType type, RuntimeException cause) {
     try {
       group.ensureUsable(type);

@@ -26,7 +26,7 @@ final class SymmetricAllocation implements Backend {
         keep(allocated);
       }
     } catch (BackendException e) {
-      // All ranks have it, so they are still in step: no failure of the group.
+      // All ranks get this exception, so they are still in step: the group has not failed.
       refuse(e);
     }
   }
@@ -43,7 +43,7 @@ final class SymmetricAllocation implements Backend {
     refusal = cause;
   }
 
-  /** Returns what was allocated, after the operation ended with success. */
+  /** Returns the allocated memory, after the operation has ended successfully. */
   synchronized SymmetricMemory result() {
     if (refusal != null) {
       throw refusal;
@@ -55,8 +55,8 @@ final class SymmetricAllocation implements Backend {
   }
 
   /**
-   * Frees what the caller does not get to see: now, or when it is there, since the operation of a
-   * caller that was interrupted continues.
+   * Frees memory that does not reach the caller: now, or once it is allocated, since the operation
+   * of an interrupted caller continues.
    */
   synchronized void discard() {
     discarded = true;

@@ -1,4 +1,4 @@
-/** A group of ranks as users hold it: set-up, the checks of arguments, calls, and the end. */
+/** A group of ranks as users see it: set-up, argument checks, calls, and the end. */
 @NullMarked
 package dev.tutti.runtime.group;
 

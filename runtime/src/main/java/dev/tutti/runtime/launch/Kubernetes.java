@@ -4,10 +4,11 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import java.util.Optional;
 
 /**
- * Pods of an indexed Kubernetes job, also in a JobSet: {@code JOB_COMPLETION_INDEX} is the rank.
- * The cluster tells no pod how many there are, so the manifest says {@code WORLD_SIZE}. Rank 0 is
- * the pod of index 0, which has a name where the job has a headless service: the manifest says it
- * in {@code MASTER_ADDR}, or the service's name in {@code TUTTI_HEADLESS_SERVICE}.
+ * Pods of an indexed Kubernetes job, including one in a JobSet: {@code JOB_COMPLETION_INDEX} is the
+ * rank. The cluster does not tell a pod how many pods there are, so the manifest sets {@code
+ * WORLD_SIZE}. Rank 0 is the pod with index 0, which has a host name if the job has a headless
+ * service: the manifest gives that name in {@code MASTER_ADDR}, or the name of the service in
+ * {@code TUTTI_HEADLESS_SERVICE}.
  */
 final class Kubernetes implements LaunchEnvironment {
   private static final String INDEX = "JOB_COMPLETION_INDEX";
@@ -32,7 +33,7 @@ final class Kubernetes implements LaunchEnvironment {
     return Optional.of(variables.launch(rank, size, host, JobPort.DEFAULT));
   }
 
-  /** Returns the name of the pod of index 0; that of each pod ends with its index. */
+  /** Returns the name of the pod with index 0; the name of each pod ends with its index. */
   private static String firstPod(Variables variables, int rank) {
     String pod = variables.text("HOSTNAME").orElse("");
     String end = "-" + rank;

@@ -8,11 +8,12 @@ interface LaunchEnvironment {
   String launcher();
 
   /**
-   * Reads what the launcher says.
+   * Reads what the launcher provides.
    *
-   * @param variables where it is looked up, and which remember what was read
+   * @param variables the variables to look up; they record which were read
    * @return empty if this launcher did not start the process
-   * @throws dev.tutti.RendezvousException if it says a part alone, or what cannot be read
+   * @throws dev.tutti.RendezvousException if the launcher provides only a part, or something that
+   *     cannot be parsed
    */
   Optional<Launch> read(Variables variables);
 }

@@ -11,13 +11,13 @@ import java.util.Optional;
 import java.util.OptionalInt;
 
 /**
- * Finds the launcher that started this process, in a fixed order, and turns what it says into the
- * settings of {@code env://}.
+ * Finds the launcher that started this process, in a fixed order, and turns what it provides into
+ * the settings of {@code env://}.
  *
- * <p>The first launcher that says a rank counts. One may have started another: {@code srun} an
- * {@code mpirun}, that a script which sets {@code RANK}. The inner one then has at least as many
- * ranks as the outer one; where it has fewer, or as many in another order, one of them is left over
- * from something else, and no guess is made.
+ * <p>The first launcher that provides a rank counts. One launcher may have started another: {@code
+ * srun} an {@code mpirun}, and that a script which sets {@code RANK}. The inner launcher then has
+ * at least as many ranks as the outer one. If it has fewer, or as many in a different order, one of
+ * them is left over from something else, and no guess is made.
  */
 public final class LaunchEnvironments {
   static final String REMEDY =
@@ -32,17 +32,17 @@ public final class LaunchEnvironments {
 
   private LaunchEnvironments() {}
 
-  /** Returns the names of the launchers, in the order in which they are looked for. */
+  /** Returns the names of the launchers, in search order. */
   public static List<String> launchers() {
     return ORDER.stream().map(LaunchEnvironment::launcher).toList();
   }
 
   /**
-   * Returns what the launcher of this process says, or empty if none says a rank.
+   * Returns what the launcher of this process provides, or empty if none provides a rank.
    *
-   * @param settings of this process
-   * @throws RendezvousException if a launcher says a part alone, or two say different ranks, with
-   *     the variables that say so
+   * @param settings the settings of this process
+   * @throws RendezvousException if a launcher provides only a part, or two provide different ranks,
+   *     naming the variables involved
    */
   public static Optional<Launch> find(Settings settings) {
     for (LaunchEnvironment environment : ORDER) {
@@ -56,10 +56,10 @@ public final class LaunchEnvironments {
   }
 
   /**
-   * Returns the settings with what they lack of {@code RANK}, {@code WORLD_SIZE}, {@code
-   * MASTER_ADDR} and {@code MASTER_PORT}, as far as a launcher says it.
+   * Returns the settings, completed with the launcher's values for whichever of {@code RANK},
+   * {@code WORLD_SIZE}, {@code MASTER_ADDR} and {@code MASTER_PORT} they lack.
    *
-   * @param settings of this process
+   * @param settings the settings of this process
    * @throws RendezvousException as {@link #find} does
    */
   public static Settings complete(Settings settings) {
@@ -74,7 +74,7 @@ public final class LaunchEnvironments {
     return with(complete, RuntimeSettings.MASTER_PORT, launch.port());
   }
 
-  /** Returns all variables of launchers that are set, for messages; empty if there are none. */
+  /** Returns all launcher variables that are set, for messages; empty if there are none. */
   public static String seen(Settings settings) {
     Map<String, String> seen = new LinkedHashMap<>();
     for (LaunchEnvironment environment : ORDER) {
@@ -89,7 +89,7 @@ public final class LaunchEnvironments {
     try {
       return environment.read(variables);
     } catch (RendezvousException e) {
-      // A part alone, of a launcher that does not count here.
+      // Only a part, from a launcher that does not count here.
       return Optional.empty();
     }
   }
@@ -108,7 +108,7 @@ public final class LaunchEnvironments {
               .formatted(worldSize, launch.size(), launch.launcher(), launch.seenText(), REMEDY));
     }
     if (by.equals(TORCHRUN) && settings.text("TORCHELASTIC_RUN_ID").isPresent()) {
-      // Set by a launcher for its own children: nothing can be left over from another job.
+      // The launcher set these for its own children: nothing can be left over from another job.
       return;
     }
     for (LaunchEnvironment other : mayNotContradict(by)) {
@@ -125,7 +125,9 @@ public final class LaunchEnvironments {
     }
   }
 
-  /** Leaves out Slurm for those of MPI, which start their own servants, one on each host, by it. */
+  /**
+   * Leaves out Slurm for MPI launchers, which use it to start their own daemons, one on each host.
+   */
   private static List<LaunchEnvironment> mayNotContradict(LaunchEnvironment chosen) {
     List<LaunchEnvironment> later = ORDER.subList(ORDER.indexOf(chosen) + 1, ORDER.size());
     boolean isMpi = chosen.equals(OPEN_MPI) || chosen.equals(PMI);

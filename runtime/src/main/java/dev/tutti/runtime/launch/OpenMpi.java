@@ -2,7 +2,9 @@ package dev.tutti.runtime.launch;
 
 import java.util.Optional;
 
-/** Open MPI's {@code mpirun}, of versions 4 and 5: {@code OMPI_COMM_WORLD_RANK} and its kin. */
+/**
+ * Open MPI's {@code mpirun}, versions 4 and 5: {@code OMPI_COMM_WORLD_RANK} and related variables.
+ */
 final class OpenMpi implements LaunchEnvironment {
   static final String LAUNCHER = "Open MPI";
 

@@ -3,9 +3,10 @@ package dev.tutti.runtime.launch;
 import java.util.Optional;
 
 /**
- * Variables for a {@code torchrun} that was not started: {@code PET_NNODES}, {@code PET_NODE_RANK},
- * {@code PET_MASTER_ADDR}, {@code PET_MASTER_PORT}, as Kubeflow sets them for a TrainJob. A node is
- * one rank then; several on each need {@code tutti run}, which reads the same variables.
+ * Variables meant for a {@code torchrun} that was not started: {@code PET_NNODES}, {@code
+ * PET_NODE_RANK}, {@code PET_MASTER_ADDR}, {@code PET_MASTER_PORT}, as Kubeflow sets them for a
+ * TrainJob. A node is then one rank; several ranks on a node need {@code tutti run}, which reads
+ * the same variables.
  */
 final class Pet implements LaunchEnvironment {
   private static final String PROCESSES = "PET_NPROC_PER_NODE";

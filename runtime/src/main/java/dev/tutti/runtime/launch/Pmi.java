@@ -3,9 +3,9 @@ package dev.tutti.runtime.launch;
 import java.util.Optional;
 
 /**
- * Launchers that speak PMI, as MPICH's and Intel's {@code mpiexec.hydra} and {@code srun
- * --mpi=pmi2}: {@code PMI_RANK} and {@code PMI_SIZE}. Those of PMIx tell the rank alone, in {@code
- * PMIX_RANK}, which is read where {@code WORLD_SIZE} is set.
+ * Launchers that speak PMI, such as MPICH's and Intel's {@code mpiexec.hydra} and {@code srun
+ * --mpi=pmi2}: {@code PMI_RANK} and {@code PMI_SIZE}. PMIx launchers provide only the rank, in
+ * {@code PMIX_RANK}, which is read if {@code WORLD_SIZE} is set.
  */
 final class Pmi implements LaunchEnvironment {
   static final String LAUNCHER = "PMI";

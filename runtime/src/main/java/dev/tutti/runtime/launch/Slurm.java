@@ -3,9 +3,9 @@ package dev.tutti.runtime.launch;
 import java.util.Optional;
 
 /**
- * Tasks that Slurm's {@code srun} started: {@code SLURM_PROCID} and {@code SLURM_NTASKS}. The store
- * is on the first host of the step, on a port that follows from job and step. A batch script has
- * these variables too, as task 0 of all, but no step: it is no rank.
+ * Tasks started by Slurm's {@code srun}: {@code SLURM_PROCID} and {@code SLURM_NTASKS}. The store
+ * is on the first host of the step, on a port derived from the job and the step. A batch script
+ * also has these variables, as task 0 of all tasks, but it has no step: it is not a rank.
  */
 final class Slurm implements LaunchEnvironment {
   static final String LAUNCHER = "Slurm";
@@ -47,7 +47,7 @@ final class Slurm implements LaunchEnvironment {
     return variables.first("SLURM_STEP_ID", "SLURM_STEPID");
   }
 
-  /** Returns the first host of the step, or of the job, if this is one of Slurm's. */
+  /** Returns the first host of the step, or of the job, if this is a Slurm job. */
   static Optional<String> firstHost(Variables variables) {
     Optional<String> list =
         variables.first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST");
@@ -58,7 +58,7 @@ final class Slurm implements LaunchEnvironment {
     }
   }
 
-  /** Returns the port of the store, if this is a job of Slurm's. */
+  /** Returns the port of the store, if this is a Slurm job. */
   static Optional<String> port(Variables variables) {
     Optional<String> job = variables.first("SLURM_JOB_ID", "SLURM_JOBID");
     String step = step(variables).orElse("0");

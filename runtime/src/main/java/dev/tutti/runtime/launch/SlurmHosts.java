@@ -4,8 +4,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Reads Slurm's lists of hosts, as in {@code rack[0-1]node[08-12,20],login}: names with a comma
- * between them, in which brackets stand for each of their numbers, which keep their leading zeros.
+ * Reads Slurm's host lists, such as {@code rack[0-1]node[08-12,20],login}: names separated by
+ * commas, in which brackets stand for each of their numbers, including leading zeros.
  */
 final class SlurmHosts {
   private static final String NUMBERS = "\\[(\\d+)(?:-\\d+)?(?:,\\d+(?:-\\d+)?)*]";
@@ -18,8 +18,8 @@ final class SlurmHosts {
   /**
    * Returns the first host of a list.
    *
-   * @param list at least one host
-   * @throws IllegalArgumentException if its begin is no host
+   * @param list a list of at least one host
+   * @throws IllegalArgumentException if the list does not begin with a host
    */
   static String first(String list) {
     Matcher hosts = FIRST.matcher(list);

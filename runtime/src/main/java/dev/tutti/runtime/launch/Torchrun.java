@@ -5,8 +5,8 @@ import java.util.Optional;
 
 /**
  * {@code tutti run}, {@code torchrun} or a person: {@code RANK}, {@code WORLD_SIZE}, {@code
- * MASTER_ADDR}, {@code MASTER_PORT}. They are settings, so what is missing or wrong is said where
- * they are used.
+ * MASTER_ADDR}, {@code MASTER_PORT}. These are settings, so missing or invalid values are reported
+ * where they are used.
  */
 final class Torchrun implements LaunchEnvironment {
   static final String LAUNCHER = "tutti run or torchrun";

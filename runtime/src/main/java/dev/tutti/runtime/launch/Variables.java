@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.regex.Pattern;
 
-/** The environment as one launcher's reader sees it; remembers each variable that was read. */
+/** The environment as the reader for one launcher sees it; records each variable that was read. */
 final class Variables {
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
 
@@ -27,7 +27,7 @@ final class Variables {
     return text;
   }
 
-  /** Tells whether any is set, and reads all. */
+  /** Tells whether any of the variables is set, and reads all of them. */
   boolean anySet(String... names) {
     boolean isSet = false;
     for (String name : names) {
@@ -36,7 +36,7 @@ final class Variables {
     return isSet;
   }
 
-  /** Returns the first that is set, or empty. */
+  /** Returns the first of the variables that is set, or empty. */
   Optional<String> first(String... names) {
     Optional<String> found = Optional.empty();
     for (int i = 0; i < names.length && found.isEmpty(); i++) {
@@ -46,9 +46,9 @@ final class Variables {
   }
 
   /**
-   * Returns a whole number from 0.
+   * Returns a non-negative integer.
    *
-   * @throws RendezvousException if it is set and no such number
+   * @throws RendezvousException if the variable is set but is not such a number
    */
   OptionalInt number(String name) {
     Optional<String> text = text(name);
@@ -62,15 +62,15 @@ final class Variables {
   }
 
   /**
-   * Returns a whole number from 0 that the launcher always sets.
+   * Returns a non-negative integer that the launcher always sets.
    *
-   * @throws RendezvousException if it is not set, or no such number
+   * @throws RendezvousException if the variable is not set, or is not such a number
    */
   int required(String name) {
     return number(name).orElseThrow(() -> refusal(name + " is not set"));
   }
 
-  /** Returns what to throw, with all that was read. */
+  /** Returns the exception to throw, with everything that was read. */
   RendezvousException refusal(String reason) {
     return new RendezvousException(
         "no rank follows from %s: %s; seen were %s. %s"
@@ -78,7 +78,7 @@ final class Variables {
   }
 
   /**
-   * Returns what the launcher says, with all that was read.
+   * Returns what the launcher provides, with everything that was read.
    *
    * @throws RendezvousException if there is no such rank
    */
@@ -89,7 +89,7 @@ final class Variables {
     return new Launch(launcher, Integer.toString(rank), Integer.toString(size), host, port, seen());
   }
 
-  /** Returns what was read so far, in the order of reading. */
+  /** Returns what has been read so far, in reading order. */
   Map<String, String> seen() {
     return new LinkedHashMap<>(seen);
   }

@@ -1,5 +1,6 @@
 /**
- * What launchers tell a process of its rank through the environment, one class for each of them.
+ * What launchers tell a process about its rank through the environment, with one class for each
+ * launcher.
  */
 @NullMarked
 package dev.tutti.runtime.launch;

@@ -15,7 +15,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Several works as one: done when all are, failed when one is. */
+/** Several works as one: it is done when all are, and failed when one is. */
 public final class BatchWork implements Work {
   private final List<Work> works;
   private final OperationOwner owner;
@@ -51,7 +51,7 @@ public final class BatchWork implements Work {
     forAll(Work::await);
   }
 
-  /** Waits as {@link #await()} does, also when interrupted. */
+  /** Waits as {@link #await()} does, even if interrupted. */
   public void awaitUninterrupted() {
     boolean interrupted = false;
     try {
@@ -91,8 +91,8 @@ public final class BatchWork implements Work {
   }
 
   /**
-   * Does a step for all works, which tells whether the work ended; then, if all did, throws what
-   * the first of them threw. An interrupt ends this at once.
+   * Applies a step, which tells whether a work ended, to all works; then, if all have ended, throws
+   * the first exception thrown by any of them. An interrupt stops this at once.
    */
   private boolean allEnd(Predicate<Work> step) {
     RuntimeException first = null;
@@ -112,7 +112,10 @@ public final class BatchWork implements Work {
     return ended;
   }
 
-  /** Returns the first exception, with the other as suppressed, once though thrown many times. */
+  /**
+   * Returns the first exception with the other suppressed; an exception thrown several times is
+   * added once.
+   */
   private static RuntimeException join(@Nullable RuntimeException first, RuntimeException other) {
     if (first == null) {
       return other;

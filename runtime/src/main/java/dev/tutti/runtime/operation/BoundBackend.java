@@ -10,13 +10,13 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A backend of a group, with what is known of it.
+ * A backend of a group, with what is known about it.
  *
  * @param name the provider's name
- * @param deviceType kind of device that it serves
+ * @param deviceType the kind of device that it serves
  * @param backend the backend
- * @param capabilities what it can do in this group
- * @param missing features that its provider declares and this group lacks, with the reason
+ * @param capabilities the capabilities that it has in this group
+ * @param missing the features that its provider declares but this group lacks, with the reason
  */
 public record BoundBackend(
     String name,
@@ -24,19 +24,19 @@ public record BoundBackend(
     Backend backend,
     Capabilities capabilities,
     Map<Capabilities.Feature, String> missing) {
-  /** Binds a backend that was just made. */
+  /** Binds a backend that has just been created. */
   public static BoundBackend of(BackendProvider provider, String deviceType, Backend backend) {
     Map<Capabilities.Feature, String> missing = backend.missingFeatures();
     Capabilities capabilities = provider.capabilities(deviceType).without(missing.keySet());
     return new BoundBackend(provider.name(), deviceType, backend, capabilities, missing);
   }
 
-  /** Returns the same with another backend in front of it. */
+  /** Returns the same binding with another backend in front of it. */
   public BoundBackend behind(Backend front) {
     return new BoundBackend(name, deviceType, front, capabilities, missing);
   }
 
-  /** Returns backends once that serve several kinds of device. */
+  /** Returns the distinct backends; one that serves several kinds of device is contained once. */
   public static Set<Backend> distinct(Collection<BoundBackend> bound) {
     Set<Backend> all = Collections.newSetFromMap(new IdentityHashMap<>());
     bound.forEach(each -> all.add(each.backend()));

@@ -15,21 +15,23 @@ import org.jspecify.annotations.Nullable;
 /** Runs the collectives of a group one at a time, in the order in which they were issued. */
 public final class CollectiveQueue {
   /*
-   * "gate" holds the number of operations issued, and two bits. While SHUT is clear nobody runs but
-   * perhaps one caller inline (INLINE is set), nothing is queued and nobody waits; then a caller enters
-   * and leaves by one compare-and-set, which also gives the number. All else shuts the gate first, under
-   * "lock", and opens it again when the queue is empty. A caller that finds the gate shut takes the lock: also the
-   * caller that entered while it was open, so those who wait hear that it leaves.
+   * "gate" holds the number of operations issued, and two bits. While SHUT is clear, nothing runs
+   * except perhaps one caller inline (INLINE is set), nothing is queued and no thread waits. A
+   * caller then enters and leaves with one compare-and-set each, which on entry also yields the
+   * number. Everything else first shuts the gate, under "lock", and opens it again when the queue
+   * is empty. A caller that finds the gate shut takes the lock. This includes the caller that
+   * entered while the gate was open, so that waiting threads learn that it leaves.
    *
-   * Under the lock at most one runs: the caller of INLINE, or the thread that is "owner", a caller or the
-   * worker. Number and place in the order are given together, so that numbers follow the order. No code
-   * of users or backends runs under the lock.
+   * Under the lock at most one thread runs: the caller of INLINE, or the thread that is "owner",
+   * which is a caller or the worker. An operation gets its number and its place in the order
+   * together, so that the numbers follow the order. No user or backend code runs under the lock.
    *
-   * An operation may be queued on hold: it has its number and its place, but the worker waits with it
-   * until its issuer, who is telling listeners, releases it.
+   * An operation may be queued on hold: it has its number and its place, but the worker does not
+   * run it until its issuer, which is telling listeners, releases it.
    *
-   * "work" wakes the worker, "free" those who wait for a turn or for idleness. The worker starts with the
-   * first operation that needs it, and ends when it had nothing to do for a while or the queue stopped.
+   * "work" wakes the worker, and "free" wakes threads that wait for a turn or for idleness. The
+   * worker starts with the first operation that needs it, and ends when it has had nothing to do
+   * for a while or the queue has stopped.
    */
   /** Returned instead of a number when the operation must queue. */
   public static final long TAKEN = 0;
@@ -54,7 +56,7 @@ public final class CollectiveQueue {
 
   private volatile long gate;
 
-  /** The thread of INLINE; others see any value but themselves. */
+  /** The thread of INLINE; other threads see any value except themselves. */
   private @Nullable Thread inline;
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -81,7 +83,7 @@ public final class CollectiveQueue {
   /**
    * Creates a queue.
    *
-   * @param threadName names the worker
+   * @param threadName the name of the worker thread
    * @param runner runs an operation; must not throw
    */
   public CollectiveQueue(String threadName, Consumer<GroupOperation> runner) {
@@ -117,9 +119,9 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Waits for the turn, also when interrupted, and takes it with the next number.
+   * Waits for the turn, even if interrupted, and takes it with the next number.
    *
-   * @return the number, or {@link #STOPPED}, or {@link #TAKEN} when the deadline comes first
+   * @return the number, or {@link #STOPPED}, or {@link #TAKEN} if the deadline comes first
    */
   public long enter(long deadlineNanos) {
     boolean interrupted = Thread.interrupted();
@@ -160,10 +162,10 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Takes a number back that was given to the caller who has the turn, if no other was given since:
-   * of an operation that was refused, so that it counts on this rank no more than on those without
-   * it. One that was queued keeps its number, as it depends on the threads what was issued behind
-   * it.
+   * Takes back a number given to the caller that has the turn, unless another number has been given
+   * since. This is for an operation that was refused, so that it counts no more on this rank than
+   * on ranks that did not call it. A queued operation keeps its number, because what was issued
+   * behind it depends on thread timing.
    */
   public void takeBack(long number) {
     shut();
@@ -203,7 +205,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Takes the lock, and makes all others take it. */
+  /** Takes the lock, and makes all other threads take it. */
   private void shut() {
     lock.lock();
     GATE.getAndBitwiseOr(this, SHUT);
@@ -214,14 +216,14 @@ public final class CollectiveQueue {
     lock.unlock();
   }
 
-  /** Lets others do without the lock where nothing is left to do under it. */
+  /** Lets other threads do without the lock if nothing is left to do under it. */
   private void open() {
     if (owner == null && queue.isEmpty() && waiting == 0 && !stopped) {
       GATE.getAndBitwiseAnd(this, ~SHUT);
     }
   }
 
-  /** Waits for a signal that there is work; false if none came for long. */
+  /** Waits for a signal that there is work; false if none came for a long time. */
   @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitWork() throws InterruptedException {
     open();
@@ -236,7 +238,7 @@ public final class CollectiveQueue {
     return owner != null || (gate & INLINE) != 0;
   }
 
-  /** Waits for a signal that the turn is free; false if the deadline has come. */
+  /** Waits for a signal that the turn is free; false if the deadline has passed. */
   @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
     long left = deadlineNanos - System.nanoTime();
@@ -253,11 +255,11 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Issues an operation with the next number behind all others.
+   * Issues an operation with the next number, behind all others.
    *
-   * @param issue is told the number; must not throw
-   * @param hold whether it waits for {@link #release}
-   * @return whether it is queued; false if the queue has stopped
+   * @param issue receives the number; must not throw
+   * @param hold whether the operation waits for {@link #release}
+   * @return whether the operation is queued; false if the queue has stopped
    */
   public boolean enqueue(GroupOperation op, LongConsumer issue, boolean hold) {
     shut();
@@ -278,7 +280,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Lets an operation that was queued on hold have its turn. */
+  /** Lets an operation that was queued on hold take its turn. */
   public void release(GroupOperation op) {
     shut();
     try {
@@ -293,7 +295,10 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Tells whether the queue waits for the calling thread, which so must not wait for the turn. */
+  /**
+   * Tells whether the queue waits for the calling thread, which therefore must not wait for the
+   * turn.
+   */
   public boolean waitsForThisThread() {
     shut();
     try {
@@ -311,7 +316,7 @@ public final class CollectiveQueue {
   /**
    * Stops the queue as soon as nothing is queued and no other thread runs.
    *
-   * @return whether it came to that before the deadline, or an interrupt
+   * @return whether the queue stopped before the deadline or an interrupt
    */
   public boolean stopWhenIdle(long deadlineNanos) {
     shut();
@@ -332,7 +337,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Waits until no other thread runs; false when the deadline comes first. */
+  /** Waits until no other thread runs; false if the deadline comes first. */
   public boolean awaitFree(long deadlineNanos) {
     boolean interrupted = false;
     shut();
@@ -360,7 +365,7 @@ public final class CollectiveQueue {
     return (owner == null || self.equals(owner)) && ((gate & INLINE) == 0 || self.equals(inline));
   }
 
-  /** Takes all queued operations out. */
+  /** Removes and returns all queued operations. */
   public List<GroupOperation> drain() {
     shut();
     try {
@@ -374,7 +379,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Takes no more operations, and takes the queued ones out. */
+  /** Accepts no more operations, and removes and returns the queued ones. */
   public List<GroupOperation> stop() {
     shut();
     try {
@@ -396,7 +401,7 @@ public final class CollectiveQueue {
     }
   }
 
-  /** Waits for an operation and takes the turn for it; null when the worker shall end. */
+  /** Waits for an operation and takes the turn for it; null when the worker should end. */
   private @Nullable GroupOperation next() {
     shut();
     try {

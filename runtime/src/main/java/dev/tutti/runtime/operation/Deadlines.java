@@ -3,36 +3,36 @@ package dev.tutti.runtime.operation;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
-/** Turns durations into points of {@link System#nanoTime()} without overflow. */
+/** Converts durations to values of {@link System#nanoTime()} without overflow. */
 public final class Deadlines {
   /** Longer than any program runs, and small enough to be added to any time. */
   private static final long FOREVER = Long.MAX_VALUE / 4;
 
   private Deadlines() {}
 
-  /** Returns a duration in nanoseconds, cut to 73 years either way. */
+  /** Returns a duration in nanoseconds, clamped to 73 years either way. */
   public static long nanos(Duration duration) {
     return Math.clamp(TimeUnit.NANOSECONDS.convert(duration), -FOREVER, FOREVER);
   }
 
-  /** Returns a duration, cut to 73 years either way. */
+  /** Returns a duration, clamped to 73 years either way. */
   public static Duration cut(Duration duration) {
     return Duration.ofNanos(nanos(duration));
   }
 
-  /** Returns the time that is a duration from now. */
+  /** Returns the time at the end of a duration that starts now. */
   public static long in(Duration duration) {
     return System.nanoTime() + nanos(duration);
   }
 
-  /** Writes a duration for people, such as 90 s or 250 ms. */
+  /** Formats a duration for people, such as 90 s or 250 ms. */
   public static String text(Duration duration) {
     return duration.toMillisPart() == 0
         ? duration.toSeconds() + " s"
         : cut(duration).toMillis() + " ms";
   }
 
-  /** Returns what is left until a time, or zero. */
+  /** Returns the time left until a deadline, or zero. */
   public static Duration left(long deadlineNanos) {
     return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
   }

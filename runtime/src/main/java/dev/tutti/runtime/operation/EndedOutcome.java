@@ -6,7 +6,7 @@ import dev.tutti.WorkState;
 import java.time.Duration;
 import java.util.Optional;
 
-/** Describes the end of an operation. */
+/** The end of an operation. */
 record EndedOutcome(
     WorkState state, Duration duration, Optional<String> path, Optional<TuttiException> failure)
     implements Outcome {}

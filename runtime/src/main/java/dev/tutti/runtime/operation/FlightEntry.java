@@ -14,12 +14,12 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** One place of the flight record, which is used again for another operation. */
+/** One slot of the flight record, which is reused for other operations. */
 final class FlightEntry {
   /*
-   * References are compared before they are written: most operations are like the one that had this
-   * place before, and a reference costs more to write than to compare. Sizes of one tensor a side are
-   * copied to "dims", so that its array is not kept.
+   * References are compared before they are written: most operations resemble the previous one in
+   * the slot, and a reference costs more to write than to compare. If there is one tensor on a
+   * side, its sizes are copied to "dims", so that its array is not retained.
    */
   private static final int MOST_DIMS = 6;
 
@@ -42,7 +42,7 @@ final class FlightEntry {
   private long started;
   private long ended;
 
-  /** Takes over what an operation was asked for. */
+  /** Takes over the arguments of an operation. */
   @SuppressWarnings("ReferenceEquality") // whether there is anything to write
   void set(Call call, long newSequence) {
     OpType newType = call.type();
@@ -137,7 +137,7 @@ final class FlightEntry {
     return type;
   }
 
-  /** Says it in words. */
+  /** Returns this entry as an issued collective. */
   Issued toIssued() {
     return new Issued(
         type,
@@ -177,12 +177,13 @@ final class FlightEntry {
   }
 
   /**
-   * Writes it with c10d's fields, and Tutti's own.
+   * Converts this entry to a map with c10d's fields and Tutti's own.
    *
-   * @param group whose operation it is
-   * @param recordId its number in the record
-   * @param lastCollective number of the last collective of the group
-   * @param offset from {@link System#nanoTime()} to the time of day, in nanoseconds
+   * @param group the group of the operation
+   * @param recordId the number of the entry in the record
+   * @param lastCollective the number of the last collective of the group
+   * @param offset the difference between {@link System#nanoTime()} and the time of day, in
+   *     nanoseconds
    */
   Map<String, Object> toMap(long recordId, GroupIdentity group, long lastCollective, long offset) {
     Map<String, Object> map = new LinkedHashMap<>();

@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Puts the flight records of a rank's groups together, in c10d's form (its version 2.10). */
+/** Combines the flight records of a rank's groups, in c10d's format (its version 2.10). */
 public final class FlightRecord {
-  /** The version of the form, as PyTorch's tool reads it. */
+  /** The version of the format, as PyTorch's tool reads it. */
   public static final String VERSION = "2.10";
 
-  /** Have no name in c10d, or none that its tool knows. */
+  /** The operations that have no name in c10d, or none that its tool knows. */
   private static final Set<Object> UNKNOWN =
       Set.of(
           OpType.ALLOCATE_SYMMETRIC.label(),
@@ -25,10 +25,10 @@ public final class FlightRecord {
   private FlightRecord() {}
 
   /**
-   * Writes records as one.
+   * Writes several records as one.
    *
-   * @param rank this one, among all
-   * @param parts of its groups
+   * @param rank this rank, among all ranks
+   * @param parts the records of its groups
    */
   public static Map<String, Object> of(int rank, List<Part> parts) {
     Map<String, Object> configs = new LinkedHashMap<>();
@@ -55,7 +55,7 @@ public final class FlightRecord {
     return record;
   }
 
-  /** Writes of records as one what c10d's tool understands. */
+  /** Writes as one record the parts of several records that c10d's tool understands. */
   public static Map<String, Object> ofKnownToTorch(int rank, List<Part> parts) {
     return of(rank, parts.stream().map(Part::knownToTorch).toList());
   }
@@ -67,9 +67,9 @@ public final class FlightRecord {
   /**
    * The record of one group.
    *
-   * @param group whose
-   * @param status how far it came
-   * @param entries oldest first
+   * @param group the group
+   * @param status how far the group came
+   * @param entries the entries, oldest first
    */
   public record Part(
       GroupIdentity group, Map<String, Object> status, List<Map<String, Object>> entries) {
@@ -79,16 +79,19 @@ public final class FlightRecord {
     }
   }
 
-  /** Returns what c10d calls the group of all ranks, and others of which nobody said what for. */
+  /**
+   * Returns c10d's description of the group of all ranks, or of a group whose purpose was not
+   * given.
+   */
   static String description(GroupIdentity group) {
     return group.name().equals("0") ? "default_pg" : "undefined";
   }
 
   /**
-   * Returns the name that c10d gives an operation in its record; its tool knows no other library
+   * Returns the name that c10d gives an operation in its record; its tool knows no library other
    * than NCCL.
    *
-   * @param rank this one
+   * @param rank this rank
    * @param peer the other rank of a message
    */
   static String profilingName(OpType type, int rank, int peer) {
@@ -120,7 +123,7 @@ public final class FlightRecord {
     return Boolean.FALSE.equals(entry.get("is_p2p")) && !UNKNOWN.contains(entry.get("op"));
   }
 
-  /** Returns c10d's name of an element type. */
+  /** Returns c10d's name for an element type. */
   public static String dtypeName(DType dtype) {
     return switch (dtype) {
       case FLOAT32 -> "Float";

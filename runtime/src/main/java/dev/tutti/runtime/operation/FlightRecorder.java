@@ -11,11 +11,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Keeps the last operations of a rank in a ring, for reports after a failure (c10d: flight
- * recorder). Recording allocates nothing for operations of one tensor a side. Any thread may call
- * any method.
+ * recorder). Recording allocates nothing for operations with one tensor on each side. Any thread
+ * may call any method.
  *
- * <p>An operation that ended without a time was not timed, as those are not that never had to wait;
- * these have the last time known then as the time of their issue.
+ * <p>An operation recorded without an end time was not timed, because it never had to wait; its
+ * issue time is the last time known at that point.
  */
 public final class FlightRecorder {
   private final FlightEntry[] ring;
@@ -31,7 +31,7 @@ public final class FlightRecorder {
     }
   }
 
-  /** Records an issued operation and returns its place, for {@link #end}. */
+  /** Records an issued operation and returns its position, for {@link #end}. */
   public synchronized long issue(Call call, long sequence, WorkState state, long nowNanos) {
     lastNanos = nowNanos;
     add(call, sequence).begin(state, nowNanos);
@@ -75,7 +75,7 @@ public final class FlightRecorder {
   /**
    * Lists the last collectives, oldest first.
    *
-   * @param most how many operations to look at
+   * @param most the maximum number of operations to look at
    * @param running a collective that {@link #ended} will record, or null
    */
   public synchronized List<Issued> recent(int most, @Nullable GroupOperation running) {
@@ -92,7 +92,7 @@ public final class FlightRecorder {
     return all;
   }
 
-  /** Says in words what {@link #recent} lists. */
+  /** Returns a call in the form in which {@link #recent} lists it. */
   public static Issued issued(Call call, long sequence) {
     FlightEntry entry = new FlightEntry();
     entry.set(call, sequence);
@@ -100,12 +100,12 @@ public final class FlightRecorder {
   }
 
   /**
-   * Returns the ring with c10d's fields.
+   * Returns the contents of the ring with c10d's fields.
    *
-   * @param lastCollective number of the last collective that was issued
+   * @param lastCollective the number of the last collective that was issued
    * @param running a collective that {@link #ended} will record, or null
-   * @param backends names of the group's backends
-   * @param most how many of the last operations
+   * @param backends the names of the group's backends
+   * @param most the maximum number of last operations
    */
   public synchronized FlightRecord.Part toPart(
       GroupIdentity group,

@@ -22,7 +22,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** One operation as its user sees it, with all that the group needs to run it. */
+/** One operation as its user sees it, with everything that the group needs to run it. */
 public final class GroupOperation extends OperationState implements Work {
   private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -39,16 +39,16 @@ public final class GroupOperation extends OperationState implements Work {
   private boolean isEndFollowed;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
-  /** The place in the flight record, of an operation that has one from its issue on. */
+  /** The position in the flight record, for an operation that has one from its issue on. */
   public long flightPlace;
 
-  /** Its record for the JDK's Flight Recorder, null if nobody asks for one. */
+  /** The trace for the JDK's Flight Recorder; null if no recording wants one. */
   public @Nullable OperationTrace trace;
 
   /**
-   * Creates an operation that a group reuses, with another call each time.
+   * Creates an operation that a group reuses, with a different call each time.
    *
-   * @param recorded whether it has its place in the flight record from its issue on
+   * @param recorded whether the operation has a position in the flight record from its issue on
    */
   GroupOperation(OperationOwner owner, boolean recorded) {
     super(owner, new Call(OpType.UNKNOWN), List.of(), null);
@@ -58,7 +58,7 @@ public final class GroupOperation extends OperationState implements Work {
     this.callerEvent = null;
   }
 
-  /** Creates an operation for one life. */
+  /** Creates an operation that is used once. */
   public GroupOperation(OperationOwner owner, OperationSpec spec) {
     super(owner, spec.staging().call(), spec.call().outputs(), spec.staging().finisher());
     this.backend = spec.backend().backend();
@@ -94,11 +94,12 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Makes listeners hear of its end.
+   * Arranges for listeners to be told of the end of this operation.
    *
-   * @param newEvent what they heard before
+   * @param newEvent the event that they received before
    * @param newCallerTells whether the caller tells them, after {@link #takeEndForCaller}
-   * @return whether it has ended already, and nobody tells them but the caller of this method
+   * @return whether the operation has already ended, so that the caller of this method must tell
+   *     them
    */
   public synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
     event = newEvent;
@@ -107,21 +108,24 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Returns what listeners heard before, if the caller is to tell them of the end now; if it has
-   * not ended, whoever ends it tells them.
+   * Returns the event that listeners received before, if the caller is to tell them of the end now;
+   * if the operation has not ended, the thread that ends it tells them.
    */
   public synchronized @Nullable OpEvent takeEndForCaller() {
     boolean now = callerTells && isEnded();
     callerTells = false;
     OpEvent taken = now ? event : null;
     if (now) {
-      // The thread that ended it may not have looked yet whether to tell.
+      // The thread that ended it may not have checked yet whether to tell.
       event = null;
     }
     return taken;
   }
 
-  /** Frees what marks the caller's place in its stream, of an operation that was never issued. */
+  /**
+   * Frees the event that marks the caller's place in its stream, for an operation that was never
+   * issued.
+   */
   public void releaseCallerEvent() {
     if (callerEvent != null) {
       callerEvent.release();
@@ -177,7 +181,7 @@ public final class GroupOperation extends OperationState implements Work {
     await(true);
   }
 
-  /** Waits for the end as {@link #await()} does, also when interrupted. */
+  /** Waits for the end as {@link #await()} does, even if interrupted. */
   public void awaitUninterrupted() {
     await(false);
   }
@@ -202,7 +206,8 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Throws what failed the operation, with the frames of who waits, not of what thread ended it.
+   * Throws the exception that failed the operation, with the stack trace of the waiting thread
+   * rather than of the thread that ended it.
    */
   private void throwToWaiter() {
     try {
@@ -214,7 +219,7 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Waits for the end, helping the backend along; false when the time comes first.
+   * Waits for the end while helping the backend make progress; false if the time comes first.
    *
    * @param endable whether an interrupt ends the wait
    * @throws WaitInterruptedException if it does
@@ -246,7 +251,7 @@ public final class GroupOperation extends OperationState implements Work {
       progress.await(this, untilNanos);
       return;
     }
-    // In slices, since an interrupt does not end the waits of backends.
+    // In slices, since an interrupt does not end a wait in a backend.
     long now = System.nanoTime();
     do {
       throwIfInterrupted();
@@ -256,7 +261,7 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   private void awaitDevice(DeviceEvent device, long untilNanos, boolean endable) {
-    // In slices, since an abort of the group ends the operation but not each device's wait.
+    // In slices, since an abort of the group ends the operation but not every device's wait.
     for (long now = System.nanoTime(); !isDone() && now - untilNanos < 0; now = System.nanoTime()) {
       if (endable) {
         throwIfInterrupted();
@@ -271,7 +276,7 @@ public final class GroupOperation extends OperationState implements Work {
     synchronize(true);
   }
 
-  /** Orders the caller's stream as {@link #synchronize()} does, also when interrupted. */
+  /** Orders the caller's stream as {@link #synchronize()} does, even if interrupted. */
   public void synchronizeUninterrupted() {
     synchronize(false);
   }
@@ -289,7 +294,7 @@ public final class GroupOperation extends OperationState implements Work {
     pending.orderCurrentStream();
   }
 
-  /** Waits until a thread of the group has done its part, and the device has to do the rest. */
+  /** Waits until a thread of the group has done its part and only the device's part remains. */
   private void awaitEnqueued(boolean endable) {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
     while (!parkUntilEnqueued(until, endable)) {
@@ -305,8 +310,8 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Returns how long the watchdog may wait before it looks at the device again: an eighth of what
-   * the operation has taken, within limits, where somebody is to hear of the end at once.
+   * Returns how long the watchdog may wait before it polls the device again: if someone must learn
+   * of the end at once, an eighth of the time that the operation has taken, within limits.
    */
   long pollNanos(long nowNanos) {
     return isFollowed()
@@ -338,7 +343,7 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   private void block(StreamBlockProvider provider) {
-    // The future is asked for first: a work that has none must not leave the stream blocked.
+    // Gets the future first: a work that has none must not leave the stream blocked.
     CompletableFuture<List<Tensor>> done = toCompletableFuture();
     StreamBlock block = provider.block(Duration.ZERO);
     CompletableFuture<List<Tensor>> _ = done.whenComplete((tensors, error) -> block.close());
@@ -360,7 +365,7 @@ public final class GroupOperation extends OperationState implements Work {
     } else if (deviceEvent() != null) {
       Watchdog.expect(System.nanoTime());
     }
-    // One of their own, for users may cancel what they get; copy() would wrap what happened.
+    // A separate future, since users may cancel it; copy() would wrap the exception.
     CompletableFuture<List<Tensor>> given = new CompletableFuture<>();
     CompletableFuture<List<Tensor>> _ =
         own.whenComplete(

@@ -8,9 +8,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Stands in for tensors that a backend cannot take as they are, strided or in the Java heap: copies
- * them when the operation starts, not when it is issued, since an earlier operation may still write
- * them; and copies results back.
+ * Stands in for tensors that a backend cannot take as they are, because they are strided or in the
+ * Java heap. Copies them when the operation starts rather than when it is issued, since an earlier
+ * operation may still write them, and copies results back.
  */
 public final class HostStaging {
   private final boolean stridedTaken;
@@ -27,7 +27,7 @@ public final class HostStaging {
   /**
    * Allocates stand-ins for the tensors of a call.
    *
-   * @param rank this one, which as the root of a broadcast is only read
+   * @param rank this rank; the root of a broadcast only reads its tensor
    */
   public HostStaging(BoundBackend backend, Call given, int rank) {
     stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
@@ -45,22 +45,22 @@ public final class HostStaging {
     }
   }
 
-  /** Returns what the backend is asked for. */
+  /** Returns the call that the backend receives. */
   public Call call() {
     return call;
   }
 
-  /** Tells whether some backends cannot take a tensor as it is. */
+  /** Tells whether there are backends that cannot take a tensor as it is. */
   public static boolean isNeeded(Tensor tensor) {
     return !tensor.isContiguous() || (tensor.device().isCpu() && !tensor.segment().isNative());
   }
 
-  /** Copies what the backend reads. */
+  /** Copies the tensors that the backend reads. */
   public void copyIn() {
     copiesIn.forEach(Copy::run);
   }
 
-  /** Returns what copies the results back, or null if there is nothing to copy. */
+  /** Returns the step that copies the results back, or null if there is nothing to copy. */
   @Nullable
   public Runnable finisher() {
     return copiesBack.isEmpty() ? null : () -> copiesBack.forEach(Copy::run);

@@ -5,7 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import java.util.List;
 
-/** Describes an operation that was issued. */
+/** An operation that was issued. */
 record IssuedEvent(
     long id,
     String group,

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Calls the listeners of a group, and keeps what they throw away from it. */
+/** Calls the listeners of a group, and shields the group from the exceptions that they throw. */
 public final class Listeners implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(Listeners.class.getName());
 
@@ -44,7 +44,7 @@ public final class Listeners implements AutoCloseable {
     };
   }
 
-  /** Describes an operation that was issued; null if nobody listens. */
+  /** Describes an operation that was issued; null if there are no listeners. */
   @Nullable
   public OpEvent event(OperationSpec spec, long sequence) {
     return listeners.isEmpty()
@@ -61,12 +61,12 @@ public final class Listeners implements AutoCloseable {
             spec.call().outputs());
   }
 
-  /** Tells of an issued operation, on this thread. */
+  /** Tells listeners about an issued operation, on this thread. */
   public void before(OpEvent event) {
     call(listener -> listener.before(event));
   }
 
-  /** Tells of the end of an operation, on this thread. */
+  /** Tells listeners about the end of an operation, on this thread. */
   public void after(
       OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
     Outcome outcome =
@@ -74,13 +74,13 @@ public final class Listeners implements AutoCloseable {
     call(listener -> listener.after(event, outcome));
   }
 
-  /** Tells of the end of an operation, on the listeners' thread. */
+  /** Tells listeners about the end of an operation, on the listeners' thread. */
   public void afterLater(
       OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
     thread.add(() -> after(event, op, state, failure));
   }
 
-  /** Tells of the end of the group, on the listeners' thread. */
+  /** Tells listeners about the end of the group, on the listeners' thread. */
   public void failed(TuttiException cause) {
     if (!listeners.isEmpty()) {
       thread.add(() -> call(listener -> listener.failed(cause)));

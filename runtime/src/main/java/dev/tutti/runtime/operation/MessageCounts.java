@@ -5,7 +5,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/** Counts the messages between a rank and each other one, for reports of a failure. Any thread. */
+/**
+ * Counts the messages between a rank and each other rank, for reports of a failure. Any thread may
+ * call its methods.
+ */
 public final class MessageCounts {
   private final AtomicLongArray sent;
   private final AtomicLongArray received;
@@ -22,7 +25,7 @@ public final class MessageCounts {
     }
   }
 
-  /** Counts a message that ended with success. */
+  /** Counts a message that ended successfully. */
   public void completed(GroupOperation op) {
     if (op.type() != OpType.SEND) {
       int source = op.sourceRank();
@@ -32,12 +35,12 @@ public final class MessageCounts {
     }
   }
 
-  /** Returns how many were sent, by rank, without the zeros. */
+  /** Returns the number of messages sent, by rank, without the zeros. */
   public Map<Integer, Long> sent() {
     return nonZero(sent);
   }
 
-  /** Returns how many were received, by rank, without the zeros. */
+  /** Returns the number of messages received, by rank, without the zeros. */
   public Map<Integer, Long> received() {
     return nonZero(received);
   }

@@ -8,65 +8,70 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
 import org.jspecify.annotations.Nullable;
 
-/** Decides what becomes of operations: the group that issued them. Any thread may call it. */
+/**
+ * Decides what happens to operations: the group that issued them. Any thread may call its methods.
+ */
 public interface OperationOwner {
-  /** Returns which rank of which group issued them. */
+  /** Returns which rank of which group issued the operations. */
   GroupIdentity identity();
 
-  /** Returns the deadline of operations that are given none, from their issue. */
+  /** Returns the deadline of operations that have none of their own, counted from their issue. */
   long timeoutNanos();
 
   /** Returns the backend that serves a kind of device; null if none does. */
   @Nullable Backend backendOf(String deviceType);
 
   /**
-   * Hears that an operation failed by itself, and fails with it.
+   * Receives the failure of an operation that failed by itself, and fails with it.
    *
    * @param failedRank the rank to blame, or -1
    */
   void operationFailed(OperationState op, Throwable cause, int failedRank);
 
-  /** Ends an operation with what the ranks agreed on, or as closed; or does nothing. */
+  /** Ends an operation with what the ranks agreed on, or as closed, or does nothing. */
   void endFailed(GroupOperation op);
 
   /**
-   * Follows the end of an operation that has one life, on whichever thread ended it.
+   * Handles the end of an operation that is used once, on whichever thread ended it.
    *
-   * @param toTell what listeners heard before, if they are to hear of the end
+   * @param toTell the event that listeners received before, if they are to be told of the end
    */
   void ended(
       GroupOperation op, WorkState state, @Nullable TuttiException cause, @Nullable OpEvent toTell);
 
   /**
-   * Hears that an operation waits for long; must not block.
+   * Called when an operation waits for a long time; must not block.
    *
-   * @param sequence its number, which one that is used again may have no more
-   * @param elapsedNanos how long it has waited
-   * @param others how many more messages do so
+   * @param sequence the number of the operation, which a reused operation may no longer have
+   * @param elapsedNanos how long the operation has waited
+   * @param others how many other messages wait as well
    */
   void slow(GroupOperation op, long sequence, long elapsedNanos, int others);
 
   /**
-   * Looks at what a collective or message reads, right before its backend does.
+   * Checks what a collective or message reads, right before its backend reads it.
    *
-   * @throws CollectiveException if the settings forbid what it holds
+   * @throws CollectiveException if the settings forbid its content
    */
   void checkInputs(Call call);
 
-  /** Counts the path that a collective took; its thread has the turn of the group's collectives. */
+  /**
+   * Counts the path that a collective took; the calling thread has the turn of the group's
+   * collectives.
+   */
   void countPath(String path);
 
-  /** Records the end of an operation that is used again, and has its place in the record. */
+  /** Records the end of an operation that is reused and has a position in the record. */
   void recordEnd(GroupOperation op, WorkState state);
 
   /**
-   * Fails what is overdue.
+   * Fails overdue operations.
    *
-   * @param nowNanos in terms of {@link System#nanoTime()}
+   * @param nowNanos the time, in terms of {@link System#nanoTime()}
    * @return when to look again
    */
   long checkDeadlines(long nowNanos);
 
-  /** Fails all operations because the program gave up. */
+  /** Fails all operations because the program aborted the group. */
   void abort(String reason);
 }

@@ -5,12 +5,12 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says what to run.
+ * An operation to run.
  *
- * @param call what the caller asked for
- * @param backend where
- * @param staging what the backend is asked for in its place
- * @param timeout deadline from now; null takes the group's
+ * @param call the call that the caller made
+ * @param backend the backend that runs it
+ * @param staging the call that the backend gets instead
+ * @param timeout the deadline from now; null means the group's
  * @param async whether the caller continues at once
  */
 public record OperationSpec(

@@ -20,20 +20,21 @@ import org.jspecify.annotations.Nullable;
 /** The state machine of one operation, and the operation as its backend sees it. */
 public abstract class OperationState implements Operation {
   /*
-   * The state is guarded by this object's monitor; "state" is volatile for reads without it. Whoever
-   * ends the operation first moves the state to final while it holds the monitor, so that later ends
-   * see it and do nothing. Before that a success runs the finisher (copies results back into the
-   * caller's tensors), still inside the monitor: a waiter that sees COMPLETED sees the results, and
-   * nobody else can end the operation in between.
+   * The state is guarded by this object's monitor; "state" is volatile for reads without it. The
+   * thread that ends the operation first moves the state to final while it holds the monitor, so
+   * that later attempts to end it see this and do nothing. Before that, a success runs the finisher
+   * (which copies results back to the caller's tensors), still inside the monitor: a waiter that
+   * sees COMPLETED sees the results, and no other thread can end the operation in between.
    *
-   * A failure ends the operation in two steps. fail() sets "reported", which to the backend is the
-   * end: isDone() is true, parkUntilDone() returns, a later complete() does nothing. The state becomes
-   * final when the group knows the first failure of all ranks, and with it what to throw.
+   * A failure ends the operation in two steps. fail() sets "reported", which for the backend is the
+   * end: isDone() is true, parkUntilDone() returns, and a later complete() does nothing. The state
+   * becomes final when the group knows the first failure of all ranks, and with it what to throw.
    *
-   * An instance may be issued again once it ended; the group does so with the one that it keeps for
-   * synchronous calls on the caller's thread, which is never handed out. To read the clock costs as much
-   * as a quarter of a small all-reduce in shared memory, so that one is timed from when somebody asks for
-   * its deadline, as a backend does that has to wait; until then "deadlineNanos" is 0.
+   * An instance may be issued again once it has ended; the group does this with the one that it
+   * keeps for synchronous calls on the caller's thread, which is never handed out. Reading the
+   * clock costs as much as a quarter of a small all-reduce in shared memory. That instance is
+   * therefore timed only from when its deadline is first asked for, as by a backend that has to
+   * wait; until then "deadlineNanos" is 0.
    */
   final OperationOwner owner;
   private final Call call;
@@ -62,7 +63,7 @@ public abstract class OperationState implements Operation {
     this.finisher = finisher;
   }
 
-  /** Starts a life as an issued operation. */
+  /** Begins a use as an issued operation. */
   public final void issue(
       long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
     sequence = newSequence;
@@ -78,10 +79,10 @@ public abstract class OperationState implements Operation {
     state = newState;
   }
 
-  /** Starts a life as an operation that runs on this thread and is not timed yet. */
+  /** Begins a use as an operation that runs on this thread and is not timed yet. */
   public final void issueUntimed(long newSequence) {
     sequence = newSequence;
-    // Each of these costs as much as a small copy where it is not needed.
+    // Each of these writes, if not needed, costs as much as a small copy.
     if (deadlineNanos != 0) {
       deadlineNanos = 0;
     }
@@ -98,7 +99,7 @@ public abstract class OperationState implements Operation {
     state = WorkState.RUNNING;
   }
 
-  /** Says that it starts to run; false if it ended before. */
+  /** Marks the operation as running; false if it has already ended. */
   public final synchronized boolean run() {
     if (isEnded()) {
       return false;
@@ -110,7 +111,7 @@ public abstract class OperationState implements Operation {
     return true;
   }
 
-  /** Follows the end of the operation, outside of its monitor. */
+  /** Handles the end of the operation, outside of its monitor. */
   abstract void afterEnd(WorkState newState, @Nullable TuttiException cause);
 
   @Override
@@ -150,28 +151,28 @@ public abstract class OperationState implements Operation {
     return call.tag();
   }
 
-  /** Returns the other rank of a message; -1 for all else, and for a receive from any rank. */
+  /** Returns the other rank of a message; -1 for anything else, and for a receive from any rank. */
   public final int peer() {
     return type().isPointToPoint() ? call.root() : -1;
   }
 
-  /** Returns the time from issue to end, or to now; zero if it is not timed. */
+  /** Returns the time from issue to end, or to now; zero if the operation is not timed. */
   public final Duration duration() {
     return deadlineNanos == 0 ? Duration.ZERO : Duration.ofNanos(endNanos() - issuedNanos);
   }
 
-  /** Returns when it was issued; 0 if it is not timed. */
+  /** Returns when the operation was issued; 0 if it is not timed. */
   public final long issuedNanos() {
     return deadlineNanos == 0 ? 0 : issuedNanos;
   }
 
-  /** Returns when it ended, or now if it has not. */
+  /** Returns when the operation ended, or the current time if it has not. */
   public final long endNanos() {
     long end = endedNanos;
     return end == 0 ? System.nanoTime() : end;
   }
 
-  /** Returns the state, without a look at the device. */
+  /** Returns the state without polling the device. */
   public final WorkState currentState() {
     return state;
   }
@@ -219,12 +220,12 @@ public abstract class OperationState implements Operation {
     }
   }
 
-  /** Returns what the backend reported by {@link #fail}, if anything. */
+  /** Returns the failure that the backend reported through {@link #fail}, if any. */
   public final @Nullable Throwable reported() {
     return reported;
   }
 
-  /** Ends it without success; false if it ended before. */
+  /** Ends the operation without success; false if it has already ended. */
   public final boolean endFailed(WorkState newState, TuttiException cause) {
     return end(newState, cause, -1, null);
   }
@@ -271,7 +272,10 @@ public abstract class OperationState implements Operation {
     return true;
   }
 
-  /** Runs the finisher; returns what it threw, as where the user freed the memory meanwhile. */
+  /**
+   * Runs the finisher; returns what it threw, for instance because the user freed the memory in the
+   * meantime.
+   */
   private @Nullable Throwable finish() {
     Runnable last = finisher;
     if (last != null) {
@@ -293,7 +297,10 @@ public abstract class OperationState implements Operation {
     }
   }
 
-  /** Wakes who waits for what was not on the device yet, to wait for the device now. */
+  /**
+   * Wakes threads that waited for the work to reach the device, so that they now wait for the
+   * device.
+   */
   private synchronized void wakeForDevice() {
     if (waited) {
       notifyAll();
@@ -303,7 +310,7 @@ public abstract class OperationState implements Operation {
     }
   }
 
-  /** Tells whether somebody is to hear of the end at once. */
+  /** Tells whether someone must learn of the end at once. */
   boolean isFollowed() {
     return false;
   }
@@ -313,17 +320,17 @@ public abstract class OperationState implements Operation {
     path = newPath;
   }
 
-  /** Returns the path that it took, null if its backend did not say. */
+  /** Returns the path that the operation took; null if its backend did not report one. */
   public final @Nullable String takenPath() {
     return path;
   }
 
-  /** Returns when it had its turn; 0 if it had none yet. */
+  /** Returns when the operation got its turn; 0 if it has not had one yet. */
   public final long startedNanos() {
     return startedNanos;
   }
 
-  /** Counts its path once, before a waiter is freed, so that whoever waited finds it counted. */
+  /** Counts the path once, before waiters are released, so that they find it counted. */
   private void countPath() {
     String taken = path;
     if (taken != null && !isPathCounted) {
@@ -336,7 +343,7 @@ public abstract class OperationState implements Operation {
     return deviceEvent;
   }
 
-  /** Ends it if the device is done. */
+  /** Ends the operation if the device is done. */
   final void pollDevice() {
     DeviceEvent pending = deviceEvent;
     if (pending == null || isDone()) {
@@ -367,7 +374,7 @@ public abstract class OperationState implements Operation {
   }
 
   /**
-   * Describes its failure.
+   * Describes the failure of the operation.
    *
    * @param peer the other rank of a message, or -1
    * @param failedRank the rank to blame, or -1
@@ -376,7 +383,7 @@ public abstract class OperationState implements Operation {
     return owner.identity().failure(type(), sequence, peer, failedRank, duration());
   }
 
-  /** Returns the text of an exception, with its class where the text alone says little. */
+  /** Returns the message of an exception, with its class if the message alone says little. */
   public static String textOf(Throwable cause) {
     String message = cause.getMessage();
     if (cause instanceof TuttiException || cause instanceof TimeoutException) {
@@ -473,9 +480,9 @@ public abstract class OperationState implements Operation {
   }
 
   /**
-   * Returns the rank that a completed receive got its data from.
+   * Returns the rank from which a completed receive got its data.
    *
-   * @throws IllegalStateException if the operation is no receive or has not completed
+   * @throws IllegalStateException if the operation is not a receive or has not completed
    */
   public final synchronized int sourceRank() {
     if (type() != OpType.RECV && type() != OpType.RECV_ANY_SOURCE) {

@@ -7,9 +7,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Counts the collectives of a group by the path that they took. One thread at a time counts, the
- * one that has the turn, so no step is atomic and nothing is allocated for a path that is known;
- * any thread reads.
+ * Counts the collectives of a group by the path that they took. Only the thread that has the turn
+ * counts, so no step is atomic and nothing is allocated for a known path; any thread may read.
  */
 public final class PathCounts {
   private static final VarHandle COUNT;

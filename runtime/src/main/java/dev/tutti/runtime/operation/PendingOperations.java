@@ -17,16 +17,16 @@ import org.jspecify.annotations.Nullable;
 /** Holds the operations of a group that have not ended, and watches their deadlines. */
 public final class PendingOperations {
   /*
-   * An operation is added after it was issued, so that who finds it here finds its deadline; then the
-   * watchdog is told to expect that deadline.
+   * An operation is added after it was issued, so that a thread that finds it here finds its
+   * deadline; then the watchdog is told to expect that deadline.
    *
-   * The operation that the group reuses for calls on their callers' threads is always here, and pending
-   * while its state says so. It may be issued anew while the watchdog looks at it; what the watchdog
-   * found counts only if the number is still the same after the look at the state. As long as that
-   * operation is not timed, it counts from when the watchdog saw it first.
+   * The operation that the group reuses for calls on their callers' threads is always here, and
+   * pending while its state says so. It may be reissued while the watchdog looks at it, so what the
+   * watchdog found counts only if the number is still the same after it has read the state. As long
+   * as that operation is not timed, its wait counts from when the watchdog first saw it.
    *
-   * An operation that a thread executes gets more grace: its backend keeps the deadline itself and
-   * knows better what is missing.
+   * An operation that a thread executes gets a longer grace period: its backend keeps the deadline
+   * itself and knows better what is missing.
    */
   private static final long GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
   private static final long BACKEND_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -44,13 +44,13 @@ public final class PendingOperations {
   /** The operation that the group reuses for synchronous calls on their callers' threads. */
   public final GroupOperation inline;
 
-  /** Holds the stream-ordered collectives whose callers got no work. */
+  /** The stream-ordered collectives whose callers got no work. */
   public final StreamOperations onStream;
 
   /**
-   * Creates what holds none so far.
+   * Creates an empty set of operations.
    *
-   * @param slowNanos how long an operation waits before its owner hears of that; 0 for ever
+   * @param slowNanos how long an operation waits before its owner is told; 0 means never
    */
   public PendingOperations(OperationOwner owner, Collection<Backend> backends, long slowNanos) {
     this.owner = owner;
@@ -77,7 +77,8 @@ public final class PendingOperations {
   }
 
   /**
-   * Lists what has not ended: first a collective that runs on its caller's thread, then the rest.
+   * Lists the operations that have not ended: first a collective that runs on its caller's thread,
+   * then the rest.
    */
   public List<RankProgress.Pending> describe() {
     List<RankProgress.Pending> all = new ArrayList<>();
@@ -90,7 +91,10 @@ public final class PendingOperations {
     return all;
   }
 
-  /** Names the first of what has not ended, to follow a text; empty if all has. */
+  /**
+   * Names the first operation that has not ended, to be appended to a text; empty if all have
+   * ended.
+   */
   public String summary() {
     List<RankProgress.Pending> all = describe();
     if (all.isEmpty()) {
@@ -115,12 +119,12 @@ public final class PendingOperations {
   /**
    * An operation that has not ended.
    *
-   * @param op what it is
+   * @param op the operation
    * @param nanos how long it has waited, as far as that is known
    */
   public record Wait(RankProgress.Pending op, long nanos) {}
 
-  /** Lists what has not ended, and for how long each has waited, the longest first. */
+  /** Lists the operations that have not ended and how long each has waited, longest first. */
   public List<Wait> waits() {
     List<Wait> all = new ArrayList<>();
     long now = System.nanoTime();
@@ -138,9 +142,7 @@ public final class PendingOperations {
     return all;
   }
 
-  /**
-   * Returns since when the inline collective runs, or since when it was seen if it is not timed.
-   */
+  /** Returns when the inline collective started, or when it was first seen if it is not timed. */
   private synchronized long sinceOfInline(long nowNanos) {
     long issued = inline.issuedNanos();
     if (issued != 0) {
@@ -153,7 +155,10 @@ public final class PendingOperations {
     return new RankProgress.Pending(op.type(), op.sequenceNumber(), op.peer(), op.tag());
   }
 
-  /** Ends the messages and what a device works on; what a thread executes ends by its backend. */
+  /**
+   * Ends the messages and the operations that a device works on; an operation that a thread
+   * executes is ended by its backend.
+   */
   public void endUnattended() {
     for (GroupOperation op : onStream.pending()) {
       if (op.deviceEvent() != null) {
@@ -167,13 +172,13 @@ public final class PendingOperations {
     }
   }
 
-  /** Ends all. */
+  /** Ends all operations. */
   public void endAll() {
     onStream.pending().forEach(owner::endFailed);
     operations.forEach(owner::endFailed);
   }
 
-  /** Waits until all have ended; false when the deadline or an interrupt comes first. */
+  /** Waits until all have ended; false if the deadline or an interrupt comes first. */
   public boolean await(long deadlineNanos) {
     return await(onStream.pending(), deadlineNanos) && await(operations, deadlineNanos);
   }
@@ -192,9 +197,9 @@ public final class PendingOperations {
   }
 
   /**
-   * Fails what is overdue.
+   * Fails overdue operations.
    *
-   * @param nowNanos in terms of {@link System#nanoTime()}
+   * @param nowNanos the time, in terms of {@link System#nanoTime()}
    * @return when to look again
    */
   public long checkDeadlines(long nowNanos) {

@@ -10,16 +10,17 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Says where a rank stands in a group, as it tells the others after a time-out and at its close.
+ * Where a rank stands in a group, as it tells the others after a time-out and when it closes the
+ * group.
  *
- * @param closed whether it closed the group without a failure
- * @param issued number of its last collective, from 1
- * @param refusal why its last call was refused, or empty
- * @param joining in what it waits for others to make a group with it, or empty
+ * @param closed whether the rank closed the group without a failure
+ * @param issued the number of its last collective, starting at 1
+ * @param refusal the reason why its last call was refused, or empty
+ * @param joining the call in which it waits for others to make a group with it, or empty
  * @param elsewhere what it does outside of the group, or empty
- * @param sent number of messages that it began to send, by rank
- * @param received number of messages that it got, by rank
- * @param pending messages and collectives that have not ended
+ * @param sent the number of messages that it has begun to send, by rank
+ * @param received the number of messages that it has received, by rank
+ * @param pending the messages and collectives that have not ended
  * @param recent the last collectives, oldest first
  */
 public record RankProgress(
@@ -41,10 +42,10 @@ public record RankProgress(
   /**
    * An operation that has not ended.
    *
-   * @param type what it is
-   * @param sequence its number
+   * @param type the type of the operation
+   * @param sequence the number of the operation
    * @param peer the other rank of a message, or -1
-   * @param tag of a message
+   * @param tag the tag of a message
    */
   public record Pending(OpType type, long sequence, int peer, int tag) {
     public String describe() {
@@ -58,12 +59,12 @@ public record RankProgress(
   /**
    * A collective that was issued.
    *
-   * @param type what it is
-   * @param sequence its number
-   * @param reduceOp name of what reduces them, or empty
-   * @param dtype type of its elements, or empty
-   * @param numel how many elements this rank brought; -1 if that does not matter
-   * @param root the rank that sends to or receives from all; -1 if there is none
+   * @param type the type of the collective
+   * @param sequence the number of the collective
+   * @param reduceOp the name of the reduction operator, or empty
+   * @param dtype the type of its elements, or empty
+   * @param numel how many elements this rank contributed; -1 if that does not matter
+   * @param root the rank that sends to all ranks or receives from them; -1 if there is none
    */
   public record Issued(
       OpType type, long sequence, String reduceOp, String dtype, long numel, int root) {
@@ -76,34 +77,37 @@ public record RankProgress(
     }
   }
 
-  /** Says between whom a message goes, to follow the name and number of the operation. */
+  /**
+   * Describes the sender or receiver and the tag of a message, to be appended to the operation's
+   * name and number.
+   */
   public static String ofMessage(int peer, OpType type, int tag) {
     String whom = peer < 0 ? "" : (type == OpType.SEND ? " to rank " : " from rank ") + peer;
     return whom + (peer < 0 ? " with tag " : ", tag ") + tag;
   }
 
-  /** Says that a rank waits for the others of a group that is being set up. */
+  /** Creates the progress of a rank that waits for the others of a group that is being set up. */
   public static RankProgress ofSetUp(String group) {
     return new RankProgress(
         false, 0, "", "the set-up of group " + group, "", Map.of(), Map.of(), List.of(), List.of());
   }
 
-  /** Says what a rank called, and nothing else of it. */
+  /** Creates a progress that contains only the calls of a rank. */
   public static RankProgress ofCalls(List<Issued> calls) {
     long last = calls.isEmpty() ? 0 : calls.getLast().sequence();
     return new RankProgress(
         false, last, "", "", "", Map.of(), Map.of(), List.of(), List.copyOf(calls));
   }
 
-  /** Tells whether a message waits for its other side. */
+  /** Tells whether a message waits for its counterpart. */
   public boolean waitsIn(OpType type, int peer, int tag) {
     return pending.stream()
         .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));
   }
 
   /**
-   * Returns what it waits in: a message of a rank that was not asked yet, else a collective, else
-   * any message.
+   * Returns the operation in which the rank waits: a message with a rank that has not been asked
+   * yet, or else a collective, or else any message.
    */
   public Pending nextWait(Set<Integer> asked) {
     return pending.stream()
@@ -120,15 +124,15 @@ public record RankProgress(
     return op.peer < 0 || asked.contains(op.peer) ? 2 : 0;
   }
 
-  /** Says the same, with what it does outside of the group. */
+  /** Returns the same progress with what the rank does outside of the group. */
   public RankProgress with(String newElsewhere) {
     return new RankProgress(
         closed, issued, refusal, joining, newElsewhere, sent, received, pending, recent);
   }
 
   /**
-   * Says what it does instead of what others wait for, to follow where it stands; empty where that
-   * is not known.
+   * Describes what the rank does instead of what others wait for, to be appended to where it
+   * stands; empty if that is not known.
    */
   public String instead() {
     String inGroup = pending.isEmpty() ? "" : "it waits in " + nextWait(Set.of()).describe();
@@ -136,12 +140,15 @@ public record RankProgress(
     return both.isEmpty() ? "" : "; " + both;
   }
 
-  /** Says why it came no further, to follow where it stands; empty if its last call was taken. */
+  /**
+   * Describes why the rank has come no further, to be appended to where it stands; empty if its
+   * last call was accepted.
+   */
   public String afterRefusal() {
     return refusal.isEmpty() ? "" : "; its last call was refused: " + refusal;
   }
 
-  /** Writes it as lines. */
+  /** Encodes this progress as lines of text. */
   public String encode() {
     StringBuilder text = new StringBuilder(closed ? "closed " : "open ").append(issued);
     if (!refusal.isEmpty()) {

@@ -6,7 +6,7 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Runs callbacks of users one after the other, on a thread that exists only while there are some.
+ * Runs user callbacks one after another, on a thread that exists only while there are callbacks.
  */
 final class SerialCallbacks implements AutoCloseable {
   private final ExecutorService executor;

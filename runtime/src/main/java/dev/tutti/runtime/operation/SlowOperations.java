@@ -6,16 +6,17 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds operations that wait for long: each one when it has waited for a time, then whenever that
- * time has doubled. Nothing is done for an operation that ends before.
+ * Finds operations that wait for a long time: each is reported when it has waited for a given time,
+ * and again whenever its wait has doubled. Nothing is done for an operation that ends earlier.
  */
 final class SlowOperations {
   /*
-   * An operation that begins after a look cannot be due before that look plus the time, so between
-   * looks nothing is done. Of the collectives only the first is looked at, as the others wait for it.
-   * Of several messages that are due at once one is told, with the number of the others; looks are a
-   * little late for that, so that messages that began together are due together. "told" holds when an
-   * operation is due again, of those that are slow and have not ended.
+   * An operation that begins after a look cannot be due before that look plus the given time, so
+   * nothing is done between looks. Of the collectives only the first is examined, because the
+   * others wait for it. If several messages are due at once, one is reported together with the
+   * number of the others. Looks happen slightly late for this purpose, so that messages that began
+   * together are due together. For each slow operation that has not ended, "told" holds when it is
+   * due again.
    */
   private final long afterNanos;
   private final long slackNanos;
@@ -23,14 +24,14 @@ final class SlowOperations {
   private Map<Key, Long> told = Map.of();
   private long lookAt = System.nanoTime();
 
-  /** Hears of operations that wait for long; must not block. */
+  /** A listener that is told of operations that wait for a long time; must not block. */
   interface Listener {
     /**
-     * Hears of one.
+     * Called for one such operation.
      *
-     * @param sequence its number
-     * @param elapsedNanos how long it has waited
-     * @param others how many more messages do so
+     * @param sequence the number of the operation
+     * @param elapsedNanos how long the operation has waited
+     * @param others how many other messages wait as well
      */
     void slow(GroupOperation op, long sequence, long elapsedNanos, int others);
   }
@@ -45,9 +46,9 @@ final class SlowOperations {
   }
 
   /**
-   * Creates one.
+   * Creates a finder.
    *
-   * @param afterNanos how long an operation waits before it is told; 0 finds none
+   * @param afterNanos how long an operation waits before it is reported; 0 disables reports
    */
   SlowOperations(long afterNanos, Listener listener) {
     this.afterNanos = afterNanos;
@@ -56,11 +57,11 @@ final class SlowOperations {
   }
 
   /**
-   * Looks, if something can be due.
+   * Looks for slow operations if any can be due.
    *
-   * @param inline the collective on its caller's thread, null if there is none
-   * @param pending all others
-   * @param nowNanos in terms of {@link System#nanoTime()}
+   * @param inline the collective on its caller's thread; null if there is none
+   * @param pending all other operations
+   * @param nowNanos the time, in terms of {@link System#nanoTime()}
    * @return when to look again
    */
   synchronized long check(
@@ -128,7 +129,7 @@ final class SlowOperations {
       }
     }
 
-    /** Tells whether to speak of an operation now, and notes when to do so next. */
+    /** Tells whether to report an operation now, and notes when to do so next. */
     private boolean isDue(Waiting op) {
       Key key = op.key();
       Long known = told.get(key);

@@ -9,17 +9,18 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Holds the stream-ordered collectives whose callers got no work, in the order of their issue, and
- * uses the ones that have ended again: issuing one allocates nothing once there are as many as the
- * device is ever behind.
+ * reuses those that have ended: issuing a collective allocates nothing once there are as many as
+ * the device ever falls behind.
  */
 public final class StreamOperations {
   /*
-   * A ring: the operations from "head" to before "tail" are in use, the one at "tail" is next. The thread that holds
-   * the queue issues it and then moves the tail. A device reaches a group's collectives in the order of
-   * their issue, so whether one is done says it of all before that have an event, as those have not that
-   * were recorded into a graph or refused; the last that is done is searched by halving, since each look is
-   * a call of the driver. Looks are made without the monitor, for they can fail the group, but by one thread
-   * at a time, "looking": so no operation is used again while somebody looks at it.
+   * A ring: the operations from "head" up to but excluding "tail" are in use, and the one at "tail"
+   * is next. The thread that has the turn of the queue issues it and then advances the tail. A
+   * device reaches a group's collectives in the order of their issue, so if one is done, so are all
+   * earlier ones that have an event; those that were recorded into a graph or refused have none.
+   * The last one that is done is found by binary search, since each look is a driver call. Looks
+   * are made without the monitor, because they can fail the group, but by one thread at a time,
+   * under "looking". So no operation is reused while a thread looks at it.
    */
   private static final int FIRST_SIZE = 256;
 
@@ -33,7 +34,7 @@ public final class StreamOperations {
     this.owner = owner;
   }
 
-  /** Returns an operation to issue; who calls has the turn, and then calls {@link #add}. */
+  /** Returns an operation to issue; the caller has the turn, and must then call {@link #add}. */
   public GroupOperation next() {
     if (isCrowded()) {
       reclaimHalf();
@@ -42,8 +43,9 @@ public final class StreamOperations {
   }
 
   /**
-   * Looks once whether the older half has ended, and if so makes it free. The thread that uses the
-   * operations again does so itself: what another one wrote to would have to come from its caches.
+   * Looks once whether the older half has ended, and frees it if so. The thread that reuses the
+   * operations does this itself: if another thread had written to them, they would have to be
+   * fetched from that thread's caches.
    */
   private void reclaimHalf() {
     if (looking.tryLock()) {
@@ -68,7 +70,7 @@ public final class StreamOperations {
     }
   }
 
-  /** Tells, once for many operations, whether half are in use. */
+  /** Tells, once for many operations, whether half of the ring is in use. */
   private synchronized boolean isCrowded() {
     return tail - head >= ring.length / 2 && tail % (FIRST_SIZE / 4) == 0;
   }
@@ -103,7 +105,10 @@ public final class StreamOperations {
     tail++;
   }
 
-  /** Looks which have ended, and makes them free; nothing if another thread does so now. */
+  /**
+   * Looks for operations that have ended, and frees them; does nothing if another thread is doing
+   * so.
+   */
   void reclaim() {
     if (looking.tryLock()) {
       try {
@@ -143,7 +148,7 @@ public final class StreamOperations {
     return reached;
   }
 
-  /** Returns the last place up to one that has an event, or the first place. */
+  /** Returns the last place up to the given one that has an event, or else the first place. */
   private synchronized long withEvent(long first, long place) {
     long probe = place;
     while (probe > Math.max(first, head)) {
@@ -160,7 +165,10 @@ public final class StreamOperations {
     return place < head ? null : ring[slot(place)];
   }
 
-  /** Frees what has ended, and what was issued no later than one that the device reached. */
+  /**
+   * Frees the operations that have ended, and those issued no later than one that the device has
+   * reached.
+   */
   private synchronized void free(long reached) {
     for (; head < tail; head++) {
       GroupOperation op = ring[slot(head)];
@@ -180,7 +188,7 @@ public final class StreamOperations {
     }
   }
 
-  /** Returns what has not ended, oldest first. */
+  /** Returns the operations that have not ended, oldest first. */
   synchronized List<GroupOperation> pending() {
     if (head == tail) {
       return List.of();

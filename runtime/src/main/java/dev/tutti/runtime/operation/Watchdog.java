@@ -8,15 +8,15 @@ import java.util.concurrent.locks.LockSupport;
 /** The one thread that watches the deadlines of all groups of this process. */
 public final class Watchdog {
   /*
-   * Groups are scanned at the earliest known deadline, at least once a second while there are groups.
-   * A group that starts an operation with an earlier deadline than "wakeAt" unparks the thread. Both
-   * sides use volatile accesses: the group makes the deadline visible before it reads wakeAt, the
-   * thread sets wakeAt before it scans, so one of them sees the other. The thread ends when no group
-   * is left and a later group starts a new one, under the class lock. It ends for nothing else, as the
-   * deadlines of all groups hang on it.
+   * Groups are scanned at the earliest known deadline, and at least once a second while there are
+   * groups. A group that starts an operation with an earlier deadline than "wakeAt" unparks the
+   * thread. Both sides use volatile accesses: the group makes the deadline visible before it reads
+   * wakeAt, and the thread sets wakeAt before it scans, so one of them sees the other. The thread
+   * ends when no group is left, and a later group starts a new thread, under the class lock. It
+   * ends for no other reason, because the deadlines of all groups depend on it.
    */
   public interface Watched {
-    /** Fails what is overdue and returns the next deadline, at most a second from now. */
+    /** Fails overdue operations and returns the next deadline, at most a second from now. */
     long checkDeadlines(long nowNanos);
   }
 
@@ -25,7 +25,7 @@ public final class Watchdog {
   static final long PERIOD_NANOS = 1_000_000_000;
   private static final long RETRY_NANOS = 100_000_000;
 
-  /** How late this thread must be for the process to have stood still. */
+  /** How late this thread must be for the process to count as having stood still. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
@@ -51,7 +51,7 @@ public final class Watchdog {
     BROKEN.remove(watched);
   }
 
-  /** Makes sure that the thread looks no later than a deadline. */
+  /** Ensures that the thread looks no later than a deadline. */
   public static void expect(long deadlineNanos) {
     if (deadlineNanos - wakeAt < 0) {
       LockSupport.unpark(thread);
@@ -80,8 +80,8 @@ public final class Watchdog {
   }
 
   /**
-   * Tells whether this process stood still until lately, as one does that was stopped: this thread
-   * is late, or was a moment ago.
+   * Tells whether this process stood still until recently, for instance because it was stopped:
+   * this thread is late, or was a moment ago.
    */
   public static boolean stoodStill() {
     long now = System.nanoTime();
@@ -95,7 +95,7 @@ public final class Watchdog {
       try {
         next = look();
       } catch (RuntimeException | Error e) {
-        // There is no memory to look, or to log: what is overdue is found a moment later.
+        // There is no memory for a look or for logging; a later look finds what is overdue.
         next = System.nanoTime() + RETRY_NANOS;
       }
       wakeAt = next;

@@ -4,7 +4,7 @@ import java.util.Iterator;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Writes maps, lists, texts, numbers, booleans and null as JSON. */
+/** Writes maps, lists, strings, numbers, booleans and null as JSON. */
 public final class JsonWriter {
   private final StringBuilder json = new StringBuilder(1024);
 
@@ -13,7 +13,7 @@ public final class JsonWriter {
   /**
    * Writes a value.
    *
-   * @throws IllegalArgumentException if it holds something else
+   * @throws IllegalArgumentException if the value contains anything else
    */
   public static String write(@Nullable Object value) {
     JsonWriter writer = new JsonWriter();

@@ -8,8 +8,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes maps, lists, texts, numbers, booleans and null as Python's pickle, protocol 2: dicts,
- * lists, str, int, float, bool and None, each time anew.
+ * Writes maps, lists, strings, numbers, booleans and null in Python's pickle format, protocol 2:
+ * dicts, lists, str, int, float, bool and None, each written anew every time.
  */
 public final class PickleWriter {
   private static final int LONGEST = 8;
@@ -21,7 +21,7 @@ public final class PickleWriter {
   /**
    * Writes a value.
    *
-   * @throws IllegalArgumentException if it holds something else
+   * @throws IllegalArgumentException if the value contains anything else
    */
   public static byte[] write(@Nullable Object value) {
     PickleWriter writer = new PickleWriter();

@@ -9,24 +9,25 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Writes the flight record of a rank to files: a pickle for PyTorch's {@code torchfrtrace}, and all
- * of it as JSON.
+ * Writes the flight record of a rank to files: a pickle for PyTorch's {@code torchfrtrace}, and the
+ * whole record as JSON.
  */
 public final class RecordFiles {
   /*
-   * PyTorch's tool reads every file of a folder whose name is a prefix and a rank, so that of the JSON
-   * file is another one. It takes messages for collectives of the whole group and reports them as
-   * mismatches, so they are in the JSON file alone, as are operations that it has no name for.
+   * PyTorch's tool reads every file in a folder whose name is a prefix and a rank, so the JSON file
+   * has a different name. The tool takes messages for collectives of the whole group and reports
+   * them as mismatches. They are therefore only in the JSON file, as are operations for which the
+   * tool has no name.
    */
   private RecordFiles() {}
 
   /**
-   * Writes both, in place of older ones.
+   * Writes both files, replacing older ones.
    *
-   * @param prefix of the pickle's path, before the rank
-   * @param rank of the process
-   * @param forTorch what PyTorch's tool knows of the record
-   * @param record all of it
+   * @param prefix the prefix of the pickle's path, before the rank
+   * @param rank the rank of the process
+   * @param forTorch the part of the record that PyTorch's tool knows
+   * @param record the whole record
    * @return the files
    */
   public static List<Path> write(

@@ -1,4 +1,4 @@
-/** Files of records: JSON and pickle, written from plain maps, lists, texts and numbers. */
+/** Record files: JSON and pickle, written from plain maps, lists, strings and numbers. */
 @NullMarked
 package dev.tutti.runtime.record;
 

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Checks that the ranks of a job have the same backends: the first one writes its own into the
- * store, the others compare. Costs one round trip.
+ * Checks that the ranks of a job have the same backends: the first rank to come writes its own to
+ * the store, and the others compare theirs with it. Costs one round trip.
  */
 public final class BackendAgreement {
   private static final String KEY = "backends";
@@ -20,11 +20,11 @@ public final class BackendAgreement {
   private final int size;
 
   /**
-   * Prepares to compare.
+   * Prepares the comparison.
    *
-   * @param store of this job
+   * @param store the store of this job
    * @param rank this rank
-   * @param size number of ranks
+   * @param size the number of ranks
    */
   public BackendAgreement(Store store, int rank, int size) {
     this.store = store;
@@ -33,11 +33,11 @@ public final class BackendAgreement {
   }
 
   /**
-   * Compares.
+   * Compares this rank's backends with those in the store.
    *
-   * @param providers of this rank, by kind of device
-   * @throws RendezvousException that names both ranks and their backends, if those of a kind of
-   *     device that both have differ
+   * @param providers the providers of this rank, by kind of device
+   * @throws RendezvousException if the backends for a device kind that both ranks have differ,
+   *     naming both ranks and their backends
    */
   public void require(Map<String, BackendProvider> providers) {
     StringBuilder own = new StringBuilder().append(rank);

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Explains why a rank could not join: where it looked for the others, and what to check. */
 public final class InitFailure {
-  /** Names ranks that did not come, and says so in words. */
+  /** The ranks that did not come, with a description in words. */
   public record Missing(List<Integer> ranks, String text) {
     public static final Missing NONE = new Missing(List.of(), "");
   }
@@ -32,11 +32,11 @@ public final class InitFailure {
   }
 
   /**
-   * Returns what to throw. What this rank itself cannot do, or what another rank reported of
-   * itself, stays as it is; all that comes from not reaching the store or the other ranks becomes a
-   * {@link RendezvousException}.
+   * Returns the exception to throw. A failure of this rank itself, or one that another rank
+   * reported about itself, stays as it is; a failure to reach the store or the other ranks becomes
+   * a {@link RendezvousException}.
    *
-   * @param missing ranks that did not come, as far as known
+   * @param missing the ranks that did not come, as far as is known
    */
   public RuntimeException of(RuntimeException cause, Missing missing) {
     boolean isSaid =
@@ -69,12 +69,12 @@ public final class InitFailure {
   }
 
   /**
-   * Says what to check.
+   * Returns advice on what to check.
    *
-   * @param reason why the ranks did not meet
-   * @param server who serves the store, or empty if nobody does
-   * @param size number of ranks
-   * @param timeout how long they were given
+   * @param reason the reason why the ranks did not meet
+   * @param server the server of the store, or empty if there is none
+   * @param size the number of ranks
+   * @param timeout how long they had
    */
   static String advice(Throwable reason, String server, int size, Duration timeout) {
     boolean late =
@@ -113,7 +113,7 @@ public final class InitFailure {
     return cause != null;
   }
 
-  /** Returns the part of a chain of causes that says that others were not reached, or null. */
+  /** Returns the throwable in a chain of causes that says that others were not reached, or null. */
   private static @Nullable Throwable reasonOf(Throwable cause) {
     for (Throwable t = cause; t != null; t = t.getCause()) {
       if (t instanceof TimeoutException

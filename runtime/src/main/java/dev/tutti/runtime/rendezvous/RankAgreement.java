@@ -13,13 +13,15 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 
-/** Finds out whether all ranks of a group give the same list of ranks for a new group. */
+/** Checks whether all ranks of a group give the same list of ranks for a new group. */
 public final class RankAgreement {
   /*
-   * The first rank publishes its list by compare-and-set, whose answer shows the others what is
-   * there: one round trip for each rank, and nobody waits. A rank that gave another list reports a failure
-   * of the new group, through which those learn it who agreed and wait in its set-up, or have it
-   * already. The value is "RANK INDEX LIST": who published, its index in the list or -1.
+   * The first rank to come publishes its list by compare-and-set, whose result shows the others
+   * what is there. This costs one round trip for each rank, and no rank waits. A rank that gave
+   * another list reports a failure of the new group. The ranks that agreed on a list learn of it
+   * through that failure while they wait in its set-up, or when they already have the group. The
+   * value is "RANK INDEX LIST": the rank that published it, that rank's index in the list or -1,
+   * and the list.
    */
   private final GroupIdentity group;
   private final Failures failures;
@@ -34,12 +36,12 @@ public final class RankAgreement {
   }
 
   /**
-   * Compares with what the first rank gave.
+   * Compares a list with the one that the first rank gave.
    *
-   * @param name the new group's name
-   * @param ranks sorted
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws CollectiveException that names both lists, if they differ
+   * @param name the name of the new group
+   * @param ranks the ranks of the new group, sorted
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws CollectiveException if the lists differ, naming both
    */
   public void require(String name, List<Integer> ranks, long deadlineNanos) {
     String own = text(ranks);
@@ -89,10 +91,10 @@ public final class RankAgreement {
   }
 
   /**
-   * Writes ranks shortly, the same ones always alike: {@code 0, 1}, {@code 0..7}, {@code 0..56 by
-   * 8}.
+   * Formats ranks concisely, the same ranks always in the same way: {@code 0, 1}, {@code 0..7},
+   * {@code 0..56 by 8}.
    *
-   * @param ranks sorted, without repeats
+   * @param ranks the ranks, sorted and without duplicates
    */
   public static String text(List<Integer> ranks) {
     StringBuilder text = new StringBuilder();

@@ -26,16 +26,16 @@ import org.jspecify.annotations.Nullable;
 /** Finds this rank's number, the number of ranks, and the store through which they meet. */
 public final class Rendezvous {
   /**
-   * The outcome.
+   * The outcome of a rendezvous.
    *
-   * @param store shared by the ranks
+   * @param store the store that the ranks share
    * @param rank this rank
-   * @param size number of ranks
+   * @param size the number of ranks
    * @param ownsStore whether the store was opened here
-   * @param hostsStore whether this process serves it
-   * @param serverRank which rank serves it, -1 if none does
-   * @param place where it is, for messages
-   * @param server who serves it, or empty if nobody does
+   * @param hostsStore whether this process serves the store
+   * @param serverRank the rank that serves the store; -1 if none does
+   * @param place the place of the store, for messages
+   * @param server the server of the store, or empty if there is none
    */
   public record Meeting(
       Store store,
@@ -54,7 +54,7 @@ public final class Rendezvous {
   private final Duration timeout;
   private boolean servedByOther;
 
-  /** Tells whether what failed may go well the next time. */
+  /** Tells whether the step that failed may succeed the next time. */
   private boolean mayPass;
 
   public Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
@@ -64,8 +64,8 @@ public final class Rendezvous {
   }
 
   /**
-   * Tells whether another rank serves the store at which this one met, or tried to, as long as that
-   * rank is in the job.
+   * Tells whether the store at which this rank met, or tried to meet, is served by another rank for
+   * as long as that rank is in the job.
    */
   public boolean isServedByOther() {
     return servedByOther;
@@ -101,10 +101,10 @@ public final class Rendezvous {
   }
 
   /**
-   * Returns the settings of a rank with what its launcher says, if ranks meet by {@code env://} and
-   * the program does not say it all.
+   * Returns the settings of a rank, completed with what its launcher provides if the ranks meet by
+   * {@code env://} and the program does not provide everything.
    *
-   * @throws RendezvousException if what launchers say is a part alone, or contradicts itself
+   * @throws RendezvousException if launchers provide only a part of it, or contradict each other
    */
   public static Settings completed(GroupOptions options) {
     Settings settings = options.settings();

@@ -14,7 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 
-/** Waits for the keys of other ranks of a group, but no longer than the group lives. */
+/** Waits for the keys of other ranks of a group, but only as long as the group lives. */
 public final class StoreWait {
   private static final Duration ANSWER = Duration.ofSeconds(1);
   private static final Duration SLICE = Duration.ofMillis(100);
@@ -30,23 +30,25 @@ public final class StoreWait {
   }
 
   /**
-   * Makes a call of the store that has no deadline of its own.
+   * Makes a call to the store that has no deadline of its own.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws StoreSilentException if it does not end by then; a server is given a second
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if the call does not end by the deadline; a server gets at least a
+   *     second
    */
   public <T> T call(long deadlineNanos, Supplier<T> call) {
     return call(group.name(), group.rank(), store, deadlineNanos, call);
   }
 
   /**
-   * Makes a call of a store that has no deadline of its own.
+   * Makes a call to a store that has no deadline of its own.
    *
-   * @param group for which it is called
-   * @param rank in the group
-   * @param store that is called
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws StoreSilentException if it does not end by then; a server is given a second
+   * @param group the group for which the call is made
+   * @param rank the rank in the group
+   * @param store the store that is called
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if the call does not end by the deadline; a server gets at least a
+   *     second
    */
   static <T> T call(String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
     Duration limit = answerBy(deadlineNanos);
@@ -62,7 +64,7 @@ public final class StoreWait {
     }
   }
 
-  /** Returns how long a server may take that has to answer by a deadline: at least a second. */
+  /** Returns how long a server may take to answer by a deadline: at least a second. */
   public static Duration answerBy(long deadlineNanos) {
     Duration left = Deadlines.left(deadlineNanos);
     return left.compareTo(ANSWER) < 0 ? ANSWER : left;
@@ -71,9 +73,9 @@ public final class StoreWait {
   /**
    * Waits until keys exist.
    *
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @return whether they came to exist
-   * @throws TuttiException what failed the group meanwhile, or that the store failed, or was silent
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @return whether the keys exist
+   * @throws TuttiException if the group failed in the meantime, or the store failed, or was silent
    *     at the deadline
    */
   public boolean await(List<String> keys, long deadlineNanos) {
@@ -100,9 +102,9 @@ public final class StoreWait {
   /**
    * Waits for a key of each of several ranks.
    *
-   * @param prefix the key is this and the rank
-   * @param first the lowest rank to wait for; all up to the last rank follow
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param prefix the part of the key before the rank
+   * @param first the lowest rank to wait for; all ranks up to the last follow
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @return the ranks that did not come
    */
   public List<Integer> awaitRanks(String prefix, int first, long deadlineNanos) {
@@ -117,7 +119,7 @@ public final class StoreWait {
     return missing;
   }
 
-  /** Returns a key for each rank from one on. */
+  /** Returns a key for each rank, starting with a given one. */
   public List<String> keys(String prefix, int first) {
     List<String> keys = new ArrayList<>();
     for (int r = first; r < group.size(); r++) {

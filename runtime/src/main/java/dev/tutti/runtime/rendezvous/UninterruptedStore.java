@@ -11,9 +11,10 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A store whose waits no interrupt ends, for calls that all ranks make together. The thread is
- * interrupted when a call returns, as it was before or became meanwhile. While a group is set up, a
- * deadline bounds all calls, also those that wait for nobody but the server.
+ * A store whose waits are not ended by an interrupt, for calls that all ranks make together. When a
+ * call returns, the thread's interrupt status is set if it was set before or became set in the
+ * meantime. While a group is set up, a deadline bounds all calls, including those that wait only
+ * for the server.
  */
 public final class UninterruptedStore implements Store {
   private static final Events EVENTS = Events.get();
@@ -24,16 +25,16 @@ public final class UninterruptedStore implements Store {
   /**
    * The set-up whose deadline bounds the calls.
    *
-   * @param group that is set up
-   * @param rank in the group
-   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param group the group that is set up
+   * @param rank the rank in the group
+   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    */
   public record SetUp(String group, int rank, long deadlineNanos) {}
 
   /**
    * Creates a view of a store.
    *
-   * @param store the store below; is closed with this one
+   * @param store the store below; it is closed with this one
    */
   public UninterruptedStore(Store store) {
     this.store = store;
@@ -42,20 +43,20 @@ public final class UninterruptedStore implements Store {
   /**
    * Creates a view of a store for the set-up of a group.
    *
-   * @param store the store below; is closed with this one
-   * @param setUp bounds all calls until {@link #endSetUp}
+   * @param store the store below; it is closed with this one
+   * @param setUp the set-up that bounds all calls until {@link #endSetUp}
    */
   public UninterruptedStore(Store store, SetUp setUp) {
     this.store = store;
     this.setUp = setUp;
   }
 
-  /** Bounds calls by their own deadlines from now on. */
+  /** From now on, calls are bounded only by their own deadlines. */
   public void endSetUp() {
     setUp = null;
   }
 
-  /** Makes a call that waits, again where an interrupt ended it. */
+  /** Makes a call that waits, and repeats it if an interrupt ended it. */
   private <T> T wait(Duration timeout, Function<Duration, T> call) {
     boolean interrupted = Thread.interrupted();
     long deadline = Deadlines.in(timeout);
@@ -83,7 +84,7 @@ public final class UninterruptedStore implements Store {
     }
   }
 
-  /** Makes a call that waits for nobody, once: what it does may not be done twice. */
+  /** Makes a call that waits for no other rank, once: its effect must not be repeated. */
   private <T> T call(String name, String key, Function<Store, T> call) {
     boolean interrupted = Thread.interrupted();
     Object begun = EVENTS.beginStoreCall();

@@ -9,9 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 
-/** Tells the launcher that it is of no use to start this rank again. */
+/** Tells the launcher that restarting this rank is pointless. */
 public final class NoRestart {
-  /** Names the file that says so where it is there. */
+  /** The name of the file whose presence tells the launcher so. */
   public static final Setting<String> SETTING =
       Setting.text(
           "TUTTI_NO_RESTART",
@@ -22,7 +22,7 @@ public final class NoRestart {
 
   private NoRestart() {}
 
-  /** Makes the file, if a launcher asked for it. */
+  /** Creates the file if a launcher asked for it. */
   public static void tell(Settings settings) {
     String file = settings.get(SETTING);
     if (file.isEmpty()) {
@@ -31,7 +31,7 @@ public final class NoRestart {
     try {
       Files.createFile(Path.of(file));
     } catch (FileAlreadyExistsException e) {
-      // Another group of this rank said so.
+      // Another group of this rank has already created it.
     } catch (IOException | InvalidPathException e) {
       LOG.log(Level.DEBUG, "the launcher cannot be told not to start this rank again", e);
     }

@@ -23,7 +23,8 @@ import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 
 /**
- * Finds backends, stores and stream blocks by {@link ServiceLoader}, and refuses two of one name.
+ * Finds backends, stores and stream blocks by {@link ServiceLoader}, and refuses two with the same
+ * name.
  */
 public final class Providers {
   private Providers() {}
@@ -31,7 +32,7 @@ public final class Providers {
   /**
    * Returns all backend providers by name.
    *
-   * @throws BackendException if two have one name, naming both and where they come from
+   * @throws BackendException if two have the same name, naming both and where they come from
    */
   public static Map<String, BackendProvider> backends() {
     return byKey("backend", load(BackendProvider.class), BackendProvider::name);
@@ -53,8 +54,8 @@ public final class Providers {
   /**
    * Finds a backend by name.
    *
-   * @throws BackendException if there is none such, or it cannot run here; the message lists what
-   *     there is
+   * @throws BackendException if there is no such backend, or it cannot run here; the message lists
+   *     those that exist
    */
   public static BackendProvider backend(String name, Settings settings) {
     Map<String, BackendProvider> all = backends();
@@ -74,7 +75,8 @@ public final class Providers {
   }
 
   /**
-   * Finds the only usable backend for a kind of device among those that may be chosen unnamed.
+   * Finds the only usable backend for a kind of device among those that may be chosen without being
+   * named.
    *
    * @throws BackendException if there is none, with each one's reason, or more than one
    */
@@ -122,22 +124,26 @@ public final class Providers {
   }
 
   /**
-   * Tells why a backend cannot run here; also if its SPI version is another, or the check failed.
+   * Returns the reason why a backend cannot run here; this includes a different SPI version and a
+   * failed check.
    */
   public static Optional<String> reasonAgainst(BackendProvider provider, Settings settings) {
     return reasonAgainst(
         provider::spiVersion, BackendProvider.SPI_VERSION, () -> provider.unusableReason(settings));
   }
 
-  /** Tells why a store cannot run here; also if its SPI version is another, or the check failed. */
+  /**
+   * Returns the reason why a store cannot run here; this includes a different SPI version and a
+   * failed check.
+   */
   public static Optional<String> reasonAgainst(StoreProvider provider, Settings settings) {
     return reasonAgainst(
         provider::spiVersion, StoreProvider.SPI_VERSION, () -> provider.unusableReason(settings));
   }
 
   /**
-   * Tells why no stream can be blocked here; also if the SPI version is another, or the check
-   * failed.
+   * Returns the reason why no stream can be blocked here; this includes a different SPI version and
+   * a failed check.
    */
   public static Optional<String> reasonAgainst(StreamBlockProvider provider) {
     return reasonAgainst(
@@ -157,7 +163,7 @@ public final class Providers {
   }
 
   /**
-   * Returns the only stream block provider of a device.
+   * Returns the stream block provider if exactly one kind of device has one.
    *
    * @throws UnsupportedOperationException if there is none, or more than one, naming them
    * @throws BackendException if it was made for another SPI version
@@ -177,8 +183,7 @@ public final class Providers {
   }
 
   /**
-   * Returns the stream block provider of a kind of device, whether streams can be blocked here or
-   * not.
+   * Returns the stream block provider for a kind of device, even if streams cannot be blocked here.
    *
    * @throws UnsupportedOperationException if there is none
    * @throws BackendException if it was made for another SPI version
@@ -194,7 +199,7 @@ public final class Providers {
               + all.keySet()
               + ". Add the jar that provides one, such as tutti-backend-cuda for 'cuda'");
     }
-    // Its check may look for devices, which a call does anyway.
+    // Skips the provider's own check, which may look for devices; a call does that anyway.
     reasonAgainst(provider::spiVersion, StreamBlockProvider.SPI_VERSION, Optional::empty)
         .ifPresent(
             reason -> {

@@ -11,25 +11,25 @@ import java.util.function.Predicate;
 
 /** Declares the settings that the runtime itself reads. */
 public final class RuntimeSettings {
-  /** Takes 240 MB for each group. */
+  /** With the maximum, the record takes 240 MB for each group. */
   private static final int MAX_FLIGHT_RECORD = 1_000_000;
 
-  /** Names the backend or backends. */
+  /** The backend or backends. */
   public static final Setting<String> BACKEND =
       Setting.text("TUTTI_BACKEND", "", "backend, or several as in cpu:gloo,cuda:cuda");
 
-  /** Says where the ranks meet. */
+  /** Where the ranks meet. */
   public static final Setting<String> INIT_METHOD =
       Setting.text(
           "TUTTI_INIT_METHOD",
           "env://",
           "where the ranks meet: env://, or a store such as tcp://, file://, aeron://");
 
-  /** Names the store that env:// uses. */
+  /** The store that env:// uses. */
   public static final Setting<String> STORE =
       Setting.text("TUTTI_STORE", "tcp", "scheme of the store that env:// uses");
 
-  /** Bounds operations that are given no deadline, and set-up. */
+  /** The limit for set-up, and for operations that have no deadline of their own. */
   public static final Setting<Duration> TIMEOUT =
       checked(
           Setting.duration(
@@ -39,64 +39,66 @@ public final class RuntimeSettings {
           Duration::isPositive,
           "expected a time longer than 0");
 
-  /** Bounds the close of a group. */
+  /** The limit for closing a group. */
   public static final Setting<Duration> CLOSE_TIMEOUT =
       Setting.duration(
           "TUTTI_CLOSE_TIMEOUT",
           Duration.ofSeconds(5),
           "longest wait of close for what is pending");
 
-  /** Bounds the time that an operation waits without a word. */
+  /** How long an operation may wait before it is reported. */
   public static final Setting<Duration> SLOW =
       Setting.duration(
           "TUTTI_SLOW",
           Duration.ofSeconds(30),
           "how long an operation waits before the log says for whom, 0 never");
 
-  /** Sets the length of the flight record. */
+  /** The length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
           Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
-  /** Sets the same, as c10d names it. */
+  /** The same, under c10d's name. */
   public static final Setting<Integer> FR_BUFFER_SIZE = torchSize("TORCH_FR_BUFFER_SIZE");
 
-  /** Sets the same, as older versions of c10d name it. */
+  /** The same, under the name in older versions of c10d. */
   public static final Setting<Integer> TRACE_BUFFER_SIZE =
       torchSize("TORCH_NCCL_TRACE_BUFFER_SIZE");
 
-  /** Says where the flight record is written after a failure. */
+  /** Where the flight record is written after a failure. */
   public static final Setting<String> FLIGHT_RECORD_DUMP =
       Setting.text(
           "TUTTI_FLIGHT_RECORD_DUMP",
           "",
           "prefix of the files of flight records, before the rank; empty for none");
 
-  /** Says the same, as c10d names it. */
+  /** The same, under c10d's name. */
   public static final Setting<String> FR_DUMP =
       Setting.text("TORCH_FR_DUMP_TEMP_FILE", "", "read where TUTTI_FLIGHT_RECORD_DUMP is not set");
 
-  /** Says the same, as older versions of c10d name it. */
+  /** The same, under the name in older versions of c10d. */
   public static final Setting<String> DEBUG_INFO_DUMP =
       Setting.text(
           "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "", "read where TORCH_FR_DUMP_TEMP_FILE is not set");
 
-  /** Asks for the file of the flight record at the close of the group of all ranks too. */
+  /**
+   * Whether the file of the flight record is also written when the group of all ranks is closed.
+   */
   public static final Setting<Boolean> FLIGHT_RECORD_ON_CLOSE =
       Setting.flag(
           "TUTTI_FLIGHT_RECORD_ON_CLOSE", false, "write the flight record at the close too");
 
-  /** Asks for a search for NaN in what operations read. */
+  /** Whether the input of operations is searched for NaN. */
   public static final Setting<Boolean> NAN_CHECK =
       Setting.flag("TUTTI_NAN_CHECK", false, "fail operations on the rank whose input has a NaN");
 
-  /** Asks for the same, as c10d names it. */
+  /** The same, under c10d's name. */
   public static final Setting<Boolean> TORCH_NAN_CHECK =
       Setting.flag("TORCH_NCCL_NAN_CHECK", false, "does what TUTTI_NAN_CHECK does");
 
-  /** Asks for a debug server. */
+  /** The port of the debug server. */
   public static final Setting<Integer> DEBUG_PORT =
       checked(
           Setting.integer(
@@ -107,7 +109,7 @@ public final class RuntimeSettings {
           number -> number >= -1 && number <= 0xffff,
           "expected a port, or -1");
 
-  /** Says where the debug server listens. */
+  /** The address on which the debug server listens. */
   public static final Setting<String> DEBUG_HOST =
       Setting.text("TUTTI_DEBUG_HOST", "127.0.0.1", "address at which the debug server listens");
 
@@ -126,29 +128,29 @@ public final class RuntimeSettings {
   public static final Setting<String> MASTER_PORT =
       Setting.text("MASTER_PORT", "", "port of the store");
 
-  /** Names the headless service of the pods of a Kubernetes job. */
+  /** The name of the headless service of the pods of a Kubernetes job. */
   public static final Setting<String> HEADLESS_SERVICE =
       Setting.text(
           "TUTTI_HEADLESS_SERVICE",
           "",
           "headless service of a Kubernetes job, which gives the pod of rank 0 a name");
 
-  /** Says that a launcher serves the store. */
+  /** Whether a launcher serves the store. */
   public static final Setting<Boolean> AGENT_STORE =
       Setting.flag(
           "TORCHELASTIC_USE_AGENT_STORE", false, "the launcher serves the store, no rank does");
 
-  /** Counts the restarts of the job. */
+  /** The number of restarts of the job. */
   public static final Setting<Integer> RESTART_COUNT =
       Setting.integer("TORCHELASTIC_RESTART_COUNT", 0, "how often the launcher restarted the job");
 
-  /** Asks for c10d's store-based barrier after set-up. */
+  /** Whether c10d's store-based barrier runs after set-up. */
   public static final Setting<Boolean> INIT_BARRIER =
       Setting.flag("TORCH_DIST_INIT_BARRIER", false, "c10d's store-based barrier after set-up");
 
   private RuntimeSettings() {}
 
-  /** Tells whether what operations read is searched for NaN. */
+  /** Tells whether the input of operations is searched for NaN. */
   public static boolean isNanChecked(Settings settings) {
     return settings.get(NAN_CHECK) || settings.get(TORCH_NAN_CHECK);
   }
@@ -171,7 +173,7 @@ public final class RuntimeSettings {
     return older < 0 ? own : Math.clamp(older, 1, MAX_FLIGHT_RECORD);
   }
 
-  /** Returns where the flight record is written after a failure; empty for nowhere. */
+  /** Returns where the flight record is written after a failure; empty if nowhere. */
   public static String dumpPrefix(Settings settings) {
     for (Setting<String> each : List.of(FLIGHT_RECORD_DUMP, FR_DUMP, DEBUG_INFO_DUMP)) {
       String prefix = settings.get(each);
@@ -182,7 +184,10 @@ public final class RuntimeSettings {
     return "";
   }
 
-  /** Returns which rank this is on its host, as launchers say in LOCAL_RANK; 0 if none did. */
+  /**
+   * Returns this rank's local rank on its host, as launchers set it in LOCAL_RANK; 0 if it is not
+   * set.
+   */
   public static int localRank(Settings settings) {
     return settings
         .text("LOCAL_RANK")
@@ -207,17 +212,17 @@ public final class RuntimeSettings {
   }
 
   /**
-   * Reads them all, and the token, so that none is found to be bad when it is too late to refuse
-   * it.
+   * Reads all settings, and the token, so that no invalid one is found when it is too late to
+   * refuse it.
    *
-   * @throws IllegalArgumentException naming the first one that cannot be read
+   * @throws IllegalArgumentException naming the first setting that cannot be parsed
    */
   public static void check(Settings settings) {
     all().forEach(settings::get);
     JobToken _ = settings.get(JobToken.SETTING);
   }
 
-  /** Returns all of them, for the listing of {@code tutti doctor}. */
+  /** Returns all settings, for the listing of {@code tutti doctor}. */
   public static List<Setting<?>> all() {
     return List.of(
         BACKEND,

@@ -8,13 +8,13 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** Knows the names of settings, and finds those that look like one and are none. */
+/** Knows the names of settings, and finds names that look like a setting but are none. */
 public final class SettingNames {
   private static final String PREFIX = "TUTTI_";
 
   /**
-   * Tutti's own, also those of parts that may not be on the class path, so that no rank calls them
-   * unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
+   * Tutti's own settings, including those of parts that may not be on the class path, so that no
+   * rank calls them unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
    */
   public static final Set<String> OF_TUTTI =
       Set.of(
@@ -66,9 +66,9 @@ public final class SettingNames {
   private SettingNames() {}
 
   /**
-   * Returns the names that look like a setting of Tutti's and are none of its own, sorted.
+   * Returns the names that look like a setting of Tutti's but are not one, sorted.
    *
-   * @param names such as those of environment variables
+   * @param names the names, such as those of environment variables
    */
   public static List<String> foreign(Collection<String> names) {
     return names.stream()
@@ -79,10 +79,10 @@ public final class SettingNames {
   }
 
   /**
-   * Returns the setting that somebody may have meant.
+   * Returns the setting that the user may have meant.
    *
-   * @param name no setting
-   * @param declared by what is on the class path; Tutti's own need not be among them
+   * @param name a name that is not a setting
+   * @param declared the settings declared on the class path; Tutti's own need not be among them
    */
   public static Optional<String> nearest(String name, Collection<String> declared) {
     Set<String> all = new HashSet<>(OF_TUTTI);
@@ -91,15 +91,15 @@ public final class SettingNames {
   }
 
   /**
-   * Returns the setting of which a system property has the name, as {@code tutti.close.timeout} or
-   * {@code TUTTI_CLOSE_TIMEOUT}.
+   * Returns the setting that a system property stands for, as {@code tutti.close.timeout} or {@code
+   * TUTTI_CLOSE_TIMEOUT} does.
    */
   static Optional<String> ofProperty(String property) {
     String name = property.toUpperCase(Locale.ROOT).replace('.', '_').replace('-', '_');
     return OF_TUTTI.contains(name) ? Optional.of(name) : Optional.empty();
   }
 
-  /** Returns the system properties that have the name of a setting, sorted. */
+  /** Returns the system properties whose names stand for a setting, sorted. */
   static Set<String> properties() {
     Set<String> found = new TreeSet<>(System.getProperties().stringPropertyNames());
     found.removeIf(property -> ofProperty(property).isEmpty());

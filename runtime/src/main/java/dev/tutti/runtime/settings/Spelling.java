@@ -4,18 +4,21 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.Optional;
 
-/** Finds what somebody who misspelt a name may have meant. */
+/** Finds what a user who misspelled a name may have meant. */
 public final class Spelling {
-  /** Most letters that may be wrong, missing or too many; of short names at most half of all. */
+  /**
+   * The maximum number of letters that may be wrong, missing or superfluous; for short names, at
+   * most half of all letters.
+   */
   private static final int MAX_DISTANCE = 3;
 
   private Spelling() {}
 
   /**
-   * Returns the name that differs least, if one is near enough.
+   * Returns the name that differs least, if one is close enough.
    *
-   * @param written what somebody wrote
-   * @param names what there is
+   * @param written the name that the user wrote
+   * @param names the names that exist
    */
   public static Optional<String> nearest(String written, Collection<String> names) {
     return names.stream()
@@ -25,7 +28,7 @@ public final class Spelling {
                 .thenComparing(Comparator.naturalOrder()));
   }
 
-  /** Counts the letters to insert, to take out or to change (Levenshtein's distance). */
+  /** Counts the letters to insert, delete or change (the Levenshtein distance). */
   static int distance(String from, String to) {
     int[] row = new int[to.length() + 1];
     for (int k = 0; k < row.length; k++) {

@@ -11,7 +11,7 @@ import java.util.ServiceConfigurationError;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Warns once in a process of each name that looks like a setting, which nobody reads. */
+/** Warns, once per process, about each name that looks like a setting but that nothing reads. */
 public final class UnknownSettings {
   private static final System.Logger LOG = System.getLogger(UnknownSettings.class.getName());
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
@@ -19,10 +19,10 @@ public final class UnknownSettings {
   private UnknownSettings() {}
 
   /**
-   * Warns of names in the settings and among the system properties.
+   * Warns about names in the settings and among the system properties.
    *
-   * @param settings of a group
-   * @param chosen its backends, which need not be among those of the class path
+   * @param settings the settings of a group
+   * @param chosen its backends, which need not be among those on the class path
    */
   public static void warn(Settings settings, Collection<BackendProvider> chosen) {
     for (String property : SettingNames.properties()) {
@@ -42,7 +42,7 @@ public final class UnknownSettings {
     try {
       declared = declared(chosen);
     } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
-      // A provider that cannot tell may be the one that reads them.
+      // A provider that cannot declare its settings may be the one that reads them.
       return;
     }
     for (String name : foreign) {

@@ -8,8 +8,8 @@ import java.lang.invoke.MethodType;
 /**
  * Takes over one signal of this process.
  *
- * <p>The JDK's only means for this is {@code sun.misc.Signal}, which javac warns about wherever it
- * is named; so it is looked up at run time.
+ * <p>The JDK's only means for this is {@code sun.misc.Signal}, which causes a javac warning
+ * wherever it is named, so it is looked up at run time.
  */
 public final class SignalHandler {
   private final MethodHandle handle;
@@ -25,11 +25,11 @@ public final class SignalHandler {
   }
 
   /**
-   * Hands a signal to a listener in place of what it did before.
+   * Passes a signal to a listener instead of its previous handler.
    *
-   * @param name of the signal, without SIG
-   * @param listener called on a thread of the JVM's
-   * @throws ReflectiveOperationException if this JVM has no means for it
+   * @param name the name of the signal, without SIG
+   * @param listener called on a thread of the JVM
+   * @throws ReflectiveOperationException if this JVM provides no means for it
    * @throws IllegalArgumentException if the system has no such signal, or the JVM uses it itself
    */
   public static SignalHandler install(String name, Runnable listener)
@@ -59,12 +59,12 @@ public final class SignalHandler {
     }
   }
 
-  /** Tells whether nobody else had taken over the signal before. */
+  /** Tells whether no other handler had taken over the signal before. */
   public boolean wasDefault() {
     return wasDefault;
   }
 
-  /** Gives the signal back to whom it was taken from. */
+  /** Gives the signal back to its previous handler. */
   public void restore() {
     Object _ = call(handle, signal, previous);
   }

@@ -1,4 +1,4 @@
-/** Signals that processes get from outside. */
+/** Signals that processes receive from outside. */
 @NullMarked
 package dev.tutti.runtime.signal;
 

@@ -18,11 +18,11 @@ public final class StatusAnswers {
   private final Supplier<byte[]> status;
 
   /**
-   * Creates what answers for a rank.
+   * Creates the answers of a rank.
    *
-   * @param store of the job
-   * @param rank among all
-   * @param status what to answer, made anew each time
+   * @param store the store of the job
+   * @param rank the rank among all
+   * @param status produces the answer, anew each time
    */
   public StatusAnswers(Store store, int rank, Supplier<byte[]> status) {
     this.store = store;
@@ -30,7 +30,7 @@ public final class StatusAnswers {
     this.status = status;
   }
 
-  /** Begins to answer; never blocks. */
+  /** Begins to answer an inquiry; never blocks. */
   public void begin(Inquiry inquiry) {
     Thread.ofPlatform().daemon().name("tutti-status-" + rank).start(() -> serve(inquiry));
   }

@@ -19,7 +19,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/** Asks all ranks of the job at a store where they stand. One thread at a time uses it. */
+/** Asks all ranks of the job at a store where they stand. Used by one thread at a time. */
 public final class StatusQuery implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(StatusQuery.class.getName());
   private static final Pattern JOINED = Pattern.compile("tutti/(\\d+)(?:\\.(\\d+))?/joined/(\\d+)");
@@ -49,7 +49,7 @@ public final class StatusQuery implements AutoCloseable {
   /**
    * Prepares to ask the last job that joined at a store; empty if none has.
    *
-   * @param store stays open when this is closed
+   * @param store the store; it stays open when this query is closed
    * @param once whether {@link #ask} will be called only once
    */
   public static Optional<StatusQuery> of(Store store, boolean once) {
@@ -76,7 +76,7 @@ public final class StatusQuery implements AutoCloseable {
     return new TreeSet<>(ranks);
   }
 
-  /** Asks all ranks below a number from now on; an answer says how many there are. */
+  /** Asks all ranks below a number from now on; an answer says how many ranks there are. */
   public void addBelow(int size) {
     for (int rank = 0; rank < size; rank++) {
       ranks.add(rank);
@@ -88,7 +88,7 @@ public final class StatusQuery implements AutoCloseable {
     return store.check(List.of("joined/" + rank));
   }
 
-  /** Tells which ranks have left since: they closed the group of all ranks. */
+  /** Returns the ranks that have left since by closing the group of all ranks. */
   public SortedSet<Integer> left() {
     return ranks.stream()
         .filter(rank -> store.check(List.of("left/" + rank)))
@@ -139,7 +139,7 @@ public final class StatusQuery implements AutoCloseable {
     written.add(key);
   }
 
-  /** Takes everything that was written out of the store, but for the entry in the log. */
+  /** Removes from the store everything that was written, except the entry in the log. */
   @Override
   public void close() {
     for (String key : written) {

@@ -1,4 +1,4 @@
-/** Questions of somebody outside a job, which all its ranks answer through the store. */
+/** Questions from outside a job, which all its ranks answer through the store. */
 @NullMarked
 package dev.tutti.runtime.status;
 

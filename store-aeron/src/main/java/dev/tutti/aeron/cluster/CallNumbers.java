@@ -3,7 +3,7 @@ package dev.tutti.aeron.cluster;
 import dev.tutti.StoreException;
 import java.util.ArrayDeque;
 
-/** Gives the calls of a client of a cluster numbers that say their slots; any thread may call. */
+/** The numbers of a cluster client's calls, which encode the calls' slots; any thread may call. */
 final class CallNumbers {
   private static final int MOST = 1 << ClusterCaller.SLOT_BITS;
 
@@ -12,7 +12,7 @@ final class CallNumbers {
   private long calls;
 
   /**
-   * Returns a number in whose slot is no other call.
+   * Returns a number whose slot holds no other call.
    *
    * @throws StoreException if all slots are taken
    */
@@ -25,7 +25,7 @@ final class CallNumbers {
     return ++calls << ClusterCaller.SLOT_BITS | (slot == null ? slots++ : slot);
   }
 
-  /** Takes a number back. */
+  /** Takes back a number. */
   synchronized void free(long number) {
     free.push((int) (number & (MOST - 1)));
   }

@@ -17,7 +17,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Admits those who have the token, if there is room; the leader's side of {@link ClusterHello}. */
+/**
+ * The admission of clients that have the token, if there is room; the leader's side of {@link
+ * ClusterHello}.
+ */
 final class ClusterAdmission implements Authenticator {
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final int MOST_STRANGERS = 1024;
@@ -40,10 +43,10 @@ final class ClusterAdmission implements Authenticator {
   /**
    * Creates an admission.
    *
-   * @param server this process, for messages
-   * @param labels what is proved
+   * @param server the name of this process, for messages
+   * @param labels the labels of the proofs
    * @param token the token, or none
-   * @param room throws if there is none for one more
+   * @param room the check that throws if there is no room for one more session
    */
   ClusterAdmission(String server, ClusterHello.Labels labels, JobToken token, Room room) {
     this.server = server;
@@ -52,12 +55,12 @@ final class ClusterAdmission implements Authenticator {
     this.room = room;
   }
 
-  /** Throws if there is no room for one more session. */
+  /** A check that throws if there is no room for one more session. */
   interface Room {
     void require() throws IOException;
   }
 
-  /** The clients that have not been admitted yet. */
+  /** A client that has not been admitted yet. */
   private static final class Stranger {
     final byte[] principal;
     final byte[] theirs;

@@ -15,14 +15,14 @@ import org.agrona.concurrent.AgentTerminationException;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** One client as all members of a cluster know it; used by the thread of the state machine. */
+/** A client as known to all members of a cluster; used by the thread of the state machine. */
 final class ClusterCaller extends Caller {
   /*
-   * A client that finds a new leader cannot know what became of its calls, so it sends them again. Each call
-   * has a slot, which the client gives to one call at a time; its number says which, and grows. So a member
-   * knows of each call whether it is new, waits, or was answered, and keeps one answer for each slot: of
-   * those calls that may not be done twice, and of those that ended without what they waited for. All of
-   * this is part of the state that the members share.
+   * A client that finds a new leader cannot know what became of its calls, so it sends them again.
+   * Each call has a slot, which the client gives to one call at a time; the call's number contains
+   * the slot, and grows. A member can therefore tell whether a call is new, waiting or answered. It
+   * keeps one answer for each slot, if the call must not be done twice or ended without what it
+   * waited for. All of this is part of the state that the members share.
    */
   static final int SLOT_BITS = 16;
 
@@ -41,7 +41,7 @@ final class ClusterCaller extends Caller {
     this.reader = new FrameReader(session(client), this::take);
   }
 
-  /** Returns the number that stands in all frames of a client. */
+  /** Returns the session number that is in all frames of a client. */
   static long session(ClientSession client) {
     byte[] principal = client.encodedPrincipal();
     return principal.length == Long.BYTES ? ByteBuffer.wrap(principal).getLong() : 0;
@@ -69,7 +69,7 @@ final class ClusterCaller extends Caller {
         || code == Protocol.BARRIER;
   }
 
-  /** Tells whether a request changes nothing, so that it may be done twice. */
+  /** Tells whether a request changes nothing, so that it may safely be done twice. */
   private static boolean reads(int code) {
     return code == Protocol.FETCH
         || code == Protocol.WAIT
@@ -129,7 +129,7 @@ final class ClusterCaller extends Caller {
     }
   }
 
-  /** Continues with a call that waited when a snapshot was taken. */
+  /** Resumes a call that was waiting when a snapshot was taken. */
   void resume(Slot slot, byte[] request) {
     slot.request = request;
     slot.order = service.nextOrder();
@@ -181,7 +181,7 @@ final class ClusterCaller extends Caller {
     super.fail(call, failure, body);
   }
 
-  /** Begins or ends to send answers, as only the leader does. */
+  /** Starts or stops sending answers, which only the leader does. */
   void answerThrough(@Nullable ClusterEgress newEgress) {
     if (egress != null) {
       egress.close();

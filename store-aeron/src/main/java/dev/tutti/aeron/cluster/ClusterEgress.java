@@ -15,14 +15,14 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Sends the leader's replies to one client; used by the thread of the state machine. */
+/** The leader's replies to one client; used by the thread of the state machine. */
 final class ClusterEgress implements AutoCloseable {
   /*
-   * Aeron's own way to answer a client does not work between two messages of the log, when what had no
-   * room is sent. So the leader has a publication of its own.
+   * Aeron's own way of answering a client does not work between two messages of the log, which is
+   * when replies that had no room are sent. The leader therefore has its own publication.
    *
-   * A read for which there is no room any more fails, and its client continues. Other answers are kept by
-   * their slots anyway.
+   * A read for whose answer there is no more room fails, and its client continues. Other answers
+   * are kept by their slots anyway.
    */
   static final int FRAME_BYTES = 7 * 1024;
 
@@ -47,7 +47,7 @@ final class ClusterEgress implements AutoCloseable {
     this(aeron, client, session, HIGH_WATER);
   }
 
-  /** Creates one with room for so many bytes of replies. */
+  /** Creates an egress with room for the given number of bytes of replies. */
   ClusterEgress(Aeron aeron, ClientSession client, long session, long highWater) {
     this.aeron = aeron;
     this.highWater = highWater;
@@ -71,7 +71,7 @@ final class ClusterEgress implements AutoCloseable {
     return publication.offer(vectors);
   }
 
-  /** Tells whether there is room for a reply of so many bytes. */
+  /** Tells whether there is room for a reply of the given number of bytes. */
   boolean hasRoom(int length) {
     return !outbox.isBehind() || outbox.bytes() + length <= highWater;
   }
@@ -87,7 +87,7 @@ final class ClusterEgress implements AutoCloseable {
     }
   }
 
-  /** Sends what had no room; returns how much. */
+  /** Sends replies that had no room before; returns how many. */
   int flush() {
     if (ended || !outbox.isBehind()) {
       return 0;
@@ -104,7 +104,7 @@ final class ClusterEgress implements AutoCloseable {
     }
   }
 
-  /** Answers no more: the client does not read. */
+  /** Stops answering, because the client does not read. */
   private void end() {
     ended = true;
     outbox.clear();

@@ -21,9 +21,10 @@ import org.jspecify.annotations.Nullable;
 /** The folder in which a member of a cluster keeps its log and its snapshots. */
 public final class ClusterFolder implements AutoCloseable {
   /*
-   * The process that has the folder holds a lock on a file in it, which the kernel lets go when that process
-   * ends in whatever way. Aeron marks its folders by time stamps instead, which would keep a member that was
-   * killed from starting again for ten seconds; who has the lock may delete the marks.
+   * The process that uses the folder holds a lock on a file in it, which the kernel releases when
+   * that process ends, in whatever way. Aeron instead marks its folders with timestamps, which
+   * would keep a killed member from restarting for ten seconds. The holder of the lock may
+   * therefore delete these marks.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String LOCK = "lock";
@@ -44,11 +45,11 @@ public final class ClusterFolder implements AutoCloseable {
   }
 
   /**
-   * Opens a folder, or makes it.
+   * Opens or creates a folder.
    *
    * @param path the folder
-   * @param member whose it is: its number and all members
-   * @throws StoreException if another process has it, or it is another member's
+   * @param member the member that owns the folder: its number and all members
+   * @throws StoreException if another process uses the folder, or it belongs to another member
    */
   public static ClusterFolder open(Path path, String member) {
     FileChannel lockFile = null;
@@ -94,9 +95,9 @@ public final class ClusterFolder implements AutoCloseable {
   }
 
   /**
-   * Waits until the process that had the folder before has been gone for a while.
+   * Waits until the process that used the folder before has been gone for a while.
    *
-   * @param nanos how long
+   * @param nanos the time it must have been gone
    */
   public void awaitSilence(long nanos) {
     long deadline = System.nanoTime() + nanos;
@@ -117,7 +118,7 @@ public final class ClusterFolder implements AutoCloseable {
     }
   }
 
-  /** Notes that this process is alive. */
+  /** Records that this process is alive. */
   public void touch() {
     try {
       Files.write(path.resolve(ALIVE), new byte[0]);

@@ -12,14 +12,14 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Says where the members of a cluster are.
+ * The addresses of the members of a cluster.
  *
- * @param all the first UDP port of each, by its number
+ * @param all the first UDP port of each member, by its number
  */
 public record ClusterMembers(List<HostPort> all) {
   /*
-   * A member has five ports in a row: for clients, for the members' agreement, for the log, for what a
-   * member missed of it, and for its archive.
+   * The number of consecutive ports of a member: for clients, for consensus among the members, for
+   * the log, for catching up on the log, and for its archive.
    */
   public static final int PORTS = 5;
 
@@ -28,7 +28,7 @@ public record ClusterMembers(List<HostPort> all) {
   /**
    * Reads {@code a:29500,b:29500,c:29500}.
    *
-   * @throws IllegalArgumentException saying what is wrong with it
+   * @throws IllegalArgumentException describing what is wrong with the text
    */
   public static ClusterMembers parse(String text) {
     List<HostPort> all =
@@ -59,25 +59,25 @@ public record ClusterMembers(List<HostPort> all) {
     return all.get(number);
   }
 
-  /** Returns a port of a member, as Aeron writes it. */
+  /** Returns a port of a member, in Aeron's notation. */
   String endpoint(int number, int port) {
     HostPort member = member(number);
     return new HostPort(member.host(), member.port() + port).toString();
   }
 
-  /** Returns any free port of a member, as Aeron writes it. */
+  /** Returns a wildcard port of a member, in Aeron's notation. */
   String anyPort(int number) {
     return new HostPort(member(number).host(), 0).toString();
   }
 
-  /** Returns where clients send to, as Aeron writes it. */
+  /** Returns the endpoints to which clients send, in Aeron's notation. */
   String ingress() {
     return IntStream.range(0, all.size())
         .mapToObj(i -> i + "=" + endpoint(i, 0))
         .collect(Collectors.joining(","));
   }
 
-  /** Returns all ports of all members, as Aeron writes them. */
+  /** Returns all ports of all members, in Aeron's notation. */
   public String endpoints() {
     return IntStream.range(0, all.size())
         .mapToObj(
@@ -89,9 +89,9 @@ public record ClusterMembers(List<HostPort> all) {
   }
 
   /**
-   * Returns the address of this host on the way to the members.
+   * Returns the address of this host on the route to the members.
    *
-   * @throws SocketException if there is a way to none
+   * @throws SocketException if there is no route to any of them
    */
   InetAddress localAddress() throws SocketException {
     SocketException last = new SocketException("there are no members");
@@ -108,7 +108,7 @@ public record ClusterMembers(List<HostPort> all) {
     throw last;
   }
 
-  /** Returns the hosts whose names nobody knows here. */
+  /** Returns the hosts whose names cannot be resolved here. */
   List<String> unresolved() {
     return all.stream().map(HostPort::host).distinct().filter(ClusterMembers::isUnknown).toList();
   }

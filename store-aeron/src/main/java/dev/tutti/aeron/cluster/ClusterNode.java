@@ -33,7 +33,7 @@ import org.agrona.concurrent.NoOpLock;
 import org.agrona.concurrent.YieldingIdleStrategy;
 import org.jspecify.annotations.Nullable;
 
-/** Runs the parts of one member: its archive, its part of the agreement, and the store. */
+/** The running parts of one member: its archive, its consensus module, and the store. */
 public final class ClusterNode implements AutoCloseable {
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
@@ -46,7 +46,7 @@ public final class ClusterNode implements AutoCloseable {
   private static final long QUERY_MILLIS = 1000;
   private static final int ERRORS_TYPE = 2971;
 
-  /** The sessions for which a member sets shared memory aside for itself. */
+  /** The number of sessions for which a member reserves shared memory for itself. */
   public static final int SESSIONS = 12;
 
   private final ClusterMembers members;
@@ -66,13 +66,13 @@ public final class ClusterNode implements AutoCloseable {
    * Starts a member.
    *
    * @param members all members
-   * @param member which one this is
-   * @param folder where it keeps its log
-   * @param driver its media driver
-   * @param timing its times
-   * @param token what clients prove
-   * @param spin whether its threads sleep for 20 us at most
-   * @param ended runs when a part of it ends because of an error
+   * @param member the number of this member
+   * @param folder the folder in which it keeps its log
+   * @param driver the member's media driver
+   * @param timing the member's times
+   * @param token the token that clients must prove
+   * @param spin whether the member's threads sleep for 20 us at most
+   * @param ended the action to run when a part of the member ends because of an error
    */
   public ClusterNode(
       ClusterMembers members,
@@ -135,7 +135,7 @@ public final class ClusterNode implements AutoCloseable {
     };
   }
 
-  /** Also ends this member where a part of it ends, before the memory of its counters goes. */
+  /** Ends this member when one of its parts ends, before the memory of its counters is released. */
   private ErrorHandler endings(String name) {
     ErrorHandler errors = errors(name);
     return problem -> {
@@ -269,7 +269,7 @@ public final class ClusterNode implements AutoCloseable {
     return module.context();
   }
 
-  /** Reads a counter; one whose memory is gone says -1. */
+  /** Reads a counter; returns -1 if its memory has been released. */
   private static long read(Counter counter) {
     return counter.isClosed() ? -1 : counter.get();
   }
@@ -278,12 +278,12 @@ public final class ClusterNode implements AutoCloseable {
     return read(running().clusterNodeRoleCounter()) == Cluster.Role.LEADER.code();
   }
 
-  /** Tells whether no election is under way here. */
+  /** Tells whether no election is in progress here. */
   public boolean isElected() {
     return read(running().electionStateCounter()) == ElectionState.CLOSED.code();
   }
 
-  /** Returns how many bytes of the log came after the last snapshot. */
+  /** Returns the number of bytes that the log has grown since the last snapshot. */
   public long logSinceSnapshot() {
     return read(running().commitPositionCounter()) - service.snapshotPosition();
   }
@@ -294,7 +294,7 @@ public final class ClusterNode implements AutoCloseable {
 
   /**
    * Tells, on the leader, whether all members have the log up to the last snapshot, so that none
-   * will ask for what is older.
+   * will ask for anything older.
    */
   public boolean isFollowedByAll() {
     ClusterMembership found = new ClusterMembership();
@@ -304,16 +304,19 @@ public final class ClusterNode implements AutoCloseable {
         && found.activeMembers.stream().allMatch(other -> other.logPosition() >= needed);
   }
 
-  /** Has all members take a snapshot, if this one leads; returns whether it was asked for. */
+  /**
+   * Makes all members take a snapshot, if this one is the leader; returns whether the snapshot was
+   * requested.
+   */
   public boolean takeSnapshot() {
     return isLeader()
         && ClusterControl.ToggleState.SNAPSHOT.toggle(running().controlToggleCounter());
   }
 
   /**
-   * Deletes what is older than the last snapshots.
+   * Deletes everything older than the last snapshots.
    *
-   * @param kept how many snapshots are kept
+   * @param kept the number of snapshots to keep
    */
   public void purge(int kept) {
     try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);

@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
 
-/** Opens a session with a cluster; tries again until the deadline. */
+/** The opener of a session with a cluster, which retries until the deadline. */
 public final class ClusterOpener {
   /** The sessions of this process with clusters. */
   public static final Sessions<ClusterSession> SESSIONS = new Sessions<>();

@@ -18,14 +18,14 @@ import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds out whether a cluster answers others while it is silent for a session; used under the lock
- * of that session.
+ * A probe that finds out whether a cluster answers others while it is silent for a session; used
+ * under the lock of that session.
  */
 final class ClusterProbe implements EgressListener, AutoCloseable {
   /*
-   * A cluster whose members all started anew knows none of its old sessions, and cannot tell them. So who
-   * hears nothing opens a second session and asks on both. Where only the second one is answered, again
-   * and again, the first is over.
+   * A cluster whose members have all restarted knows none of its old sessions, and cannot notify
+   * them. A client that hears nothing therefore opens a second session and asks on both. If
+   * repeatedly only the second one is answered, the first session is over.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final long ASK_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -42,9 +42,9 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
   private int answers;
 
   /**
-   * Creates one that does nothing yet.
+   * Creates a probe that does nothing yet.
    *
-   * @param opening opens sessions
+   * @param opening the opener of sessions
    * @param session the number of the second session
    */
   ClusterProbe(Opening opening, long session) {
@@ -59,9 +59,9 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
             session);
   }
 
-  /** Opens sessions. */
+  /** An opener of sessions. */
   interface Opening {
-    /** Begins to open one. */
+    /** Begins to open a session. */
     AeronCluster.AsyncConnect begin(EgressListener listener) throws IOException;
   }
 
@@ -73,7 +73,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
   }
 
   /**
-   * Continues with asking.
+   * Continues asking.
    *
    * @param now the time, in nanoseconds
    * @return whether the cluster has answered the second session often enough
@@ -132,7 +132,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
     reader.onFragment(buffer, offset, length, header);
   }
 
-  /** Ends the second session, and forgets what was found. */
+  /** Ends the second session, and forgets the answers. */
   @Override
   public void close() {
     CloseHelper.quietCloseAll(connecting, cluster);

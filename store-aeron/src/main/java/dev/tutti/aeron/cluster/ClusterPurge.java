@@ -7,8 +7,8 @@ import java.io.File;
 import java.util.List;
 
 /**
- * Deletes what a member of a cluster needs no more: old snapshots, and the log that is older than
- * the last ones.
+ * A purge that deletes what a member of a cluster no longer needs: old snapshots, and the part of
+ * the log that is older than the last ones.
  */
 final class ClusterPurge {
   private static final RecordingDescriptorConsumer NOTHING =
@@ -18,10 +18,10 @@ final class ClusterPurge {
   private final int kept;
 
   /**
-   * Creates one.
+   * Creates a purge.
    *
-   * @param folder where the member notes its snapshots
-   * @param kept how many are kept
+   * @param folder the folder in which the member records its snapshots
+   * @param kept the number of snapshots to keep
    */
   ClusterPurge(File folder, int kept) {
     this.folder = folder;
@@ -29,8 +29,8 @@ final class ClusterPurge {
   }
 
   /**
-   * Deletes what is older than the last snapshots; fails if somebody reads it, and can be tried
-   * again.
+   * Deletes everything older than the last snapshots; fails if someone is reading it, and can be
+   * retried.
    */
   void run(AeronArchive archive) {
     List<RecordingLog.Entry> entries;

@@ -6,11 +6,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Writes whole requests to the leader; used under a lock. */
+/** A writer of complete requests to the leader; used under a lock. */
 final class ClusterRequests {
   /*
-   * The leader takes nothing while it takes a snapshot. A request of which something is written continues
-   * afterwards: begun again, a large one might never be whole.
+   * The leader accepts nothing while it takes a snapshot. A request that was partly written
+   * continues afterwards: a large one that was restarted might never be completed.
    */
   private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -22,14 +22,15 @@ final class ClusterRequests {
   }
 
   /**
-   * Writes one.
+   * Writes a request.
    *
-   * @param code what it says
-   * @param call number of the call
+   * @param code the kind of request
+   * @param call the number of the call
    * @param request the body
-   * @param giveUp when nobody waits for it any more, by {@link System#nanoTime()}
-   * @param goesOn looks around while there is no room; says whether it still makes sense
-   * @return whether all is written
+   * @param giveUp when nobody waits for the request any longer, by {@link System#nanoTime()}
+   * @param goesOn called while there is no room, to check for events; returns whether writing still
+   *     makes sense
+   * @return whether the whole request was written
    */
   boolean write(int code, long call, UnsafeBuffer request, long giveUp, BooleanSupplier goesOn) {
     int at = writer.write(code, call, request, request.capacity(), 0);

@@ -23,12 +23,13 @@ import org.jspecify.annotations.Nullable;
 /** The store as a state machine: each member runs one on the same log of requests. */
 final class ClusterService implements ClusteredService {
   /*
-   * What happens depends on nothing but the log: deadlines are the clients', who take their calls back by a
-   * request, and Aeron writes into the log when a client has been silent for too long. Only the leader
-   * answers.
+   * Everything that happens depends on nothing but the log. Deadlines are up to the clients, which
+   * cancel their calls by a request, and Aeron writes into the log when a client has been silent
+   * for too long. Only the leader answers.
    *
-   * An Error ends the member: the others had the memory, and it must not go on with another state than
-   * theirs. Aeron tells the rest of the member of an AgentTerminationException only.
+   * An Error ends the member: the others had the memory, and this one must not continue with a
+   * state that differs from theirs. Aeron reports only an AgentTerminationException to the rest of
+   * the member.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
 
@@ -44,12 +45,12 @@ final class ClusterService implements ClusteredService {
     return commands;
   }
 
-  /** Returns numbers that grow, for those who wait. */
+  /** Returns increasing numbers, for calls that wait. */
   long nextOrder() {
     return ++orders;
   }
 
-  /** Returns where in the log the last snapshot was taken. */
+  /** Returns the log position of the last snapshot. */
   long snapshotPosition() {
     return snapshotPosition;
   }
@@ -58,7 +59,7 @@ final class ClusterService implements ClusteredService {
     return Objects.requireNonNull(cluster);
   }
 
-  /** Does what Aeron asks for; an Error ends this member. */
+  /** Runs a task that Aeron requests; an Error ends this member. */
   private static void orEnd(Runnable task) {
     try {
       task.run();

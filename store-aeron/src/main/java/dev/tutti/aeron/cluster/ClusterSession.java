@@ -41,16 +41,17 @@ import org.jspecify.annotations.Nullable;
 /** The session of this process with a store cluster. */
 public final class ClusterSession implements StoreSession, EgressListener {
   /*
-   * One lock guards Aeron's client, which is not thread-safe. Callers write their requests, the thread
-   * "tutti-al-poll" takes the replies and shows the cluster that this process lives. All requests without
-   * a reply are kept: whoever becomes the leader gets them again, and the members know which of them they
-   * have seen (ClusterCaller). What could not be sent because there is no leader is sent then as well.
+   * One lock guards Aeron's client, which is not thread-safe. Callers write their requests; the
+   * thread "tutti-al-poll" takes the replies and shows the cluster that this process is alive. All
+   * requests without a reply are kept: a new leader gets them again, and the members know which of
+   * them they have seen (ClusterCaller). Requests that could not be sent because there was no
+   * leader are sent then as well.
    *
-   * Aeron does not tell a client whose session ended while nobody led, as all do when all members start anew.
-   * So this process asks for something when it hears nothing for a while, and looks whether the cluster
-   * answers others. It gives up if that is so, or if it hears nothing for long; the time in which it was
-   * stopped itself does not count. After a pause so long that Aeron's client has ended itself, it gives up
-   * at once.
+   * Aeron does not notify a client whose session ended while there was no leader, as all sessions
+   * do when all members restart. If this process hears nothing for a while, it therefore sends a
+   * request, and checks whether the cluster answers others. It gives up if that is so, or if it
+   * hears nothing for a long time, not counting the time in which the process itself was stopped.
+   * After a pause so long that Aeron's client has ended itself, it gives up at once.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
@@ -108,14 +109,15 @@ public final class ClusterSession implements StoreSession, EgressListener {
     this.poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   }
 
-  /** The number of a call that is never made; who takes it back is answered. */
+  /** The number of a call that is never made; a request to cancel it is answered. */
   static final long PROBE = 0;
 
   /**
-   * Begins to serve calls; called once.
+   * Starts serving calls; called once.
    *
    * @param connected the session
-   * @throws io.aeron.exceptions.AeronException if this process stood still meanwhile
+   * @throws io.aeron.exceptions.AeronException if this process was paused for too long in the
+   *     meantime
    */
   void start(AeronCluster connected) {
     cluster = connected;
@@ -123,7 +125,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     poller.start();
   }
 
-  /** A call with what it asks. */
+  /** A call together with its request. */
   private static final class Sent extends PendingCall {
     int code;
     UnsafeBuffer request = new UnsafeBuffer(new byte[0]);
@@ -212,7 +214,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     LockSupport.unpark(poller);
   }
 
-  /** Writes what was not sent of a call; returns whether all is sent. */
+  /** Writes the unsent part of a call; returns whether everything has been sent. */
   private boolean write(Sent call) {
     if (call.isAsked && !call.isSent) {
       call.isSent = write(call, call.code, call.request);
@@ -309,7 +311,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     }
   }
 
-  /** Takes what has come and shows that this process lives; called under the lock. */
+  /** Takes what has arrived and shows that this process is alive; called under the lock. */
   private int poll() {
     int found = cluster().pollEgress();
     if (cluster().isClosed()) {
@@ -345,7 +347,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     }
   }
 
-  /** Asks for what the cluster answers at once. */
+  /** Sends a request that the cluster answers immediately. */
   private void ask() {
     if (silentNanos > timing.askNanos()) {
       var _ = writer.write(Protocol.CANCEL, PROBE, new UnsafeBuffer(new byte[0]), 0, 0);
@@ -405,7 +407,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     LOG.log(Level.DEBUG, "{0}: {1} {2}", server, code, detail);
   }
 
-  /** Brings answers to those who wait. */
+  /** The receiver of answers, which delivers them to the calls that wait. */
   private final class Replies implements FrameReader.Messages {
     @Override
     public void take(int code, long number, BodyReader reply) {
@@ -427,7 +429,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   private void lose(String why) {
     if (loss == null && !closed) {
-      // Where Aeron's client has ended itself, all else follows from that.
+      // If Aeron's client has ended itself, everything else follows from that.
       String reason =
           aeron.isClosed()
               ? "session with %s is lost: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF)

@@ -19,12 +19,13 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Writes the state of a member to a snapshot, and reads it. */
+/** The writer and reader of snapshots of a member's state. */
 final class ClusterSnapshot {
   /*
-   * Records of the store's own frames: keys, queues, then clients with what they left, sent in part, asked
-   * and were answered. At last the calls that wait, in the order in which they came: asked again, each
-   * waits again behind those before it.
+   * A snapshot consists of records in the store's own frames: first keys, then queues, then clients
+   * with their wills, partial requests, calls and answers. The waiting calls come last, in the
+   * order in which they arrived: when they are run again, each waits behind those before it, as it
+   * did.
    */
   private static final int KEY = 1;
   private static final int QUEUED = 2;
@@ -35,7 +36,7 @@ final class ClusterSnapshot {
   private static final int END = 7;
   private static final int FRAMES_AT_ONCE = 64;
 
-  /** Room for the longest body of a request, and what a record says of it. */
+  /** Room for the longest body of a request, and for what a record adds to it. */
   private static final int MAX_RECORD_BYTES = Protocol.MAX_BODY_BYTES + 1024;
 
   private final ClusterService service;
@@ -49,7 +50,7 @@ final class ClusterSnapshot {
   @SuppressWarnings("ArrayRecordComponent")
   private record Waiting(long client, ClusterCaller.Slot slot, byte[] request) {}
 
-  /** Writes all; returns when it is written. */
+  /** Writes the whole state; returns when it is written. */
   void save(Cluster cluster, ExclusivePublication out) {
     save(cluster, new FrameWriter(out, 0));
   }
@@ -123,7 +124,7 @@ final class ClusterSnapshot {
     }
   }
 
-  /** Reads all into the state of a member that has just started. */
+  /** Reads the whole state into a member that has just started. */
   void load(Cluster cluster, Image in) {
     FrameReader reader = reader(cluster);
     while (!ended) {
@@ -135,7 +136,7 @@ final class ClusterSnapshot {
     }
   }
 
-  /** Returns what takes the frames of a snapshot. */
+  /** Returns the reader for the frames of a snapshot. */
   FrameReader reader(Cluster cluster) {
     return new FrameReader(
         0, MAX_RECORD_BYTES, (record, number, read) -> take(cluster, record, read));

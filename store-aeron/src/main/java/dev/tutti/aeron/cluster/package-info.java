@@ -1,5 +1,5 @@
 /**
- * The members of a cluster, which keep the store among them, and the client's session with their
+ * The members of a cluster, which keep the store together, and the client's session with their
  * leader.
  */
 @NullMarked

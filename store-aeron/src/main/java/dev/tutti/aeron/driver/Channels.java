@@ -4,7 +4,7 @@ import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.spi.HostPort;
 import java.net.InetAddress;
 
-/** Writes Aeron's channels. */
+/** Aeron's channel URIs. */
 public final class Channels {
   public static final String IPC = "aeron:ipc";
 
@@ -19,7 +19,7 @@ public final class Channels {
     return "aeron:udp?endpoint=" + new HostPort(plain, port);
   }
 
-  /** Returns the channel of a publication, whose terms are as short with every driver. */
+  /** Returns the channel of a publication, with the same short terms on every driver. */
   public static String out(String channel) {
     return channel + (channel.indexOf('?') < 0 ? "?" : "|") + TERM;
   }

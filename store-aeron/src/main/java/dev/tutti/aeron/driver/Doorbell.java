@@ -9,16 +9,17 @@ import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.AtomicBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
-/** A word in shared memory in which a thread that goes to sleep asks to be woken. */
+/** A word in shared memory through which a thread that goes to sleep asks to be woken. */
 public final class Doorbell {
   /*
-   * A thread that goes to sleep arms the bell, looks once more for messages, then sleeps: in a read of the control
-   * connection, or in a futex of the word itself where both sides may call native code. A thread that has written a
-   * message takes the bell, and if it was armed, sends a byte there or wakes the futex. Either the sleeper
-   * finds the message at its last look, or the writer finds the bell armed. A thread that finds that the other one
-   * sleeps in the futex and has none itself sends the byte: somebody reads the control connection always,
-   * and wakes the sleeper. The word is a counter of the driver, which is free again when the process that
-   * made it has ended.
+   * A thread that goes to sleep arms the bell, checks once more for messages, and then sleeps: in a
+   * read of the control connection, or in a futex on the word itself if both sides may call native
+   * code. A thread that has written a message takes the bell and, if it was armed, sends a byte on
+   * the connection or wakes the futex. Either the sleeper finds the message in its last check, or
+   * the writer finds the bell armed. A writer that finds that the other side sleeps in the futex,
+   * but cannot use futexes itself, sends the byte: some thread always reads the control connection,
+   * and wakes the sleeper. The word is a counter of the driver, which is freed when the process
+   * that created it has ended.
    */
   private static final int TYPE = 2970;
   private static final String LABEL = "sleeps";
@@ -37,11 +38,11 @@ public final class Doorbell {
   }
 
   /**
-   * Makes a bell of a word anywhere.
+   * Creates a bell from a word in any memory.
    *
-   * @param words zeros where the counter is
-   * @param number of the counter
-   * @param isUnmapped whether the words are there no more
+   * @param words the words, zero at the counter's position
+   * @param number the number of the counter
+   * @param isUnmapped tells whether the words are no longer mapped
    */
   Doorbell(AtomicBuffer words, int number, BooleanSupplier isUnmapped) {
     this.isUnmapped = isUnmapped;
@@ -51,17 +52,20 @@ public final class Doorbell {
     this.address = words.addressOffset() + offset;
   }
 
-  /** Makes a bell for a thread of this process. */
+  /** Creates a bell for a thread of this process. */
   public static Doorbell make(Aeron aeron) {
     return of(aeron, aeron.addCounter(TYPE, LABEL));
   }
 
-  /** Asks the driver for the word of a bell; returns by which number its counter is found. */
+  /**
+   * Asks the driver for the word of a bell; returns the registration number by which its counter is
+   * found.
+   */
   public static long beginToMake(Aeron aeron) {
     return aeron.asyncAddCounter(TYPE, LABEL);
   }
 
-  /** Makes a bell of its word. */
+  /** Creates a bell from its counter. */
   public static Doorbell of(Aeron aeron, Counter counter) {
     return new Doorbell(aeron, counter.id());
   }
@@ -69,7 +73,7 @@ public final class Doorbell {
   /**
    * Finds the bell of another process.
    *
-   * @throws MalformedMessageException if there is none of that number
+   * @throws MalformedMessageException if there is no bell with that number
    */
   public static Doorbell find(Aeron aeron, int number) {
     CountersReader counters = aeron.countersReader();
@@ -81,12 +85,12 @@ public final class Doorbell {
     return new Doorbell(aeron, number);
   }
 
-  /** Returns by which number another process finds it. */
+  /** Returns the number by which another process finds this bell. */
   public int number() {
     return number;
   }
 
-  /** Asks to be woken by the control connection when there is a message from now on. */
+  /** Asks to be woken through the control connection when there is a message from now on. */
   public void arm() {
     set(HEARS);
   }
@@ -96,7 +100,7 @@ public final class Doorbell {
     set(SLEEPS_HERE);
   }
 
-  /** Says that nobody sleeps. */
+  /** Marks that nobody sleeps. */
   public void disarm() {
     set(AWAKE);
   }
@@ -112,16 +116,19 @@ public final class Doorbell {
   }
 
   /**
-   * Sleeps until somebody takes the bell, which was armed for it; may return without reason.
+   * Sleeps until the bell, which must have been armed for this, is taken; may return spuriously.
    *
-   * @param futex of this thread
-   * @param nanos how long at most
+   * @param futex the futex of this thread
+   * @param nanos the maximum time to sleep
    */
   public void sleep(Futex futex, long nanos) {
     futex.await(address, SLEEPS_HERE, nanos);
   }
 
-  /** Wakes who sleeps in {@link #sleep}, also where another process took the bell and could not. */
+  /**
+   * Wakes the thread that sleeps in {@link #sleep}, even if another process took the bell but could
+   * not wake it.
+   */
   public void wakeSleeper() {
     VarHandle.fullFence();
     if (!isUnmapped.getAsBoolean()) {
@@ -131,9 +138,10 @@ public final class Doorbell {
   }
 
   /**
-   * Takes the bell after a message was written, and wakes who sleeps in it, if this process can.
+   * Takes the bell after a message was written, and wakes the thread that sleeps in it, if this
+   * process can.
    *
-   * @return whether to ring on the control connection; true for one only
+   * @return whether to ring on the control connection; true for only one of several callers
    */
   public boolean take() {
     VarHandle.fullFence();

@@ -26,17 +26,18 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** The folder of one driver in shared memory, with a name of its own, gone when it is closed. */
+/** The folder of one driver in shared memory, with a unique name, deleted when closed. */
 public final class DriverDirectory implements AutoCloseable {
   /*
-   * The process that owns a folder holds a lock on a file in it, which the kernel lets go when that
-   * process ends in whatever way. Whoever gets the lock of a folder has found a stale one and deletes it.
-   * Closing any handle of a file lets go the locks that the process has on it, so nobody looks into the
-   * folders of its own process, whose names it keeps: the number of the process in them is also that of
-   * processes of other containers, and of the one that ran here before. Another class loader of the process
-   * has a set of its own, so the names are also properties of the JVM.
+   * The process that owns a folder holds a lock on a file in it, which the kernel releases when
+   * that process ends, in whatever way. A process that gets the lock of another's folder has found
+   * a stale one, and deletes it. Closing any handle of a file releases all locks that the process
+   * holds on it, so a process must not look into its own folders, and therefore keeps their names.
+   * The process number in a name does not suffice: it may also be that of a process in another
+   * container, or of an earlier one here. Another class loader of this process has its own set, so
+   * the names are also JVM properties.
    */
-  /** The setting that says where shared memory is. */
+  /** The setting that gives the folder for shared memory. */
   public static final String SETTING = "TUTTI_AERON_DIR";
 
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
@@ -68,7 +69,7 @@ public final class DriverDirectory implements AutoCloseable {
     Files.write(path.resolve(PROOF), proof);
   }
 
-  /** Returns where drivers have their folders unless a setting says otherwise. */
+  /** Returns where drivers have their folders unless a setting overrides it. */
   public static Path defaultParent() {
     return Files.isWritable(SHARED_MEMORY)
         ? SHARED_MEMORY
@@ -76,11 +77,11 @@ public final class DriverDirectory implements AutoCloseable {
   }
 
   /**
-   * Makes a folder, after deleting those that ended processes left.
+   * Creates a folder, after deleting those left behind by ended processes.
    *
-   * @param parent where
-   * @param bytes for how much there must be room
-   * @throws StoreException if there is no room or no right to
+   * @param parent the parent folder
+   * @param bytes the number of bytes for which there must be room
+   * @throws StoreException if there is not enough room or no permission
    */
   public static DriverDirectory create(Path parent, long bytes) {
     try {
@@ -114,7 +115,7 @@ public final class DriverDirectory implements AutoCloseable {
     }
   }
 
-  /** Takes a new folder; returns null if another process took it for a stale one before. */
+  /** Takes a new folder; returns null if another process took it for a stale one first. */
   private static @Nullable DriverDirectory take(Path path) throws IOException {
     FileChannel lockFile = null;
     try {
@@ -164,13 +165,13 @@ public final class DriverDirectory implements AutoCloseable {
   /**
    * Throws if there is no room for one more session.
    *
-   * @throws StoreException saying what to do
+   * @throws StoreException describing what to do
    */
   void requireRoom() throws IOException {
     requireRoom(Objects.requireNonNull(path.getParent()), EmbeddedDriver.SESSION_BYTES);
   }
 
-  /** Returns the folder that the driver has for itself. */
+  /** Returns the driver's own folder. */
   String driver() {
     return path.resolve(DRIVER).toString();
   }
@@ -179,12 +180,12 @@ public final class DriverDirectory implements AutoCloseable {
     return path;
   }
 
-  /** Returns what only who sees this folder knows. */
+  /** Returns a secret that is known only to processes that can see this folder. */
   public byte[] proof() {
     return proof.clone();
   }
 
-  /** Tells whether a folder named by a server is one that this process shares with it. */
+  /** Tells whether a folder named by a server is shared with this process. */
   public static boolean isShared(String folder, byte[] proof) {
     Path path = Path.of(folder);
     try {

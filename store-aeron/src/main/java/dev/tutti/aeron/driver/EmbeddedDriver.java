@@ -23,17 +23,16 @@ import org.agrona.concurrent.IdleStrategy;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs a media driver in this process, on one thread, in a folder of its own; or stands for one
- * that runs elsewhere.
+ * A media driver in this process, on one thread and in its own folder; or one that runs elsewhere.
  */
 public final class EmbeddedDriver implements AutoCloseable {
-  /** The setting that says whose media driver is used. */
+  /** The setting that selects the media driver. */
   public static final String SETTING = "TUTTI_AERON_DRIVER";
 
   public static final int TERM_BYTES = 64 * 1024;
   static final int IPC_MTU_BYTES = 4096;
 
-  /** Says why a client of a driver ends by itself. */
+  /** The reason to report when a client of a driver ends by itself. */
   public static final String ENDED_ITSELF =
       "this process or the media driver stood still for too long, or that driver ended";
 
@@ -43,10 +42,10 @@ public final class EmbeddedDriver implements AutoCloseable {
   private static final int COUNTER_BYTES = 1 << 20;
   private static final int LOSS_BYTES = 1 << 20;
 
-  /** What a driver takes for itself: its least counters, errors and commands. */
+  /** The memory of a driver itself: its smallest counters, errors and commands. */
   public static final long DRIVER_BYTES = 12_400L << 10;
 
-  /** What a session takes: two streams of three terms, and a page for each. */
+  /** The memory of a session: two streams of three terms, and a page for each. */
   public static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
 
   private final DriverDirectory directory;
@@ -63,13 +62,13 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Starts a driver, or finds one that runs.
+   * Starts a driver, or finds a running one.
    *
-   * @param parent where its folder is made
-   * @param running the folder of the one that runs; empty for a new one
-   * @param timing all its times
-   * @param sessions for how many there must be room
-   * @throws StoreException if it cannot run here
+   * @param parent where the driver's folder is created
+   * @param running the folder of the running driver, or empty for a new one
+   * @param timing the driver's times
+   * @param sessions the number of sessions for which there must be room
+   * @throws StoreException if the driver cannot run here
    */
   public static EmbeddedDriver start(Path parent, String running, Timing timing, int sessions) {
     DriverIdling idling = new DriverIdling();
@@ -102,8 +101,8 @@ public final class EmbeddedDriver implements AutoCloseable {
   /**
    * Tells whether a driver runs.
    *
-   * @param driver its folder
-   * @throws StoreException if it is of another version
+   * @param driver the driver's folder
+   * @throws StoreException if the driver is of another version
    */
   public static boolean runs(String driver) {
     try {
@@ -132,12 +131,12 @@ public final class EmbeddedDriver implements AutoCloseable {
         .threadingMode(ThreadingMode.SHARED)
         .sharedThreadFactory(task -> daemon("tutti-md", task))
         .sharedIdleStrategy(idling)
-        .asyncExecutorEnabled(false) // its thread would look each millisecond
+        .asyncExecutorEnabled(false) // its thread would poll every millisecond
         .ipcTermBufferLength(TERM_BYTES)
         .publicationTermBufferLength(TERM_BYTES)
         .initialWindowLength(TERM_BYTES / 2)
         .ipcMtuLength(IPC_MTU_BYTES)
-        .termBufferSparseFile(false) // a full file system would kill who touches a hole
+        .termBufferSparseFile(false) // on a full file system, touching a hole is fatal
         .performStorageChecks(true)
         .lowStorageWarningThreshold(0)
         .counterValuesBufferLength(COUNTER_BYTES)
@@ -154,7 +153,7 @@ public final class EmbeddedDriver implements AutoCloseable {
    * Connects to a driver as a client.
    *
    * @throws StoreException if the driver is of another version, or its files cannot be read
-   * @throws TimeoutException if it does not run
+   * @throws TimeoutException if the driver is not running
    */
   public static Aeron connect(String driver, Timing timing) {
     Aeron.Context context =
@@ -174,18 +173,18 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Has something run where a client of a driver ends by itself, as it does after a long pause.
+   * Runs a task when a client of a driver ends by itself, as it does after a long pause.
    *
    * @param aeron the client
-   * @param closed tells whether the owner of the client ends it
-   * @param task runs on a thread of the client, and must not wait
-   * @throws io.aeron.exceptions.AeronException if it has ended already
+   * @param closed tells whether the client's owner is closing it
+   * @param task the task, which runs on a thread of the client and must not wait
+   * @throws io.aeron.exceptions.AeronException if the client has already ended
    */
   public static void whenEnded(Aeron aeron, BooleanSupplier closed, Runnable task) {
     aeron.addCloseHandler(
         () -> {
           if (!closed.getAsBoolean()) {
-            // Other threads may look into its memory at this moment.
+            // Other threads may be accessing its memory at this moment.
             aeron.context().closeLingerDurationNs(LINGER_NANOS);
             task.run();
           }
@@ -196,7 +195,10 @@ public final class EmbeddedDriver implements AutoCloseable {
     return problem -> LOG.log(Level.DEBUG, "media driver or its client", problem);
   }
 
-  /** Keeps its thread awake from now on; only for UDP, messages in shared memory do not pass it. */
+  /**
+   * Keeps the driver's thread awake from now on; useful only for UDP, since messages in shared
+   * memory do not pass through it.
+   */
   public void spin() {
     idling.spin = true;
   }
@@ -214,9 +216,10 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Throws if there is no room for one more session; another process answers for its own driver.
+   * Throws if there is no room for one more session; a driver in another process checks its own
+   * room.
    *
-   * @throws StoreException saying what to do
+   * @throws StoreException describing what to do
    */
   public void requireRoom() throws IOException {
     if (driver != null) {
@@ -224,7 +227,7 @@ public final class EmbeddedDriver implements AutoCloseable {
     }
   }
 
-  /** Says what the driver's thread does without work. */
+  /** How the driver's thread idles. */
   private static final class DriverIdling implements IdleStrategy {
     private final IdleStrategy sleeping =
         new BackoffIdleStrategy(

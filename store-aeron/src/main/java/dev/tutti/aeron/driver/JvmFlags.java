@@ -4,7 +4,7 @@ import dev.tutti.StoreException;
 import java.util.Optional;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Finds out whether this JVM lets Aeron reach shared memory. */
+/** The JVM flags without which Aeron cannot use shared memory. */
 public final class JvmFlags {
   private static final String PACKAGE = "jdk.internal.misc";
 
@@ -13,7 +13,7 @@ public final class JvmFlags {
   /**
    * Throws if a flag is missing.
    *
-   * @throws StoreException saying what to add to the command line
+   * @throws StoreException describing what to add to the command line
    */
   public static void require() {
     Optional<String> missing = missing();

@@ -1,4 +1,4 @@
-/** The media driver that a client or a server uses, and how its threads wait. */
+/** The media driver of a client or a server, and how its threads wait. */
 @NullMarked
 package dev.tutti.aeron.driver;
 

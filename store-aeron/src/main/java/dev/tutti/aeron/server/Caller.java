@@ -10,41 +10,41 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A client as its requests see it; used by the thread that owns the table. */
+/** A client, from the point of view of its requests; used by the thread that owns the table. */
 public abstract class Caller {
   private static final int LONGEST_REASON = 4096;
 
   public final Map<Long, RequestHandler.Will> wills = new LinkedHashMap<>();
   private final Map<Long, Wait> waits = new HashMap<>();
 
-  /** Carries out requests. */
+  /** A handler that carries out requests. */
   interface Requests {
     void run(Caller caller, int code, long call, BodyReader body);
   }
 
   /** A call that waits. */
   interface Wait {
-    /** Takes it from the table. */
+    /** Removes the wait from the table. */
     void cancel();
 
-    /** Answers that what it waits for is missing. */
+    /** Answers that what the call waits for is missing. */
     void answerMissing();
   }
 
   /** Answers a call. */
   public abstract void reply(int code, long call, BodyWriter body);
 
-  /** Tells whether anybody gets the answers. */
+  /** Tells whether anyone receives the answers. */
   public boolean isHeard() {
     return true;
   }
 
-  /** Answers a call that the data, or this process, do not allow. */
+  /** Answers a call that failed because of the data or of this process. */
   public void fail(long call, Throwable failure, BodyWriter body) {
     refuse(call, failure, body);
   }
 
-  /** Answers that a call failed which changes nothing. */
+  /** Answers that a call that changes nothing has failed. */
   public final void refuse(long call, Throwable failure, BodyWriter body) {
     String reason =
         failure instanceof StoreException
@@ -71,16 +71,16 @@ public abstract class Caller {
   }
 
   /**
-   * Counts what a call that waits takes.
+   * Accounts for the memory that a waiting call takes.
    *
-   * @throws StoreException if it is more than this caller may hold
+   * @throws StoreException if the call takes more than this caller may hold
    */
   void hold(long call, long bytes) {}
 
-  /** Counts that no more. */
+  /** Releases that memory from the account. */
   void release(long call) {}
 
-  /** Answers a wait that its caller gives up, unless it has been answered. */
+  /** Answers a wait that its caller has given up, unless it has already been answered. */
   public void cancel(long call) {
     Wait wait = waits.remove(call);
     if (wait != null) {
@@ -89,7 +89,7 @@ public abstract class Caller {
     }
   }
 
-  /** Takes a wait from the table without an answer. */
+  /** Removes a wait from the table without answering it. */
   public void drop(long call) {
     Wait wait = waits.remove(call);
     if (wait != null) {
@@ -98,7 +98,7 @@ public abstract class Caller {
     }
   }
 
-  /** Takes all waits from the table. */
+  /** Removes all waits from the table. */
   public void dropAll() {
     List<Wait> left = List.copyOf(waits.values());
     waits.clear();

@@ -11,11 +11,14 @@ import java.nio.channels.Selector;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
-/** Looks after the control connections of a server whose own thread sleeps in its bell's word. */
+/**
+ * A thread that watches the control connections of a server whose own thread sleeps in its bell's
+ * word.
+ */
 final class ControlWatch implements Runnable {
   /*
-   * It only finds that there is something to hear, wakes the server's thread, and waits until that has
-   * heard it: of the selector one of the two is a user at a time.
+   * This thread only detects that there is something to read, wakes the server's thread, and waits
+   * until that thread has read it. The selector is thus used by only one of the two at a time.
    */
   private static final Logger LOG = System.getLogger(LogNames.SERVER);
 
@@ -26,11 +29,11 @@ final class ControlWatch implements Runnable {
   private volatile boolean due;
 
   /**
-   * Creates one.
+   * Creates a watch.
    *
-   * @param selector has the connections
-   * @param bell wakes the server's thread
-   * @param failed is told what ends this other than the end of the server
+   * @param selector the selector, which has the connections
+   * @param bell the bell that wakes the server's thread
+   * @param failed receives the failure that ends this thread, other than the end of the server
    */
   ControlWatch(Selector selector, Doorbell bell, Consumer<Throwable> failed) {
     this.failed = failed;
@@ -56,12 +59,12 @@ final class ControlWatch implements Runnable {
     } catch (ClosedSelectorException e) {
       LOG.log(Level.DEBUG, "the server ended", e);
     } catch (IOException | RuntimeException | Error e) {
-      // Nobody would see clients that leave.
+      // Otherwise nobody would notice clients that leave.
       failed.accept(e);
     }
   }
 
-  /** Tells whether there is something to hear; then the selector is the caller's. */
+  /** Tells whether there is something to read; if so, the caller may use the selector. */
   boolean isDue() {
     return due;
   }
@@ -72,7 +75,7 @@ final class ControlWatch implements Runnable {
     LockSupport.unpark(thread);
   }
 
-  /** Ends, as the selector is closed, before the memory of the bell goes. */
+  /** Ends this thread once the selector is closed, before the memory of the bell is released. */
   void end() {
     LockSupport.unpark(thread);
     try {

@@ -6,7 +6,7 @@ import java.util.function.LongConsumer;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Sends replies to one client; those for which there is no room wait. Used by one thread. */
+/** The replies to one client; those for which there is no room wait. Used by one thread. */
 public final class Outbox {
   private final FrameWriter writer;
   private final Runnable sent;
@@ -18,17 +18,17 @@ public final class Outbox {
   /**
    * Creates an outbox.
    *
-   * @param writer takes what there is room for
-   * @param sent runs after each write
+   * @param writer the writer, which takes as much as there is room for
+   * @param sent the action to run after each write
    */
   public Outbox(FrameWriter writer, Runnable sent) {
     this(writer, sent, count -> {});
   }
 
   /**
-   * Creates an outbox that counts what it holds.
+   * Creates an outbox that accounts for what it holds.
    *
-   * @param memory is told how many bytes more or less that is, before they are allocated
+   * @param memory receives the change in the number of bytes held, before they are allocated
    */
   Outbox(FrameWriter writer, Runnable sent, LongConsumer memory) {
     this.memory = memory;
@@ -36,7 +36,7 @@ public final class Outbox {
     this.sent = sent;
   }
 
-  /** A part of a reply that had no room. */
+  /** The part of a reply that had no room. */
   private static final class Late {
     final int code;
     final long call;
@@ -70,7 +70,7 @@ public final class Outbox {
     bytes += length;
   }
 
-  /** Sends what waits, as far as there is room; returns how many writes went well. */
+  /** Sends waiting replies, as far as there is room; returns the number of successful writes. */
   public int flush() throws FrameWriter.ClosedStreamException {
     int writes = 0;
     for (Late next = late.peek(); next != null; next = late.peek()) {
@@ -92,17 +92,17 @@ public final class Outbox {
     return writes;
   }
 
-  /** Tells whether replies wait. */
+  /** Tells whether replies are waiting. */
   public boolean isBehind() {
     return !late.isEmpty();
   }
 
-  /** Returns how many bytes wait. */
+  /** Returns the number of waiting bytes. */
   public long bytes() {
     return bytes;
   }
 
-  /** Tells whether replies wait and none went for a while. */
+  /** Tells whether replies are waiting and none has been sent for a while. */
   public boolean isStuck(long now, long nanos) {
     return !late.isEmpty() && now - stuckSince > nanos;
   }

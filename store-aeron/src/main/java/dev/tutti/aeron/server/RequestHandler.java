@@ -18,34 +18,34 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Carries out requests on the server's table; used by the server's thread only. */
+/** A handler that carries out requests on the server's table; used only by the server's thread. */
 public final class RequestHandler implements Caller.Requests {
   /*
-   * A change of the table may answer waits of other clients, through the same writer. So each request
-   * first does all its changes, then writes its own reply.
+   * A change to the table may answer waits of other clients, through the same writer. Each request
+   * therefore first makes all its changes, and then writes its own reply.
    */
   private static final int LONGEST_LOG =
       Store.MAX_KEY_BYTES - String.valueOf(Integer.MAX_VALUE).length();
 
-  /** Bytes that a table takes for each key that somebody waits for. */
+  /** The bytes that a table takes for each awaited key. */
   private static final long WAIT_BYTES = 128;
 
-  /** Bytes that it takes beside that for a key that nobody else waits for. */
+  /** The additional bytes for a key that nobody else waits for. */
   private static final long LONE_BYTES = 256;
 
   private final KeyTable table;
   private final BodyWriter body;
 
-  /** Creates commands whose keys and answers may have any size that the protocol allows. */
+  /** Creates a handler whose keys and answers may have any size that the protocol allows. */
   public RequestHandler() {
     this(Long.MAX_VALUE, Protocol.MAX_BODY_BYTES);
   }
 
   /**
-   * Creates commands on an empty table.
+   * Creates a handler on an empty table.
    *
-   * @param most how many bytes the table may hold
-   * @param longest how many bytes an answer may have
+   * @param most the maximum number of bytes in the table
+   * @param longest the maximum number of bytes in an answer
    */
   RequestHandler(long most, int longest) {
     this.table = new KeyTable(most);
@@ -110,15 +110,15 @@ public final class RequestHandler implements Caller.Requests {
   }
 
   /**
-   * What a client leaves if it is lost.
+   * The will that a client leaves, to be published if it is lost.
    *
-   * @param log what the key starts with, in front of a number
+   * @param log the beginning of the key, which a number follows
    * @param value the bytes
    */
   @SuppressWarnings("ArrayRecordComponent")
   public record Will(String log, byte[] value) {}
 
-  /** Publishes what a lost client left. */
+  /** Publishes the wills of a lost client. */
   public void execute(Collection<Will> wills) {
     Map<String, Integer> next = new HashMap<>();
     for (Will will : wills) {
@@ -131,7 +131,7 @@ public final class RequestHandler implements Caller.Requests {
     }
   }
 
-  /** Returns what requests work on. */
+  /** Returns the table on which requests operate. */
   public KeyTable table() {
     return table;
   }
@@ -188,7 +188,7 @@ public final class RequestHandler implements Caller.Requests {
         });
   }
 
-  /** Answers a call that changes nothing, and for which there may be no room or memory. */
+  /** Answers a call that changes nothing, and for whose answer there may be no room or memory. */
   private void answer(Caller caller, long call, Runnable put) {
     body.clear();
     try {
@@ -307,7 +307,7 @@ public final class RequestHandler implements Caller.Requests {
     }
   }
 
-  /** Waits for a value of a queue. */
+  /** A wait for a value of a queue. */
   private final class Popping implements Caller.Wait {
     private final Caller caller;
     private final long call;
@@ -336,7 +336,7 @@ public final class RequestHandler implements Caller.Requests {
     }
   }
 
-  /** Waits at a barrier. */
+  /** A wait at a barrier. */
   private final class Arriving implements Caller.Wait {
     private final Caller caller;
     private final long call;

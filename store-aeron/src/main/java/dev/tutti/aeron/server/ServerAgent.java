@@ -21,25 +21,25 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Serves all clients on one thread, which owns the keys. */
+/** The thread that serves all clients and owns the keys. */
 public final class ServerAgent implements Runnable {
   /*
-   * After a moment without requests the thread sleeps in a selector of the control connections, with its
-   * bell armed. So it wakes for a request through shared memory, for the end of a client, and for a task.
-   * Once a client can wake it in the bell itself, which is several times as fast, it sleeps there, and
-   * leaves the selector to a thread "tutti-as-hear".
-   * UDP rings no bell, and nobody tells when a stream has room again: while there is a client of another
-   * host, or replies wait for room, the thread looks from time to time.
+   * After a moment without requests, the thread arms its bell and sleeps in a selector of the
+   * control connections. A request through shared memory, the end of a client, or a task wakes it.
+   * Once a client can wake it in the bell itself, which is several times as fast, it sleeps there,
+   * and leaves the selector to a thread "tutti-as-hear". UDP rings no bell, and nothing signals
+   * that a stream has room again. While there is a client on another host, or replies wait for
+   * room, the thread therefore polls from time to time.
    */
   private static final Logger LOG = System.getLogger(LogNames.SERVER);
   private static final String LEFT = "client left";
   private static final int TURNS = 1024;
   private static final long LONGEST_SLEEP_MILLIS = 1000;
 
-  /** How long the thread sleeps briefly before it sleeps until it is woken, which costs more. */
+  /** How long the thread takes only brief sleeps before it sleeps until woken, which costs more. */
   private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
 
-  /** The same where nobody wakes it. */
+  /** The same if nobody wakes it. */
   private static final long LONG_NANOS = TimeUnit.MILLISECONDS.toNanos(16);
 
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
@@ -65,7 +65,7 @@ public final class ServerAgent implements Runnable {
   private volatile @Nullable Throwable failure;
 
   /**
-   * Creates one.
+   * Creates an agent.
    *
    * @param known whether all clients have proved a token, so that none is a stranger
    */
@@ -86,18 +86,18 @@ public final class ServerAgent implements Runnable {
   }
 
   /**
-   * Begins to serve a client; called from any thread.
+   * Starts serving a client; called from any thread.
    *
-   * @return whether this thread serves
+   * @return whether this thread is still serving
    */
   public boolean add(ServerClient client) {
     return execute(() -> begin(client));
   }
 
   /**
-   * Has the thread run something between requests; called from any thread.
+   * Makes the thread run a task between requests; called from any thread.
    *
-   * @return whether this thread serves
+   * @return whether this thread is still serving
    */
   public boolean execute(Runnable task) {
     synchronized (this) {
@@ -124,25 +124,25 @@ public final class ServerAgent implements Runnable {
     }
   }
 
-  /** Has the selector see a connection that is new or closed, where another thread waits in it. */
+  /** Makes the selector notice a new or closed connection, if another thread is waiting in it. */
   private void lookAgain() {
     if (watch != null) {
       selector.wakeup();
     }
   }
 
-  /** Has the thread look for requests; called from any other. */
+  /** Makes the thread look for requests; called from any other thread. */
   public void wake() {
     selector.wakeup();
   }
 
-  /** Ends the thread; called from any other. */
+  /** Ends the thread; called from any other thread. */
   public void stop() {
     stopped = true;
     wake();
   }
 
-  /** Ends the thread because of a failure; called from any other. */
+  /** Ends the thread because of a failure; called from any other thread. */
   public void fail(Throwable cause) {
     failure = cause;
     stop();
@@ -169,7 +169,7 @@ public final class ServerAgent implements Runnable {
     }
   }
 
-  /** Ends the sessions; what needs memory comes last. */
+  /** Ends the sessions; actions that need memory come last. */
   private void end(@Nullable Throwable problem) {
     synchronized (this) {
       ended = true;
@@ -190,7 +190,7 @@ public final class ServerAgent implements Runnable {
     }
   }
 
-  /** Hears clients, when told to, or from time to time where nobody else listens to them. */
+  /** Reads from clients when notified, or from time to time if no other thread watches them. */
   private void hear() throws IOException {
     boolean often = ++turns % TURNS == 0;
     ControlWatch other = watch;
@@ -238,7 +238,10 @@ public final class ServerAgent implements Runnable {
     bell.disarm();
   }
 
-  /** Returns who hears the clients while this thread sleeps in the bell, or null if it cannot. */
+  /**
+   * Returns the watch of the clients for the time when this thread sleeps in the bell, or null if
+   * it cannot sleep there.
+   */
   private @Nullable ControlWatch watch() {
     if (wakes && Futex.isLinked()) {
       wakes = false;
@@ -260,7 +263,7 @@ public final class ServerAgent implements Runnable {
     return false;
   }
 
-  /** Hears a client that rings, or has ended. */
+  /** Handles a client that rings, or has ended. */
   private void heard(SelectionKey key) {
     ServerClient client = (ServerClient) key.attachment();
     try {
@@ -293,7 +296,7 @@ public final class ServerAgent implements Runnable {
     return done;
   }
 
-  /** Drops those who hold most while all together hold too much. */
+  /** Drops the clients that hold most while all together hold too much. */
   private void relieve() {
     while (memory.isCrowded() && !clients.isEmpty()) {
       long now = System.nanoTime();

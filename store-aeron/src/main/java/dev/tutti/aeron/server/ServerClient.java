@@ -27,11 +27,11 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what the server knows of one client; used by the server's thread only. */
+/** What the server knows about one client; used only by the server's thread. */
 public final class ServerClient extends Caller {
   /*
-   * Replies for which there is no room wait here. A client with many of them is not read from, and one
-   * that takes none of them for a while is dropped; nobody else notices.
+   * Replies for which there is no room wait here. The server does not read from a client with many
+   * waiting replies, and drops one that takes none for a while; no other client is affected.
    */
   private static final Logger LOG = System.getLogger(LogNames.SERVER);
   private static final long HIGH_WATER = 1 << 20;
@@ -69,7 +69,7 @@ public final class ServerClient extends Caller {
     this.outbox = new Outbox(new FrameWriter(replies, session), this::ring, this::count);
   }
 
-  /** Takes the requests. */
+  /** The receiver of the client's requests. */
   private final class Messages implements FrameReader.Messages {
     private final Requests handler;
 
@@ -88,12 +88,12 @@ public final class ServerClient extends Caller {
     }
   }
 
-  /** Counts from now on what this client makes the server hold. */
+  /** Sets the account that records, from now on, what this client makes the server hold. */
   void count(ServerMemory.Client account) {
     memory = account;
   }
 
-  /** Returns what this client makes the server hold. */
+  /** Returns the account of what this client makes the server hold. */
   ServerMemory.Client memory() {
     return memory;
   }
@@ -127,18 +127,21 @@ public final class ServerClient extends Caller {
     return control.remoteAddress().getHostAddress();
   }
 
-  /** Tells whether replies wait for room. */
+  /** Tells whether replies are waiting for room. */
   boolean isBehind() {
     return outbox.isBehind();
   }
 
-  /** Has a selector look at the control connection. */
+  /** Registers the control connection with a selector. */
   void register(Selector selector) throws IOException {
     channel = control.withoutBlocking();
     channel.register(selector, SelectionKey.OP_READ, this);
   }
 
-  /** Reads what the client says; returns false if it closes, or at the end of the connection. */
+  /**
+   * Reads what the client sends; returns false if the client closes, or at the end of the
+   * connection.
+   */
   boolean hears() throws IOException {
     int count = Objects.requireNonNull(channel).read(heard.clear());
     for (int i = 0; i < count; i++) {
@@ -156,12 +159,12 @@ public final class ServerClient extends Caller {
     return count >= 0;
   }
 
-  /** Tells whether the client can wake who sleeps in a bell. */
+  /** Tells whether the client can wake a thread that sleeps in a bell. */
   boolean wakes() {
     return wakes;
   }
 
-  /** Tells a client which can wake others so that the server can, too. */
+  /** Tells a client that can wake others in this way that the server can, too. */
   void sayWakes() {
     if (wakes && !knows) {
       knows = true;
@@ -192,7 +195,7 @@ public final class ServerClient extends Caller {
     return done;
   }
 
-  /** Returns why this client is to be dropped, or null. */
+  /** Returns the reason to drop this client, or null. */
   @Nullable String lost(long now, long stuckNanos) {
     if (lost == null && outbox.isStuck(now, stuckNanos)) {
       lost =
@@ -212,7 +215,7 @@ public final class ServerClient extends Caller {
     } catch (FrameWriter.ClosedStreamException e) {
       lost = "its stream ended: " + e.getMessage();
     } catch (StoreException e) {
-      // The request may be of another client, whose change others are to hear of too.
+      // The request may come from another client, whose change must reach the others too.
       lost = e.getMessage();
     } catch (OutOfMemoryError e) {
       lost = e + "; check -Xmx";
@@ -237,7 +240,7 @@ public final class ServerClient extends Caller {
     }
   }
 
-  /** Ends the session of a client that is to know that the server closes. */
+  /** Ends the session of a client that must learn that the server is closing. */
   void leave() {
     say(Handshake.GOODBYE);
     close();

@@ -1,4 +1,7 @@
-/** The server that keeps the store: its thread, its clients, and what it does for them. */
+/**
+ * The server that keeps the store: its thread, its clients, and the requests that it carries out
+ * for them.
+ */
 @NullMarked
 package dev.tutti.aeron.server;
 

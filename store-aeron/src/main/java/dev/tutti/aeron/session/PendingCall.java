@@ -4,7 +4,7 @@ import dev.tutti.aeron.wire.BodyReader;
 import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** One request on its way; its thread waits for the reply, any thread may bring it. */
+/** A request in progress; its thread waits for the reply, which any thread may deliver. */
 public class PendingCall {
   private static final long LONGEST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
 
@@ -20,7 +20,7 @@ public class PendingCall {
     this.number = number;
   }
 
-  /** Keeps the reply; the caller wakes the thread. */
+  /** Stores the reply; the caller wakes the thread. */
   public void complete(int replyCode, byte[] replyBody) {
     code = replyCode;
     body = replyBody;
@@ -31,20 +31,20 @@ public class PendingCall {
     return done;
   }
 
-  /** Says that a part of the reply came. */
+  /** Notes that a part of the reply has arrived. */
   public void heard() {
     heard = System.nanoTime();
   }
 
   /**
-   * Tells whether to give up the reply: its deadline is over, and no part of it came for a while.
-   * What comes for other calls counts for some seconds only, so that a lost reply is no endless
-   * wait.
+   * Tells whether to give up on the reply: its deadline has passed, and no part of it has arrived
+   * for a while. Replies to other calls extend the wait by only a few seconds, so that a lost reply
+   * does not cause an endless wait.
    *
    * @param now the time, by {@link System#nanoTime()}
-   * @param deadline when it should have come
-   * @param lastFrame when anything came
-   * @param graceNanos how long a pause may be
+   * @param deadline when the reply was due
+   * @param lastFrame when anything last arrived
+   * @param graceNanos the longest permitted pause
    */
   public boolean isLate(long now, long deadline, long lastFrame, long graceNanos) {
     return now - deadline > 0
@@ -52,7 +52,7 @@ public class PendingCall {
         && (now - lastFrame > graceNanos || now - deadline > LONGEST_GRACE_NANOS);
   }
 
-  /** Says that the store of this call was closed. */
+  /** Notes that the store of this call was closed. */
   public void close() {
     closed = true;
   }
@@ -61,7 +61,7 @@ public class PendingCall {
     return closed;
   }
 
-  /** Tells whether the thread is to wait no more. */
+  /** Tells whether the thread should stop waiting. */
   boolean isOver() {
     return done || closed;
   }

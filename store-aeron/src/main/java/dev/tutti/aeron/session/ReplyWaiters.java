@@ -11,25 +11,31 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** Lets calls of a session sleep until their replies come, and looks for these meanwhile. */
+/**
+ * The calls of a session that sleep until their replies arrive, and the search for replies in the
+ * meantime.
+ */
 final class ReplyWaiters {
   /*
-   * With shared memory the thread "tutti-al" sleeps in a read of the control connection, and the server
-   * rings there where the bell is armed. A thread that goes to sleep arms it, calls as well as "tutti-al", unless
-   * "tutti-al" is awake; when that is about to sleep and any call sleeps, it arms the bell itself.
+   * With shared memory, the thread "tutti-al" sleeps in a read of the control connection, on which
+   * the server rings if the bell is armed. A call that goes to sleep arms the bell, unless
+   * "tutti-al" is awake; when "tutti-al" is about to sleep and any call sleeps, it arms the bell
+   * itself.
    *
-   * Where both sides may call native code, one thread at a time sleeps in the bell and takes the replies of
-   * all: that of a call, which so is woken by the server itself; or "tutti-al-poll", if the calls' threads
-   * are virtual or came while another one was there, which has left. A thread that leaves says that nobody is there,
-   * then looks whether any call sleeps. A thread that comes counts itself, then looks whether anybody is there. So one
-   * of the two wakes "tutti-al-poll". An interrupt ends no sleep in the bell, so those of calls are short.
+   * If both sides may call native code, one thread at a time sleeps in the bell and takes the
+   * replies of all. It is either the thread of a call, which the server then wakes directly, or
+   * "tutti-al-poll", if the calls' threads are virtual or came while another thread was in the bell
+   * that has since left. A thread that leaves the bell marks it as empty, and then checks whether
+   * any call sleeps. A thread that comes counts itself, and then checks whether any thread is in
+   * the bell. One of the two therefore wakes "tutti-al-poll". An interrupt does not end a sleep in
+   * the bell, so the sleeps of calls are short.
    *
-   * Between hosts "tutti-al-poll" looks from time to time while any call sleeps.
+   * Between hosts, "tutti-al-poll" polls from time to time while any call sleeps.
    */
   private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final long INTERRUPT_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
-  /** How long a thread sleeps briefly before it sleeps until it is woken, which costs more. */
+  /** How long a thread takes only brief sleeps before it sleeps until woken, which costs more. */
   private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
 
   private static final int SLEEPS_BEFORE_LINKING = 64;
@@ -48,30 +54,30 @@ final class ReplyWaiters {
 
   /** The session whose calls sleep. */
   interface Replies {
-    /** Takes what has come, unless another thread does; returns how much. */
+    /** Takes what has arrived, unless another thread is doing so; returns how much. */
     int take();
 
-    /** Runs something while the memory is there, then takes all that has come. */
+    /** Runs an action while the memory is mapped, then takes everything that has arrived. */
     void takeAllAfter(Runnable first);
 
-    /** Runs something while the memory is there. */
+    /** Runs a task while the memory is mapped. */
     void whileThere(Runnable task);
 
     boolean isUsable();
 
-    /** Tells the server that this process can wake who sleeps in a bell. */
+    /** Tells the server that this process can wake a thread that sleeps in a bell. */
     void sayWakes();
 
-    /** Ends the session, as its replies cannot be read. */
+    /** Ends the session, because its replies cannot be read. */
     void lose(Throwable cause);
   }
 
   /**
-   * Creates it without threads.
+   * Creates an instance without starting threads.
    *
-   * @param bell of this process, or null between hosts
+   * @param bell the bell of this process, or null between hosts
    * @param replies the session
-   * @param spin whether to look all the time, between hosts
+   * @param spin whether to poll all the time, between hosts
    */
   ReplyWaiters(@Nullable Doorbell bell, Replies replies, boolean spin) {
     this.bell = bell;
@@ -79,14 +85,14 @@ final class ReplyWaiters {
     this.spin = spin;
   }
 
-  /** Starts the thread that looks, where one is needed from the start. */
+  /** Starts the thread that looks for replies, if one is needed from the start. */
   void start() {
     if (bell == null) {
       poller.start();
     }
   }
 
-  /** Tells whether a message wakes somebody. */
+  /** Tells whether a message wakes some thread. */
   boolean isArmed() {
     return bell != null && bell.isArmed();
   }
@@ -96,7 +102,7 @@ final class ReplyWaiters {
     return inBell.get() != null;
   }
 
-  /** Has a call sleep until its reply may be there, or for a time; may return without reason. */
+  /** Makes a call sleep until its reply may have arrived, or for a time; may return spuriously. */
   void sleep(PendingCall call, long nanos) {
     boolean first = count.getAndIncrement() == 0;
     try {
@@ -126,7 +132,7 @@ final class ReplyWaiters {
 
   private boolean canSleepInBell() {
     if (!serverWakes) {
-      if (++sleeps == SLEEPS_BEFORE_LINKING) { // some are not counted, as nobody locks
+      if (++sleeps == SLEEPS_BEFORE_LINKING) { // may lose counts, as there is no lock
         Futex.link();
       }
       if (Futex.isLinked() && !saidWakes.getAndSet(true)) {
@@ -136,7 +142,10 @@ final class ReplyWaiters {
     return serverWakes;
   }
 
-  /** Sleeps until the server rings, for a call or for all; this thread is the one in the bell. */
+  /**
+   * Sleeps until the server rings, for one call or for all; the calling thread is the one in the
+   * bell.
+   */
   private void sleepInBell(Doorbell own, @Nullable PendingCall call, long nanos) {
     try {
       replies.takeAllAfter(own::armForSleep);
@@ -162,7 +171,7 @@ final class ReplyWaiters {
     }
   }
 
-  /** Wakes whoever looks for replies. */
+  /** Wakes all threads that look for replies. */
   void wakeAll() {
     wakeInBell();
     LockSupport.unpark(poller);
@@ -174,15 +183,18 @@ final class ReplyWaiters {
     }
   }
 
-  /** Says that the server can wake who sleeps in a bell; called by the thread that hears it. */
+  /**
+   * Notes that the server can wake a thread that sleeps in a bell; called by the thread that reads
+   * the control connection.
+   */
   void serverWakes() {
     poller.start();
     serverWakes = true;
   }
 
   /**
-   * Does what is to be done when the server rings, while any call sleeps and something comes;
-   * called by the thread that hears it.
+   * Handles the server's ring: takes replies while any call sleeps and replies arrive; called by
+   * the thread that reads the control connection.
    */
   void rung() {
     if (isInBell()) {

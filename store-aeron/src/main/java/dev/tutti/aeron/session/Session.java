@@ -40,20 +40,22 @@ import org.jspecify.annotations.Nullable;
 /** The session of this process with one server. */
 public final class Session implements StoreSession {
   /*
-   * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
-   * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
-   * that has waited for a moment sleeps, and leaves the looking to others (Sleepers). So a quick reply
-   * costs no switch of threads, and a process without calls costs nothing.
+   * Each call writes its request under a lock and then looks for its reply itself: the thread that
+   * gets the lock of the replies takes all that have arrived, including those of other calls, and
+   * wakes their threads. A call that has waited for a moment goes to sleep, and leaves the looking
+   * to others (ReplyWaiters). A quick reply therefore costs no thread switch, and a process without
+   * calls costs nothing.
    *
-   * While there is no room for a request the lock is free. So between two frames of a long one, of which
-   * one at a time is on its way, the short ones of other calls leave.
+   * The lock is free while there is no room for a request. The short requests of other calls can
+   * thus be sent between two frames of a long one; only one long request is sent at a time.
    *
-   * A call that gave up is taken back by who sends next, and by a thread "tutti-al-cancel" if nobody does,
-   * which is there until there is room to say so.
+   * A call that gave up is canceled by the next sender, or, if there is none, by a thread
+   * "tutti-al-cancel", which lives until there is room to send the cancellation.
    *
-   * The control connection also tells when the server is gone: then every call fails, as it does where
-   * Aeron's client has ended itself after a long pause; the server hears of that in turn. Closing takes both
-   * locks before the shared memory is unmapped, since nobody may look into it afterwards.
+   * The control connection also reveals that the server is gone: every call then fails, as it does
+   * if Aeron's client has ended itself after a long pause; the server learns of that in turn.
+   * Closing takes both locks before the shared memory is unmapped, since no thread may access it
+   * afterwards.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -118,17 +120,18 @@ public final class Session implements StoreSession {
   }
 
   /**
-   * Holds the two bells of a session through shared memory.
+   * The two bells of a session through shared memory.
    *
-   * @param own wakes this process
-   * @param server wakes the server
+   * @param own the bell that wakes this process
+   * @param server the bell that wakes the server
    */
   record Bells(Doorbell own, Doorbell server) {}
 
   /**
    * Starts the threads; called once, before any call.
    *
-   * @throws io.aeron.exceptions.AeronException if this process stood still meanwhile
+   * @throws io.aeron.exceptions.AeronException if this process was paused for too long in the
+   *     meantime
    */
   void start() {
     EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
@@ -208,7 +211,10 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Sends a request of one frame if there is room; returns the body of one that is left. */
+  /**
+   * Sends a request of one frame if there is room; otherwise returns the body of the unsent
+   * request.
+   */
   private @Nullable BodyWriter sendAtOnce(
       int code, PendingCall call, long deadline, Request request) {
     if (!Locks.acquire(sendLock, deadline)) {
@@ -263,7 +269,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Writes what there is room for; called under the lock. */
+  /** Writes as much as there is room for; called under the lock. */
   private int write(int code, PendingCall call, BodyWriter message, int from) {
     int at = writer.write(code, call.number, message.buffer(), message.length(), from);
     ringServer();
@@ -280,7 +286,7 @@ public final class Session implements StoreSession {
     return unanswered();
   }
 
-  /** Runs on a thread that is there while calls are to be taken back. */
+  /** Runs on a thread that exists while there are calls to cancel. */
   private void takeBack() {
     do {
       long pause = FIRST_CANCEL_PAUSE_NANOS;
@@ -293,7 +299,7 @@ public final class Session implements StoreSession {
     } while (isUsable() && !cancels.isEmpty() && takesBack.compareAndSet(false, true));
   }
 
-  /** Takes back calls that gave up while there was no room to say so. */
+  /** Cancels calls that gave up while there was no room to send the cancellation. */
   private void sendCancels() {
     while (!cancels.isEmpty() && isUsable() && sendLock.tryLock()) {
       try {
@@ -321,7 +327,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Waits a moment for the control connection to tell why the server is gone. */
+  /** Waits a moment for the control connection to reveal why the server is gone. */
   private void awaitLoss() {
     long deadline = Arguments.deadline(GRACE_NANOS);
     boolean _ = WaitStrategy.until(() -> !isUsable(), deadline, FULL_PAUSE_NANOS);
@@ -363,7 +369,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Runs on the thread that hears the server. */
+  /** Runs on the thread that reads the control connection. */
   private void listen() {
     String why;
     try {
@@ -392,7 +398,7 @@ public final class Session implements StoreSession {
     return "its replies cannot be read: " + e;
   }
 
-  /** Takes what has come, unless another thread does. */
+  /** Takes what has arrived, unless another thread is doing so. */
   private int takeReplies() {
     if (!replyLock.tryLock()) {
       return 0;
@@ -423,7 +429,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Brings replies to those who wait. */
+  /** The receiver of replies, which delivers them to the calls that wait. */
   private final class Messages implements FrameReader.Messages {
     @Override
     public void take(int code, long number, BodyReader reply) {
@@ -445,7 +451,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** What sleeping threads see. */
+  /** The view of this session for sleeping threads. */
   private final class Replies implements ReplyWaiters.Replies {
     @Override
     public int take() {

@@ -36,9 +36,9 @@ import java.util.function.BooleanSupplier;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Opens a session with a server; tries again with growing pauses until the deadline. */
+/** The opener of a session with a server, which retries with growing pauses until the deadline. */
 public final class SessionOpener {
-  /** The setting that says how messages travel. */
+  /** The setting that selects how messages travel. */
   public static final String TRANSPORT_SETTING = "TUTTI_AERON_TRANSPORT";
 
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
@@ -242,7 +242,7 @@ public final class SessionOpener {
         server, control, aeron, driver, bells, session, replies, requests, options.spin());
   }
 
-  /** Waits for what a driver is to add; it may stand still. */
+  /** Waits for what a driver is asked to add; the driver may have stalled. */
   private <T> T added(Control control, LongFunction<@Nullable T> find, long number)
       throws IOException {
     AtomicReference<@Nullable T> found = new AtomicReference<>();

@@ -12,32 +12,33 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Finds the session of this process with those who serve a store, or opens it. */
+/** The sessions of this process with the servers of stores, which are opened on demand. */
 public final class Sessions<L extends StoreSession> {
   /*
-   * One lock per place: a thread that opens a session there holds up those that want the same one,
-   * until their own deadlines, and no others. A session counts its users itself and ends with the last;
-   * a lost one is replaced for users that come later.
+   * There is one lock per place: a thread that opens a session there delays only those that want
+   * the same one, until their own deadlines. A session counts its users itself and ends with the
+   * last; a lost session is replaced for later users.
    */
   public static final Sessions<Session> SERVERS = new Sessions<>();
 
   private final Map<Place, Slot> all = new HashMap<>();
 
-  /** Creates an empty collection, for one kind of those who serve. */
+  /** Creates an empty collection, for one kind of server. */
   public Sessions() {}
 
   /** What stores must have in common to share a session. */
   private record Place(String where, ConnectOptions options) {}
 
   /**
-   * Takes part in a session; release it once.
+   * Joins a session; the caller must release it once.
    *
-   * @param where who serves
+   * @param where the address of the servers
    * @param options how to reach them
    * @param timeout the deadline
-   * @param open opens a session where there is none, by a deadline of {@link System#nanoTime()}
-   * @throws StoreConnectionException if another thread still tries to open it at the deadline
-   * @throws StoreException if this thread is interrupted while another one opens it
+   * @param open opens a session if there is none, by a deadline of {@link System#nanoTime()}
+   * @throws StoreConnectionException if another thread is still trying to open the session at the
+   *     deadline
+   * @throws StoreException if this thread is interrupted while another one opens the session
    */
   public L take(String where, ConnectOptions options, Duration timeout, LongFunction<L> open) {
     long deadline = Arguments.deadline(Arguments.nanos(timeout));
@@ -79,7 +80,7 @@ public final class Sessions<L extends StoreSession> {
       return lock.tryLock() || lock.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
     }
 
-    /** Finds the session or opens it, then lets the lock go. */
+    /** Finds or opens the session, then releases the lock. */
     L open(LongFunction<L> open, long deadline) {
       try {
         L current = link;

@@ -1,4 +1,4 @@
-/** A client's connection with a server, and the calls that wait for its replies. */
+/** A client's connection to a server, and the calls that wait for its replies. */
 @NullMarked
 package dev.tutti.aeron.session;
 

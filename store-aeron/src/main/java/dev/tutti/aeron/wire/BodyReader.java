@@ -12,7 +12,7 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the body of one message after the other, and trusts none of its numbers. */
+/** A reader of the bodies of messages, one after another, which trusts none of their numbers. */
 public final class BodyReader {
   private static final char UNREADABLE = '\uFFFD';
 
@@ -56,7 +56,7 @@ public final class BodyReader {
     return readKey(Store.MAX_KEY_BYTES);
   }
 
-  /** Reads a key of at most so many bytes. */
+  /** Reads a key of at most the given number of bytes. */
   public String readKey(int most) {
     int length = readInt();
     if (length < 1 || length > most) {
@@ -79,7 +79,7 @@ public final class BodyReader {
     return value;
   }
 
-  /** Reads how many things follow, each of at least an int. */
+  /** Reads the number of the elements that follow; each takes at least an int. */
   private int readCount() {
     int count = readInt();
     if (count < 0 || count > (end - at) / Integer.BYTES) {
@@ -118,7 +118,7 @@ public final class BodyReader {
     return all;
   }
 
-  /** Returns all that is left. */
+  /** Returns all remaining bytes. */
   public byte[] rest() {
     return bytes(end - at);
   }

@@ -9,7 +9,7 @@ import java.util.List;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Writes the bodies of messages, one after the other; used under a lock or by one thread. */
+/** A writer of the bodies of messages, one after another; used under a lock or by one thread. */
 public final class BodyWriter {
   private static final int FIRST_BYTES = 4096;
   private static final int KEPT_BYTES = 256 * 1024;
@@ -23,7 +23,7 @@ public final class BodyWriter {
     this(Protocol.MAX_BODY_BYTES);
   }
 
-  /** Creates a writer of bodies of at most so many bytes. */
+  /** Creates a writer for bodies of at most the given number of bytes. */
   public BodyWriter(int most) {
     this.most = most;
   }

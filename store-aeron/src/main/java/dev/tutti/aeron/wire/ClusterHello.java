@@ -7,15 +7,17 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** How a client and a cluster agree on a session: the client's side, and what both write. */
+/**
+ * How a client and a cluster agree on a session: the client's side, and the format of both sides.
+ */
 public final class ClusterHello implements io.aeron.security.CredentialsSupplier {
   /*
    *   client   MAGIC, VERSION, session, whether it has a token [nonce]
    *   cluster  (only with a token, or to refuse) OK, nonce, proof; or what is wrong, and a text
    *   client   proof
    *
-   * Aeron carries these as credentials, challenge and response. The number of the session is the principal:
-   * all members keep it, and it stands in every frame.
+   * Aeron carries these as credentials, challenge and response. The session number is the
+   * principal: all members keep it, and it is in every frame.
    */
   public static final int OK = 1;
   public static final int FAILED = 2;
@@ -33,10 +35,10 @@ public final class ClusterHello implements io.aeron.security.CredentialsSupplier
   private final byte[] nonce = JobToken.nonce();
 
   /**
-   * Creates a client's side.
+   * Creates the client's side.
    *
-   * @param server whom it talks to, for messages
-   * @param labels what is proved
+   * @param server the name of the other side, for messages
+   * @param labels the labels of the proofs
    * @param token the token, or none
    * @param session the number of the session
    */
@@ -47,11 +49,11 @@ public final class ClusterHello implements io.aeron.security.CredentialsSupplier
     this.session = session;
   }
 
-  /** Says what each side proves, so that no proof serves elsewhere. */
+  /** The labels of the proofs of each side, so that no proof can be used elsewhere. */
   public enum Labels {
-    /** Of clients of the store. */
+    /** For clients of the store. */
     STORE,
-    /** Of members that read each other's archive. */
+    /** For members that read each other's archive. */
     ARCHIVE;
 
     public String client() {

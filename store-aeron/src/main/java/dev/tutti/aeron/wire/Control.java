@@ -17,13 +17,16 @@ import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import jdk.net.ExtendedSocketOptions;
 
-/** The TCP connection between a client and the server, on which they agree and watch each other. */
+/**
+ * The TCP connection between a client and the server, on which they agree on a session and watch
+ * each other.
+ */
 public final class Control implements AutoCloseable {
   /*
-   * After the two have agreed, nothing is sent until one of them closes, but single bytes that wake the
-   * other on the same host. The end of a process ends its connections at once, and the kernel asks a quiet
-   * host whether it is still there. Neither takes a stopped process, or one in a long pause for garbage
-   * collection, for a dead one: its kernel answers.
+   * After the two have agreed, nothing is sent until one of them closes, except single bytes that
+   * wake the other on the same host. The end of a process ends its connections at once, and the
+   * kernel probes whether a quiet host is still there. Neither mistakes a stopped process, or one
+   * in a long garbage collection pause, for a dead one, because its kernel answers.
    */
   private static final int LONGEST_TEXT = 4096;
 
@@ -137,7 +140,10 @@ public final class Control implements AutoCloseable {
     return in.read();
   }
 
-  /** Waits for a millisecond; tells whether the other side said nothing and is there. */
+  /**
+   * Waits for a millisecond; tells whether the other side is still there and has sent nothing but
+   * rings.
+   */
   public boolean isQuiet() throws IOException {
     socket.setSoTimeout(1);
     try {
@@ -148,7 +154,10 @@ public final class Control implements AutoCloseable {
     }
   }
 
-  /** Sends a byte while another thread may wait for one; who waits for one sees what fails. */
+  /**
+   * Sends a byte while another thread may be waiting for one; a failure shows in the waiting
+   * thread.
+   */
   public void say(int what) {
     try {
       out.write(what);
@@ -158,7 +167,8 @@ public final class Control implements AutoCloseable {
   }
 
   /**
-   * Returns the connection without its limits of time, for a selector; nothing else is to be read.
+   * Returns the connection in non-blocking mode and without timeouts, for a selector; nothing else
+   * may read from it.
    */
   public SocketChannel withoutBlocking() throws IOException {
     SocketChannel channel = Objects.requireNonNull(socket.getChannel());

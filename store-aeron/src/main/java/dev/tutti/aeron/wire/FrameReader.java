@@ -10,7 +10,7 @@ import java.util.function.LongConsumer;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Puts the messages of one stream together; used by one thread at a time. */
+/** A reader that reassembles the messages of one stream; used by one thread at a time. */
 public final class FrameReader implements FragmentHandler {
   private static final int FIRST_BYTES = 64 * 1024;
 
@@ -27,23 +27,23 @@ public final class FrameReader implements FragmentHandler {
   /**
    * Creates a reader.
    *
-   * @param session whose messages these are; others are passed over
-   * @param messages takes each message
+   * @param session the session of the messages; those of others are skipped
+   * @param messages receives each message
    */
   public FrameReader(long session, Messages messages) {
     this(session, Protocol.MAX_BODY_BYTES, messages);
   }
 
-  /** Creates a reader of bodies of at most so many bytes. */
+  /** Creates a reader for bodies of at most the given number of bytes. */
   public FrameReader(long session, int most, Messages messages) {
     this(session, most, messages, bytes -> {});
   }
 
   /**
-   * Creates a reader that counts what it holds.
+   * Creates a reader that accounts for what it holds.
    *
-   * @param memory is told how many bytes more or less that is, before they are allocated; may throw
-   *     a {@link StoreException}, which the message is then refused with
+   * @param memory receives the change in the number of bytes held, before they are allocated; may
+   *     throw a {@link StoreException}, with which the message is then refused
    */
   public FrameReader(long session, int most, Messages messages, LongConsumer memory) {
     this.memory = memory;
@@ -52,23 +52,23 @@ public final class FrameReader implements FragmentHandler {
     this.messages = messages;
   }
 
-  /** Takes messages. */
+  /** The receiver of messages. */
   public interface Messages {
     /**
-     * Takes one.
+     * Takes a message.
      *
-     * @param code what it says
-     * @param call number of the call
-     * @param body valid until this returns
+     * @param code the kind of message
+     * @param call the number of the call
+     * @param body the body, valid until this method returns
      */
     void take(int code, long call, BodyReader body);
 
-    /** Hears that one is too large for what this process may hold. */
+    /** Called for a message that is larger than this process may hold. */
     default void refuse(long call, StoreException why) {
       throw why;
     }
 
-    /** Hears that a part of one came. */
+    /** Called when a part of a message has arrived. */
     default void takePart(long call) {}
   }
 
@@ -99,7 +99,7 @@ public final class FrameReader implements FragmentHandler {
         messages.take(code, number, body.wrap(buffer, from, bytes));
         return;
       }
-      // What was left of another message was given up by its sender.
+      // The rest of an unfinished message was given up by its sender.
       forget();
       total = all;
       call = number;
@@ -131,14 +131,14 @@ public final class FrameReader implements FragmentHandler {
     total = -1;
   }
 
-  /** Writes what has come of a message that is not whole. */
+  /** Writes the received part of an incomplete message. */
   public void save(BodyWriter out) {
     out.putInt(total);
     out.putLong(call);
     out.putBytes(total < 0 ? new byte[0] : Arrays.copyOf(parts, received));
   }
 
-  /** Continues with what another reader saved. */
+  /** Continues with the part that another reader saved. */
   public void restore(BodyReader in) {
     total = in.readInt();
     call = in.readLong();
@@ -152,7 +152,7 @@ public final class FrameReader implements FragmentHandler {
       throw new MalformedMessageException("more than the %d bytes of a body".formatted(total));
     }
     if (needed > parts.length) {
-      // Grows with what came, not with what is announced.
+      // Grows with the bytes that have arrived, not with the announced size.
       int size = Math.max(needed, Math.max(FIRST_BYTES, parts.length * 2));
       int larger = Math.min(size, total);
       memory.accept(larger - parts.length);

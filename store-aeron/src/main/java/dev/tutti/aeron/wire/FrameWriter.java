@@ -7,7 +7,7 @@ import io.aeron.Publication;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
-/** Writes messages to one stream, frame by frame; used under a lock or by one thread. */
+/** A writer of messages to one stream, frame by frame; used under a lock or by one thread. */
 public final class FrameWriter {
   private final Sink sink;
   private final long session;
@@ -25,9 +25,9 @@ public final class FrameWriter {
   /**
    * Creates a writer.
    *
-   * @param sink takes the frames
-   * @param most the longest frame, in bytes
-   * @param session number of the session
+   * @param sink receives the frames
+   * @param most the maximum length of a frame, in bytes
+   * @param session the number of the session
    */
   public FrameWriter(Sink sink, int most, long session) {
     this.sink = sink;
@@ -35,13 +35,16 @@ public final class FrameWriter {
     this.most = most - Protocol.HEADER_BYTES;
   }
 
-  /** Takes frames. */
+  /** The receiver of frames. */
   public interface Sink {
-    /** Takes one that is a header and some bytes of a body; returns what a publication does. */
+    /**
+     * Offers a frame that consists of a header and some bytes of a body; returns what a publication
+     * returns.
+     */
     long offer(UnsafeBuffer header, DirectBuffer body, int at, int bytes);
   }
 
-  /** Tells whether a body of so many bytes travels in one frame. */
+  /** Tells whether a body of the given number of bytes travels in one frame. */
   public boolean isOneFrame(int length) {
     return length <= most;
   }
@@ -49,13 +52,13 @@ public final class FrameWriter {
   /**
    * Writes as much of a message as there is room for.
    *
-   * @param code what it says
-   * @param call number of the call
-   * @param body holds the body from its start
-   * @param length bytes of the whole body
-   * @param from what was returned the last time for this message, at first 0
-   * @return how much of the body is written; -1 if all of the message is
-   * @throws ClosedStreamException if the stream takes nothing any more
+   * @param code the kind of message
+   * @param call the number of the call
+   * @param body the buffer that holds the body, from its start
+   * @param length the number of bytes of the whole body
+   * @param from the value returned by the previous call for this message, initially 0
+   * @return how much of the body has been written; -1 if the whole message has
+   * @throws ClosedStreamException if the stream accepts nothing more
    */
   public int write(int code, long call, DirectBuffer body, int length, int from) {
     int at = from;
@@ -83,7 +86,7 @@ public final class FrameWriter {
     }
   }
 
-  /** Reports a stream that takes nothing any more. */
+  /** Thrown when a stream accepts nothing more. */
   public static final class ClosedStreamException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

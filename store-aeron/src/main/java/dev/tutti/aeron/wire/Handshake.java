@@ -18,10 +18,11 @@ public final class Handshake {
    *   client  IPC and its bell; or UDP and where it listens
    *   server  READY; or FAILED and why
    *
-   * From then on the server serves the session. GOODBYE is sent by a server that closes, and by a client,
-   * all of whose wills it takes back, also those whose requests are still on their way. RING is sent by
-   * either side that finds the other's bell armed. WAKES is sent once by each that can wake who sleeps in
-   * the bell itself, by the client first.
+   * From then on, the server serves the session. GOODBYE is sent by a server that closes, or by a
+   * client that closes; the latter withdraws all of the client's wills, including those whose
+   * requests are still in flight. RING is sent by either side when it finds the other's bell armed.
+   * WAKES is sent once by each side that can wake a thread sleeping in the bell itself, first by
+   * the client.
    */
   public static final int IPC = 1;
   public static final int UDP = 2;
@@ -42,15 +43,15 @@ public final class Handshake {
   private Handshake() {}
 
   /**
-   * Says what a session goes over.
+   * The parameters of a session.
    *
-   * @param requestStream number of the stream to the server
-   * @param replyStream number of the stream to the client
-   * @param session number that both put into each frame
-   * @param bell number of the server's {@code Doorbell}
-   * @param driver folder of the server's driver
+   * @param requestStream the number of the stream to the server
+   * @param replyStream the number of the stream to the client
+   * @param session the number that both sides put into each frame
+   * @param bell the number of the server's {@code Doorbell}
+   * @param driver the folder of the server's driver
    * @param folder the server's own folder
-   * @param folderProof content of the proof file there
+   * @param folderProof the content of the proof file in that folder
    */
   @SuppressWarnings("ArrayRecordComponent")
   public record Session(
@@ -62,7 +63,7 @@ public final class Handshake {
       String folder,
       byte[] folderProof) {}
 
-  /** Reports a server or client that has not the same token. */
+  /** Thrown when the server or client does not have the same token. */
   public static final class TokenException extends IOException {
     private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,6 @@
 package dev.tutti.aeron.wire;
 
-/** Reports bytes that are no message of a store. */
+/** Thrown when bytes are not a message of a store. */
 public final class MalformedMessageException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -1,10 +1,11 @@
 package dev.tutti.aeron.wire;
 
-/** Holds the numbers of the store's messages over Aeron. */
+/** The codes and layout of the store's messages over Aeron. */
 public final class Protocol {
   /*
-   * A message is a code, a call's number and a body. It travels in one frame or several that follow each
-   * other on their stream, with nothing between them but messages of one frame; each is one Aeron message:
+   * A message is a code, a call number and a body. It travels in one or several consecutive frames
+   * on its stream, with nothing between them but messages of one frame; each frame is one Aeron
+   * message:
    *
    *   0  byte   VERSION
    *   1  byte   FIRST, LAST
@@ -14,9 +15,9 @@ public final class Protocol {
    *  16  long   number of the session, which only its two ends know
    *  24  ...    this frame's part of the body
    *
-   * All numbers are little-endian, texts are UTF-8 behind an int with their bytes. Each request gets
-   * exactly one reply; CANCEL and REMARK get none. A client that cancels a wait gets the reply of that wait: what
-   * came, or what is missing.
+   * All numbers are little-endian; texts are UTF-8, preceded by an int with their length in bytes.
+   * Each request gets exactly one reply; CANCEL gets none. A client that cancels a wait gets the
+   * reply of that wait: what arrived, or what is missing.
    */
   public static final byte VERSION = 1;
   static final int FIRST = 1;
@@ -29,7 +30,7 @@ public final class Protocol {
   static final int SESSION_OFFSET = 16;
   public static final int HEADER_BYTES = 24;
 
-  /** The longest body, so that no message can fill a heap. */
+  /** The maximum length of a body, so that no message can fill the heap. */
   public static final int MAX_BODY_BYTES = 256 << 20;
 
   public static final int SET = 1;
@@ -51,13 +52,13 @@ public final class Protocol {
   public static final int WILL = 17;
   public static final int WITHDRAW = 18;
 
-  /** Says that it went well; the body depends on the request. */
+  /** The request succeeded; the body depends on the request. */
   public static final int OK = 0;
 
-  /** Says that the data do not allow it; the body is the reason. */
+  /** The data do not allow the request; the body is the reason. */
   public static final int FAILED = 1;
 
-  /** Says that a wait ended without what it is for; the body depends on the request. */
+  /** A wait ended without what it waited for; the body depends on the request. */
   public static final int MISSING = 2;
 
   private Protocol() {}

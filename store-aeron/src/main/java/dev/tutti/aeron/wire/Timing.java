@@ -4,13 +4,13 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Derives all times of the driver and its clients from one lease.
+ * The times of the driver and its clients, all derived from one lease.
  *
- * <p>A dead peer is found by the control connection, within the lease. What is here only frees what
- * the dead left, so it is long: a pause of a process for garbage collection must not look like
- * death.
+ * <p>A dead peer is detected by the control connection, within the lease. The times here only free
+ * what the dead left behind, so they are long: a process in a garbage collection pause must not
+ * look dead.
  *
- * @param leaseNanos how long a lost host may go unnoticed
+ * @param leaseNanos how long the loss of a host may go unnoticed
  */
 public record Timing(long leaseNanos) {
   public static final Duration DEFAULT_LEASE = Duration.ofSeconds(5);
@@ -18,7 +18,7 @@ public record Timing(long leaseNanos) {
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(30);
   private static final int PAUSE_LEASES = 6;
 
-  /** The shortest lease: the kernel counts its probes in seconds. */
+  /** The shortest lease, since the kernel counts its probes in seconds. */
   static final Duration SHORTEST_LEASE = Duration.ofSeconds(3);
 
   private static final int PROBES = 2;
@@ -31,18 +31,21 @@ public record Timing(long leaseNanos) {
     return new Timing(lease.toNanos());
   }
 
-  /** Returns after how long without a sign of life the driver frees what a process held. */
+  /** Returns the time without a sign of life after which the driver frees what a process held. */
   public long livenessNanos() {
     return Math.max(LONGEST_PAUSE_NANOS, PAUSE_LEASES * leaseNanos);
   }
 
-  /** Returns after how long the driver ends a message that a dead process began. */
+  /** Returns the time after which the driver ends a message that a dead process began. */
   public long unblockNanos() {
     // Aeron refuses to start unless this is longer than its clients' liveness.
     return livenessNanos() + livenessNanos() / 2;
   }
 
-  /** Returns after how long without a sign of the leader the members of a cluster elect another. */
+  /**
+   * Returns the time without a sign of the leader after which the members of a cluster elect
+   * another.
+   */
   public long leaderNanos() {
     return leaseNanos * 3 / 5;
   }
@@ -53,43 +56,49 @@ public record Timing(long leaseNanos) {
   }
 
   /**
-   * Returns within which the members of a cluster have found that the leader is lost, and elected.
+   * Returns the time within which the members of a cluster have detected the loss of the leader and
+   * elected another.
    */
   public long electedNanos() {
     return leaderNanos() + 3 * electionNanos();
   }
 
-  /** Returns how long a member that starts waits for all others before most of them are enough. */
+  /** Returns how long a starting member waits for all others before a majority is enough. */
   public long gatherNanos() {
     return leaseNanos * 2;
   }
 
-  /** Returns after how long without an answer a client of a cluster gives it up. */
+  /** Returns the time without an answer after which a client gives up on a cluster. */
   public long lostNanos() {
     return leaseNanos * 4;
   }
 
-  /** Returns after how long without an answer a client of a cluster asks for one. */
+  /** Returns the time without an answer after which a client of a cluster asks for one. */
   public long askNanos() {
     return leaseNanos / 2;
   }
 
-  /** Returns after how long without a sign of life a client of a cluster is lost. */
+  /**
+   * Returns the time without a sign of life after which a client of a cluster is considered lost.
+   */
   public long silenceNanos() {
     return leaseNanos * 3;
   }
 
-  /** Returns after how many quiet seconds the kernel asks whether the other host is there. */
+  /**
+   * Returns the number of quiet seconds after which the kernel probes whether the other host is
+   * there.
+   */
   public int quietSeconds() {
     return (int) TimeUnit.NANOSECONDS.toSeconds(leaseNanos) - PROBES * probeSeconds();
   }
 
-  /** Returns how many seconds the kernel gives an answer. */
+  /** Returns the number of seconds that the kernel waits for an answer. */
   public int probeSeconds() {
     return (int) Math.max(1, TimeUnit.NANOSECONDS.toSeconds(leaseNanos) / 4);
   }
 
-  /** Returns how many answers may be missing. */
+  /** Returns the number of answers that may be missing. */
   public int probes() {
     return PROBES;
   }

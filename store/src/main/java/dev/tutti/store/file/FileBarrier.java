@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps a barrier in a store file: a record "round arrived size". */
+/** A barrier in a store file, kept as a record "round arrived size". */
 final class FileBarrier {
   private static final String STATE = "tutti/barrier";
 
@@ -15,10 +15,10 @@ final class FileBarrier {
   private final int size;
 
   /**
-   * Names a barrier.
+   * Creates the barrier of a name.
    *
-   * @param name its key, with the slash
-   * @param size number of members
+   * @param name the key of the barrier, with the slash
+   * @param size the number of members
    */
   FileBarrier(String name, int size) {
     this.name = name;
@@ -26,7 +26,7 @@ final class FileBarrier {
     this.size = size;
   }
 
-  /** Joins; returns the round to wait for, or -1 if this was the last member. */
+  /** Joins the barrier; returns the round to wait for, or -1 if this was the last member. */
   long join(FileLog.Changes changes) {
     State now = state(changes.get(key));
     if (now.arrived > 0 && now.size != size) {
@@ -37,7 +37,7 @@ final class FileBarrier {
     return last ? -1 : now.round;
   }
 
-  /** Leaves again; returns whether it was too late, since all came. */
+  /** Leaves the barrier again; returns whether it was too late because all members had come. */
   boolean leave(FileLog.Changes changes, long round) {
     State now = state(changes.get(key));
     if (now.round != round) {

@@ -17,18 +17,22 @@ import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what a store file says, and adds to it; the caller serializes the calls of one process. */
+/**
+ * Holds the content of a store file, and appends to it; the caller serializes the calls of one
+ * process.
+ */
 final class FileLog {
   /*
-   * The format is that of PyTorch's FileStore: records of a u32 length and a key, a u32 length and a
-   * value, little-endian, only ever appended; the last record of a key counts, and one whose key starts
-   * with a minus deletes the rest of it. Keys of users start with a slash. Whoever reads or writes holds
-   * the lock of the file, so a record that is not complete belongs to a writer that died.
+   * The format is that of PyTorch's FileStore: records that consist of a u32 length and a key, and
+   * a u32 length and a value, little-endian, and that are only ever appended. The last record of a
+   * key counts, and a record whose key starts with a minus deletes the key that follows the minus.
+   * User keys start with a slash. Every reader and writer holds the lock of the file, so an
+   * incomplete record belongs to a writer that died.
    *
-   * What this process wrote first is nowhere else, and is looked at each time: a file that was put in
-   * place of this one may have its inode.
+   * The first bytes that this process wrote are found nowhere else, and are checked each time: a
+   * file that has replaced this one may have the same inode.
    *
-   * Keys are kept as strings of their bytes (KeyText.BYTES).
+   * Keys are kept as strings that carry their bytes (KeyText.BYTES).
    */
   static final char DELETE = '-';
 
@@ -39,7 +43,7 @@ final class FileLog {
   private long position;
 
   /**
-   * Creates the picture of a file that nothing is known of yet.
+   * Creates an empty picture of a file.
    *
    * @param path the file
    */
@@ -47,12 +51,12 @@ final class FileLog {
     this.path = path;
   }
 
-  /** Reads, decides and writes while the file is locked. */
+  /** A step that reads, decides and writes while the file is locked. */
   interface Transaction<T extends @Nullable Object> {
     T run(Changes changes);
   }
 
-  /** Collects the records of a transaction, visible to it at once. */
+  /** The records of a transaction, visible to it at once. */
   final class Changes {
     private final ByteArrayOutputStream records = new ByteArrayOutputStream();
     private final Map<String, byte @Nullable []> undo = new HashMap<>();
@@ -90,12 +94,12 @@ final class FileLog {
     }
   }
 
-  /** Returns what is known of the file; the caller does not change it. */
+  /** Returns the known content of the file; the caller must not change it. */
   Map<String, byte[]> values() {
     return values;
   }
 
-  /** Returns when the file was changed last. */
+  /** Returns when the file was last changed. */
   Instant modified() {
     try {
       return Files.getLastModifiedTime(path).toInstant();
@@ -104,7 +108,7 @@ final class FileLog {
     }
   }
 
-  /** Deletes the file; it is locked. */
+  /** Deletes the file, which is locked. */
   void deleteFile() {
     try {
       Files.deleteIfExists(path);
@@ -113,13 +117,13 @@ final class FileLog {
     }
   }
 
-  /** Returns a key as its user knows it. */
+  /** Returns a key in the form in which its user knows it. */
   static String userKey(String key) {
     String text = new String(key.getBytes(KeyText.BYTES), StandardCharsets.UTF_8);
     return text.startsWith("/") ? text.substring(1) : text;
   }
 
-  /** Reads what others added since the last time; returns whether there was anything. */
+  /** Reads what others have added since the last time; returns whether there was anything. */
   boolean refresh(long deadline) {
     try {
       if (Files.size(path) == position) {
@@ -134,12 +138,12 @@ final class FileLog {
   }
 
   /**
-   * Locks the file, reads what others added, and adds what a transaction wants: all of it, or
-   * nothing if that throws.
+   * Locks the file, reads what others have added, and appends the records of a transaction: all of
+   * them, or none if it throws.
    *
-   * @param create whether to create the file if it is not there
+   * @param create whether to create the file if it does not exist
    * @param deadline when to give up waiting for the lock
-   * @param transaction what to do
+   * @param transaction the step to run
    */
   <T extends @Nullable Object> T transact(
       boolean create, long deadline, Transaction<T> transaction) {

@@ -12,20 +12,21 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 
-/** Records who uses a store file, and refuses a file that a former run left. */
+/** Records which processes use a store file, and refuses a file left by a former run. */
 final class FileMembers {
   /*
-   * PyTorch counts who opened the file ("refcount/") and who finished ("cleanup/"), and so does this. A
-   * process that was killed stays counted, so a JVM also leaves a record of its own under
-   * "tutti/member/", which PyTorch ignores: its boot, its process id name space, its process id and when
-   * it started. Nobody else has the same, so whoever opens the file on that host can tell whether that
-   * process still runs. The record is deleted on close.
+   * PyTorch counts how many ranks opened the file ("refcount/") and how many finished ("cleanup/"),
+   * and this class does the same. A process that was killed stays counted, so a JVM also leaves a
+   * record of its own under "tutti/member/", which PyTorch ignores: its boot id, its process id
+   * namespace, its process id and its start time. No other process has the same values, so any
+   * process that opens the file on that host can tell whether that process still runs. The record
+   * is deleted on close.
    *
-   * A file with content is taken for one of this run if
+   * A file with content is taken to belong to this run if
    *   1. a process that has it open is known to run; or
-   *   2. no process that has it open is known to be dead, somebody who cannot be asked may have it open (a
-   *      rank of PyTorch's, or one on another host), or fewer ranks than the world has finished; and it
-   *      was changed not longer ago than a rank waits for another.
+   *   2. no process that has it open is known to be dead, a process that cannot be checked (a rank
+   *      of PyTorch, or one on another host) may have it open or some ranks, but not all of a known
+   *      world size, have finished, and it was changed no longer ago than ranks wait for each other.
    * Otherwise it is refused.
    */
   private static final String REFERENCES = "refcount/";
@@ -40,11 +41,11 @@ final class FileMembers {
   private final String self = MEMBER + UUID.randomUUID();
 
   /**
-   * Creates the records of one opening of a file.
+   * Creates the records for one opening of a file.
    *
    * @param path the file
-   * @param worldSize number of ranks; 0 if that is not known
-   * @param recent how long ago the file of a run that starts may have been changed
+   * @param worldSize the number of ranks; 0 if it is not known
+   * @param recent how long ago the file of a run that is starting may have been changed
    */
   FileMembers(Path path, int worldSize, Duration recent) {
     this.path = path;
@@ -106,7 +107,9 @@ final class FileMembers {
     changes.set(self, Member.ofThisProcess().toString().getBytes(StandardCharsets.UTF_8));
   }
 
-  /** Counts this process out; returns whether it is the last, and the file is to be deleted. */
+  /**
+   * Counts this process out; returns whether it is the last one, so that the file is to be deleted.
+   */
   boolean leave(FileLog.Changes changes) {
     long finished = changes.add(FINISHED, 1);
     long open = changes.add(REFERENCES, -1);
@@ -117,12 +120,12 @@ final class FileMembers {
   /**
    * A process that has the file open.
    *
-   * @param host its boot and process id name space
+   * @param host its boot id and process id namespace
    * @param pid its process id
-   * @param started when it started, in milliseconds of the epoch; 0 if that is not known
+   * @param started when it started, in milliseconds since the epoch; 0 if that is not known
    */
   record Member(String host, long pid, long started) {
-    /** How far a start time moves when the clock of the host is set. */
+    /** How far a start time shifts when the clock of the host is set. */
     private static final long CLOCK_STEP_MILLIS = 10_000;
 
     static Member ofThisProcess() {
@@ -134,7 +137,7 @@ final class FileMembers {
       try {
         return Files.readString(BOOT).strip() + "," + Files.readSymbolicLink(NAME_SPACE);
       } catch (IOException | UnsupportedOperationException e) {
-        // Nobody can tell whether a process of such a host runs.
+        // On such a host, no one can tell whether a process runs.
         return "unknown-" + UUID.randomUUID();
       }
     }

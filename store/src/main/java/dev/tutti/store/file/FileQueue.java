@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Keeps a queue in a store file: a record "first next", and one record for each value. */
+/** A queue in a store file, kept as a record "first next" and one record for each value. */
 final class FileQueue {
   private static final String STATE = "tutti/queue";
   private static final String ITEM = "tutti/item/";
@@ -13,16 +13,16 @@ final class FileQueue {
   private final String stateKey;
 
   /**
-   * Names a queue.
+   * Creates the queue of a name.
    *
-   * @param name its key, with the slash
+   * @param name the key of the queue, with the slash
    */
   FileQueue(String name) {
     this.name = name;
     this.stateKey = stateKey(name);
   }
 
-  /** Returns the key of a record that is there while the queue of a name is not empty. */
+  /** Returns the key of the record that exists while the queue of a name is not empty. */
   static String stateKey(String name) {
     return STATE + name;
   }

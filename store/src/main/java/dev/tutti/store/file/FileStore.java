@@ -25,22 +25,22 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keeps keys in a file that all ranks see (c10d: {@code FileStore}), in PyTorch's format and under
- * its locks, so that ranks of both can share one.
+ * A store that keeps its keys in a file that all ranks see (c10d: {@code FileStore}), in PyTorch's
+ * format and under its locks, so that ranks of both can share a file.
  *
- * <p>A rank that waits looks at the file again and again, first often, later every ten
- * milliseconds. The file is deleted when all ranks have closed their stores. A file that a former
- * run left is refused; {@link #FileStore(Path, int, Duration)} has the rule. Queues and barriers
- * are between JVM ranks only.
+ * <p>A waiting rank polls the file, first often, later every ten milliseconds. The file is deleted
+ * when all ranks have closed their stores. A file left by a former run is refused; {@link
+ * #FileStore(Path, int, Duration)} gives the rule. Queues and barriers work between JVM ranks only.
  */
 public final class FileStore implements Store {
   /*
-   * The handles of one store share what is known of the file, under one lock; a transaction takes the
-   * lock of the file inside. A call that waits leaves the lock in between, and looks again when its pause
-   * is over, when another call of this process has learned something new, or when its handle is closed.
+   * The handles of one store share the known content of the file, under one lock; a transaction
+   * takes the file lock while it holds that lock. A waiting call releases the lock between looks,
+   * and looks again when its pause is over, when another call of this process has learned something
+   * new, or when its handle is closed.
    *
-   * Keys that PyTorch does not know are kept apart from the users' keys by having no slash: a queue is a
-   * record "first next" and one record per value, a barrier is a record "round arrived size".
+   * Keys that PyTorch does not know are kept apart from user keys by having no slash: a queue is a
+   * record "first next" and one record per value, and a barrier is a record "round arrived size".
    */
   private static final Logger LOG = System.getLogger(FileStore.class.getName());
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -67,11 +67,11 @@ public final class FileStore implements Store {
   }
 
   /**
-   * Opens a store file with {@link Store#DEFAULT_TIMEOUT}, and creates it if it is not there.
+   * Opens a store file with {@link Store#DEFAULT_TIMEOUT}, creating it if it does not exist.
    *
-   * @param path the file; its directory exists
-   * @param worldSize number of ranks that will open it, after which it is deleted when all have
-   *     closed it; 0 if that is not known, and then it is never deleted
+   * @param path the file; its directory must exist
+   * @param worldSize the number of ranks that will open the file, which is deleted when all of them
+   *     have closed it; 0 if that is not known, in which case the file is never deleted
    * @throws StoreException as {@link #FileStore(Path, int, Duration)} says
    */
   public FileStore(Path path, int worldSize) {
@@ -79,18 +79,20 @@ public final class FileStore implements Store {
   }
 
   /**
-   * Opens a store file, and creates it if it is not there.
+   * Opens a store file, creating it if it does not exist.
    *
-   * <p>A file with content is taken for one of this run if a JVM that has it open is known to run;
-   * or if none is known to be dead, not all ranks have closed it, and it was changed not longer ago
-   * than {@code timeout}. JVMs of other hosts and containers, and ranks of PyTorch, cannot be
-   * asked.
+   * <p>A file with content is taken to belong to this run if a JVM that has it open is known to
+   * run; or if none is known to be dead, not all ranks have closed it, and it was changed no longer
+   * ago than {@code timeout}. JVMs on other hosts and in other containers, and ranks of PyTorch,
+   * cannot be checked.
    *
-   * @param path the file; its directory exists
-   * @param worldSize number of ranks that will open it, after which it is deleted when all have
-   *     closed it; 0 if that is not known, and then it is never deleted
-   * @param timeout the deadline of calls that are given none, and of waiting for the file's lock
-   * @throws StoreException if the file cannot be had, is no store file, or was left by a former run
+   * @param path the file; its directory must exist
+   * @param worldSize the number of ranks that will open the file, which is deleted when all of them
+   *     have closed it; 0 if that is not known, in which case the file is never deleted
+   * @param timeout the deadline of calls that have none of their own, and of waiting for the file
+   *     lock
+   * @throws StoreException if the file cannot be opened, is not a store file, or was left by a
+   *     former run
    */
   public FileStore(Path path, int worldSize, Duration timeout) {
     if (worldSize < 0) {
@@ -296,7 +298,9 @@ public final class FileStore implements Store {
     }
   }
 
-  /** Takes a member off a barrier; returns whether it was too late, since all came. */
+  /**
+   * Removes a member from a barrier; returns whether it was too late because all members had come.
+   */
   private boolean leave(FileBarrier barrier, long round) {
     lock(graceful(0));
     try {
@@ -319,8 +323,8 @@ public final class FileStore implements Store {
   }
 
   /**
-   * Closes this handle; the last one of this process tells the others, and deletes the file if all
-   * are done.
+   * Closes this handle; the last handle of this process tells the others, and deletes the file if
+   * all are done.
    */
   @Override
   public void close() {
@@ -449,7 +453,7 @@ public final class FileStore implements Store {
     }
   }
 
-  /** Returns a deadline that leaves others a second to release the lock of the file. */
+  /** Returns a deadline that gives others a second to release the file lock. */
   private static long graceful(long nanos) {
     return Arguments.deadline(Math.max(nanos, GRACE_NANOS));
   }

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 
 /** Opens a {@link FileStore} for {@code file:///path}. */
 public final class FileStoreProvider implements StoreProvider {
-  /** Creates the provider; the service loader does. */
+  /** Creates the provider; called by the service loader. */
   public FileStoreProvider() {}
 
   @Override

@@ -15,8 +15,8 @@ import java.nio.file.Path;
 /** Locks files with {@code flock(2)}, as PyTorch's FileStore does; Linux only. */
 final class Flock {
   /*
-   * Java's own file locks are those of fcntl(2), which on Linux neither see nor stop those of flock(2).
-   * The numbers below are the same on all Linux machines that a JVM runs on.
+   * Java's own file locks are those of fcntl(2), which on Linux are independent of those of
+   * flock(2). The constants below are the same on all Linux architectures on which a JVM runs.
    */
   private static final int O_RDWR = 2;
   private static final int O_CREAT = 0x40;
@@ -59,8 +59,8 @@ final class Flock {
    * Opens a file for reading and writing.
    *
    * @param file the file
-   * @param create whether to create it if it is not there
-   * @return its descriptor
+   * @param create whether to create the file if it does not exist
+   * @return the file descriptor
    */
   static int open(Path file, boolean create) throws IOException {
     try (Arena arena = Arena.ofConfined()) {
@@ -79,7 +79,7 @@ final class Flock {
     }
   }
 
-  /** Locks a file for this descriptor, if no other one holds a lock; does not wait. */
+  /** Locks a file for this descriptor if no other descriptor holds a lock; does not wait. */
   static boolean tryLock(int descriptor) throws IOException {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
@@ -98,7 +98,7 @@ final class Flock {
     }
   }
 
-  /** Closes a descriptor, which ends its lock. */
+  /** Closes a descriptor, which releases its lock. */
   static void close(int descriptor) {
     try {
       int ignored = (int) CLOSE.invokeExact(descriptor);

@@ -18,16 +18,17 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/** An open file while nobody else, in this process or another, may touch it. */
+/** An open file that no other thread or process may touch in the meantime. */
 final class LockedFile implements AutoCloseable {
   /*
-   * On Linux the lock is flock(2), which PyTorch's ranks take too; elsewhere, and where native access is
-   * denied, it is Java's own, which they do not see. Either is tried again and again with short pauses,
-   * since neither waits with a deadline. The file may be deleted, and another one created in its place,
-   * while somebody waits for the lock: so what was locked is compared with what the path leads to.
+   * On Linux the lock is flock(2), which PyTorch's ranks take too; elsewhere, and where native
+   * access is denied, it is Java's own, which PyTorch's ranks do not see. Either lock is retried
+   * with short pauses, because neither can wait with a deadline. The file may be deleted, and
+   * another one created in its place, while a thread waits for the lock. What was locked is
+   * therefore compared with what the path refers to.
    *
-   * The file is read and written by RandomAccessFile, not by a channel: an interrupt would close a
-   * channel, perhaps in the middle of a record.
+   * The file is read and written through RandomAccessFile rather than a channel: an interrupt would
+   * close a channel, perhaps in the middle of a record.
    */
   private static final Logger LOG = System.getLogger(FileStore.class.getName());
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -36,8 +37,8 @@ final class LockedFile implements AutoCloseable {
   private static final int NONE = -1;
 
   /**
-   * What this JVM has locked by Java's locks: they end when the process closes any descriptor of
-   * the file, so one that is locked must not even be opened again.
+   * The files that this JVM has locked with Java's locks. Such a lock ends when the process closes
+   * any descriptor of the file, so a locked file must not even be opened again.
    */
   private static final Set<Path> HELD = ConcurrentHashMap.newKeySet();
 
@@ -51,7 +52,7 @@ final class LockedFile implements AutoCloseable {
     this.name = name;
   }
 
-  /** Finds out once whether the locks can be those of PyTorch's ranks. */
+  /** Determines once whether the locks can be those of PyTorch's ranks. */
   private static final class Native {
     static final boolean USABLE = usable();
 
@@ -80,9 +81,9 @@ final class LockedFile implements AutoCloseable {
    * Opens and locks a file.
    *
    * @param path the file
-   * @param create whether to create it if it is not there
-   * @param deadline when to give up, by {@link System#nanoTime()}
-   * @throws NoSuchFileException if it is not there and not to be created
+   * @param create whether to create the file if it does not exist
+   * @param deadline when to give up, in terms of {@link System#nanoTime()}
+   * @throws NoSuchFileException if the file does not exist and is not to be created
    * @throws StoreTimeoutException if others hold the lock until the deadline
    */
   static LockedFile open(Path path, boolean create, long deadline) throws IOException {
@@ -117,7 +118,7 @@ final class LockedFile implements AutoCloseable {
     try {
       descriptor = Flock.open(path, create);
     } catch (IOException e) {
-      // Java says better than a number what is wrong.
+      // Java's exception describes the problem better than an error number.
       openContent(path.toFile()).close();
       throw e;
     }
@@ -173,7 +174,7 @@ final class LockedFile implements AutoCloseable {
     }
   }
 
-  /** Returns the same name for all paths to a file, which may not be there yet. */
+  /** Returns the same name for all paths to a file, which need not exist yet. */
   private static Path nameInThisJvm(Path path) {
     Path absolute = path.toAbsolutePath();
     try {
@@ -188,7 +189,7 @@ final class LockedFile implements AutoCloseable {
     try {
       return folder == null ? absolute : folder.toRealPath().resolve(absolute.getFileName());
     } catch (IOException e) {
-      return absolute; // it cannot be opened, either
+      return absolute; // it cannot be opened either
     }
   }
 
@@ -212,7 +213,7 @@ final class LockedFile implements AutoCloseable {
     return bytes;
   }
 
-  /** Tells whether these bytes stand at a position. */
+  /** Tells whether the file has these bytes at a position. */
   boolean has(byte[] bytes, long at) throws IOException {
     if (content.length() < at + bytes.length) {
       return false;
@@ -223,7 +224,7 @@ final class LockedFile implements AutoCloseable {
     return Arrays.equals(there, bytes);
   }
 
-  /** Adds bytes at the end: all of them, or none if that fails. */
+  /** Appends bytes at the end: all of them, or none if that fails. */
   void append(byte[] bytes) throws IOException {
     long end = content.length();
     try {

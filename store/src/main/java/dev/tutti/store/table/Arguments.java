@@ -12,7 +12,7 @@ import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Checks the arguments of store calls, and words what all stores say alike. */
+/** Checks the arguments of store calls, and provides the messages that all stores share. */
 public final class Arguments {
   public static final byte[] NO_BYTES = {};
 
@@ -90,7 +90,7 @@ public final class Arguments {
     }
   }
 
-  /** Tells whether a value is the expected one, null for both if there is none. */
+  /** Tells whether a value equals the expected one; null stands for no value on either side. */
   public static boolean same(byte @Nullable [] value, byte @Nullable [] expected) {
     return value == null ? expected == null : Arrays.equals(value, expected);
   }
@@ -103,14 +103,12 @@ public final class Arguments {
     return size;
   }
 
-  /** Returns a time-out in nanoseconds, cut to the range of a long. */
+  /** Returns a time-out in nanoseconds, clamped to the range of a long. */
   public static long nanos(Duration timeout) {
     return TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
   }
 
-  /**
-   * Returns a deadline in terms of {@link System#nanoTime()} that never lies behind an overflow.
-   */
+  /** Returns a deadline in terms of {@link System#nanoTime()} that never overflows. */
   public static long deadline(long nanos) {
     return System.nanoTime() + Math.clamp(nanos, 0, Long.MAX_VALUE / 2);
   }

@@ -3,7 +3,7 @@ package dev.tutti.store.table;
 import dev.tutti.StoreException;
 import java.nio.charset.StandardCharsets;
 
-/** Reads and writes counters the way c10d keeps them: as decimal text. */
+/** Reads and writes counters as c10d stores them: as decimal text. */
 public final class Decimal {
   private static final int LONGEST = 20;
 

@@ -15,21 +15,21 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Holds keys, queues and barriers, and those who wait for them.
+ * Holds keys, queues and barriers, and the waiters for them.
  *
- * <p>Not thread-safe: a lock or a single thread guards each table. Arrays are kept and returned as
- * they are and must not be written afterwards.
+ * <p>Not thread-safe: a lock or a single thread guards each table. Arrays are kept and returned
+ * without copying and must not be written afterwards.
  */
 public final class KeyTable {
   /*
-   * Each waiter is registered under every key that it misses, so a write touches only those who wait
-   * for its key. A waiter whose last missing key appears looks at all its keys again before it wakes:
-   * a key seen earlier may have been deleted since, and then it waits on.
+   * Each waiter is registered under every key that it misses, so a write touches only the waiters
+   * for its key. A waiter whose last missing key appears checks all its keys again before it wakes:
+   * a key seen earlier may have been deleted since, in which case the waiter continues to wait.
    *
    * A push hands its value to the longest waiting pop, if there is one, and the queue stays empty.
    * Otherwise it wakes every waiter that only looks, but at most one that will pop afterwards
-   * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty. One that still
-   * misses another key does not wake and does not count.
+   * (CONSUMER, which is what a blocking pop of c10d looks like): a second one would find the queue
+   * empty. A waiter that still misses another key does not wake and does not count.
    */
   private static final int KEY_BYTES = 128;
   private static final int QUEUED_BYTES = 32;
@@ -42,7 +42,7 @@ public final class KeyTable {
   private final Map<String, Set<PopWaiter>> popWaiters = new HashMap<>();
   private final Map<String, Barrier> barriers = new HashMap<>();
 
-  /** Creates a table that may hold anything. */
+  /** Creates a table without a size limit. */
   public KeyTable() {
     this(Long.MAX_VALUE);
   }
@@ -50,13 +50,13 @@ public final class KeyTable {
   /**
    * Creates a table.
    *
-   * @param most how many bytes it may hold of keys and values
+   * @param most the maximum number of bytes of keys and values
    */
   public KeyTable(long most) {
     this.most = most;
   }
 
-  /** Returns about how many bytes of keys and values it holds. */
+  /** Returns approximately how many bytes of keys and values the table holds. */
   public long bytes() {
     return bytes;
   }
@@ -68,7 +68,7 @@ public final class KeyTable {
   /**
    * Sets a value.
    *
-   * @throws StoreException if the table may not hold it; all is as before
+   * @throws StoreException if the table may not hold the value; the table is then unchanged
    */
   public void set(String key, byte[] value) {
     byte[] old = values.put(key, value);
@@ -115,7 +115,7 @@ public final class KeyTable {
     return true;
   }
 
-  /** Forgets the values and queues of keys. */
+  /** Removes the values and queues of the matching keys. */
   public void forget(Predicate<String> keys) {
     List.copyOf(values.keySet()).stream().filter(keys).forEach(this::delete);
     List.copyOf(queues.keySet()).stream().filter(keys).forEach(this::forgetQueue);
@@ -140,7 +140,7 @@ public final class KeyTable {
     return queues.keySet();
   }
 
-  /** Returns the values of a queue, the first one first. */
+  /** Returns the values of a queue, first value first. */
   public Collection<byte[]> queued(String key) {
     ArrayDeque<byte[]> queue = queues.get(key);
     return queue == null ? List.of() : queue;
@@ -165,7 +165,7 @@ public final class KeyTable {
     return missing;
   }
 
-  /** Returns how many of some keys nobody waits for. */
+  /** Returns how many of the given keys have no waiter. */
   public int countUnawaited(Collection<String> keys) {
     int count = 0;
     for (String key : keys) {
@@ -174,7 +174,7 @@ public final class KeyTable {
     return count;
   }
 
-  /** Registers a waiter, unless all its keys exist; returns whether they do. */
+  /** Registers a waiter unless all its keys exist; returns whether they do. */
   public boolean await(KeyWaiter waiter) {
     waiter.missing = 0;
     for (String key : missing(waiter.keys, waiter.kind == KeyWaiter.Kind.VALUE)) {
@@ -244,7 +244,7 @@ public final class KeyTable {
     return queue == null ? 0 : queue.size();
   }
 
-  /** Registers a pop, unless its queue has a value; returns whether it has got one. */
+  /** Registers a pop unless its queue has a value; returns whether the pop has got one. */
   public boolean await(PopWaiter waiter) {
     waiter.value = pop(waiter.key);
     if (waiter.value != null) {
@@ -262,7 +262,7 @@ public final class KeyTable {
    * Joins a barrier, and wakes the others if this is its last member.
    *
    * @return whether the barrier is complete
-   * @throws StoreException if those already there came with another size
+   * @throws StoreException if the members already there came with another size
    */
   public boolean arrive(BarrierWaiter waiter) {
     Barrier barrier = barriers.computeIfAbsent(waiter.key, k -> new Barrier(waiter.size));
@@ -286,7 +286,7 @@ public final class KeyTable {
     return barrier == null ? 0 : barrier.arrived.size();
   }
 
-  /** Returns how many members a barrier has that somebody is waiting at, else 0. */
+  /** Returns the number of members of a barrier at which a member is waiting, or else 0. */
   public int barrierSize(String key) {
     Barrier barrier = barriers.get(key);
     return barrier == null ? 0 : barrier.size;
@@ -310,7 +310,10 @@ public final class KeyTable {
             .formatted(bytes, more, Arguments.shorten(key), most));
   }
 
-  /** Counts a key that a waiter waits for; returns whether it was the last one, which wakes it. */
+  /**
+   * Counts a key for which a waiter waits; returns whether it was the last one, which wakes the
+   * waiter.
+   */
   private boolean appeared(KeyWaiter waiter) {
     if (--waiter.missing == 0 && await(waiter)) {
       waiter.wakeUp.wake();
@@ -330,9 +333,9 @@ public final class KeyTable {
     return true;
   }
 
-  /** Waits for keys. */
+  /** A waiter for keys. */
   public static final class KeyWaiter {
-    /** Says what counts as an existing key, and what happens after the wait. */
+    /** What counts as an existing key, and what happens after the wait. */
     public enum Kind {
       /** Waits for values, not for queues. */
       VALUE,
@@ -354,7 +357,7 @@ public final class KeyTable {
     }
   }
 
-  /** Waits for a value of a queue. */
+  /** A waiter for a value of a queue. */
   public static final class PopWaiter {
     public final String key;
     final WakeUp wakeUp;
@@ -366,7 +369,7 @@ public final class KeyTable {
     }
   }
 
-  /** Waits at a barrier. */
+  /** A waiter at a barrier. */
   public static final class BarrierWaiter {
     public final String key;
     final int size;

@@ -3,9 +3,9 @@ package dev.tutti.store.table;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 
-/** Says how stores write keys down, on the wire and in files. */
+/** How stores write keys, on the wire and in files. */
 public final class KeyText {
-  /** Sits before every key of a user. */
+  /** The prefix of every user key. */
   public static final char PREFIX = '/';
 
   /** Carries the bytes of keys unchanged through strings, whatever they are. */

@@ -5,23 +5,24 @@ import dev.tutti.StoreException;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Counts what the clients of a store server make it hold, and bounds it by shares of the heap.
+ * Counts the memory that clients make a store server hold, and limits it to shares of the heap.
  *
- * <p>Not thread-safe: the server's thread owns it.
+ * <p>Not thread-safe: owned by the server's thread.
  */
 public final class ServerMemory {
   /*
-   * One client may hold an eighth of the heap, or one value of the largest size and its key if that is
-   * more; all together a quarter; connections that send nothing take an eighth; keys and values three
-   * eighths. What is left is for the rest of the process.
+   * One client may hold an eighth of the heap, or one value of the largest size and its key if that
+   * is more; all clients together a quarter; connections that send nothing take an eighth; keys and
+   * values three eighths. The rest is left for the other parts of the process.
    *
-   * Where all together hold too much, one goes: who held most for longest, up to a second. So neither who
-   * sends a large value at this moment goes, nor who waits for many keys.
+   * If all clients together hold too much, one is dropped: the one that has held most for longest,
+   * with the time counted up to a second. This spares both a client that is sending a large value
+   * at this moment and one that waits for many keys.
    */
   private static final long LARGEST = Store.MAX_VALUE_BYTES + (1L << 20);
   private static final int CONNECTION_BYTES = 2048;
 
-  /** What TLS keeps of a connection: nine records, and its engine. */
+  /** The memory that TLS keeps for a connection: nine records, and its engine. */
   private static final int TLS_BYTES = 160 * 1024;
 
   private static final int SMALL = 64 * 1024;
@@ -34,21 +35,21 @@ public final class ServerMemory {
   private long held;
   private long clients;
 
-  /** Creates bounds for the heap of this process. */
+  /** Creates limits for the heap of this process. */
   public ServerMemory() {
     this(false);
   }
 
   /**
-   * Creates bounds for the heap of this process.
+   * Creates limits for the heap of this process.
    *
-   * @param encrypts whether connections are encrypted by TLS, and so take more
+   * @param encrypts whether connections are encrypted by TLS, and therefore take more memory
    */
   public ServerMemory(boolean encrypts) {
     this(Runtime.getRuntime().maxMemory(), CONNECTION_BYTES + (encrypts ? TLS_BYTES : 0));
   }
 
-  /** Creates bounds for a heap of so many bytes. */
+  /** Creates limits for a heap of the given size in bytes. */
   public ServerMemory(long heap) {
     this(heap, CONNECTION_BYTES);
   }
@@ -70,17 +71,17 @@ public final class ServerMemory {
     return one;
   }
 
-  /** Tells whether all clients together hold more than their share, so that one must go. */
+  /** Tells whether all clients together hold more than their share, so that one must be dropped. */
   public boolean isCrowded() {
     return held > all;
   }
 
-  /** Tells whether there are more clients than may be, so that one must go. */
+  /** Tells whether there are more clients than allowed, so that one must be dropped. */
   public boolean isFull() {
     return clients > connections;
   }
 
-  /** Says why a client goes while there are too many. */
+  /** Returns the reason for dropping a client while there are too many. */
   public String fullMessage() {
     return "at most %d clients may be connected with a heap (-Xmx) of %d bytes, and it has said nothing so far"
         .formatted(connections, heap);
@@ -91,7 +92,7 @@ public final class ServerMemory {
     return new Client();
   }
 
-  /** The account of what one client makes the server hold. */
+  /** The account of the memory that one client makes the server hold. */
   public final class Client {
     private long held;
     private long since;
@@ -101,13 +102,16 @@ public final class ServerMemory {
       clients++;
     }
 
-    /** Returns how much, and for how long, the client has held; the one with most goes first. */
+    /**
+     * Returns a measure of how much, and for how long, the client has held; the client with the
+     * highest is dropped first.
+     */
     public long weight(long now) {
       long millis = held > SMALL ? TimeUnit.NANOSECONDS.toMillis(now - since) : 0;
       return held * Math.clamp(millis, 1, LONG_MILLIS);
     }
 
-    /** Says why this client goes while all together hold too much. */
+    /** Returns the reason for dropping this client while all together hold too much. */
     public String crowdedMessage() {
       return ("it makes this server hold %d bytes, and all clients %d,"
               + " of the %d that they may have, a quarter of this server's heap (-Xmx)")
@@ -117,7 +121,7 @@ public final class ServerMemory {
     /**
      * Counts bytes before they are allocated.
      *
-     * @throws StoreException if they are more than one client may hold
+     * @throws StoreException if one client may not hold that many
      */
     public void take(long bytes) {
       if (bytes > one - held && !closed) {
@@ -129,7 +133,7 @@ public final class ServerMemory {
       hold(bytes);
     }
 
-    /** Counts bytes that are there already, also where they are more than one client may hold. */
+    /** Counts bytes that already exist, even if they are more than one client may hold. */
     public void hold(long bytes) {
       if (held <= SMALL && held + bytes > SMALL) {
         since = System.nanoTime();
@@ -137,7 +141,7 @@ public final class ServerMemory {
       add(bytes);
     }
 
-    /** Counts bytes that are free again. */
+    /** Counts bytes that have been freed. */
     public void give(long bytes) {
       add(-bytes);
     }
@@ -149,7 +153,7 @@ public final class ServerMemory {
       }
     }
 
-    /** Counts nothing of this client any more. */
+    /** Stops counting for this client. */
     public void close() {
       if (!closed) {
         add(-held);

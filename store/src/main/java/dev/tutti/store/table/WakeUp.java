@@ -1,7 +1,8 @@
 package dev.tutti.store.table;
 
 /**
- * Receives the one call that ends a registered wait; runs under the guard of its {@link KeyTable}.
+ * Receives the single call that ends a registered wait; runs under the guard of its {@link
+ * KeyTable}.
  */
 @FunctionalInterface
 public interface WakeUp {

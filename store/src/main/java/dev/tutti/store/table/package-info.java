@@ -1,6 +1,4 @@
-/**
- * What all stores share: the table of keys, the checks of arguments, bounds of memory and waits.
- */
+/** The parts that all stores share: the table of keys, argument checks, memory limits and waits. */
 @NullMarked
 package dev.tutti.store.table;
 

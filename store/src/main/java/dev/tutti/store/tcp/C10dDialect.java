@@ -16,17 +16,18 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Asks a server of PyTorch's with what its protocol has. */
+/** Talks to a PyTorch server, within the limits of its protocol. */
 final class C10dDialect implements Dialect {
   /*
-   * Which queries beyond 13 a server knows cannot be asked, and one that does not know a query drops the
-   * client. So the first use of one is tried out on a connection of its own, with a question that changes
-   * nothing, and the answer is kept. BARRIER is never used: servers that have it and servers that have
-   * not must serve the same ranks alike, and what it does after a time-out is not specified.
+   * There is no way to ask which queries beyond 13 a server knows, and a server that does not know
+   * a query drops the client. The first use of such a query is therefore tried on a connection of
+   * its own, with a request that changes nothing, and the answer is kept. BARRIER is never used:
+   * servers with and without it must serve the same ranks alike, and its effect after a time-out is
+   * not specified.
    *
-   * A WAIT counts a key that appeared and was deleted again, takes a non-empty queue for a key, and on the
-   * poll-loop server misses a key that a COMPARE_SET stored. So the keys are looked at when it ends and
-   * from time to time while it does not: the less often the longer it takes.
+   * A WAIT counts a key that appeared and was deleted again, treats a non-empty queue as a key, and
+   * on the poll-loop server misses a key that a COMPARE_SET stored. The keys are therefore checked
+   * when it ends, and from time to time while it does not: the longer it takes, the less often.
    */
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
@@ -54,9 +55,9 @@ final class C10dDialect implements Dialect {
 
   @Override
   public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
-    // On the wire "absent" and "empty" are the same expectation, and the reply to a success is the
-    // reply to a key that already has the desired value. A read before, in the same write, tells
-    // them apart: a server carries out what comes in one piece without a pause.
+    // On the wire, "absent" and "empty" are the same expectation, and the reply on success is the
+    // same as for a key that already has the desired value. A preceding read in the same write
+    // distinguishes them: a server executes requests that come in one piece without a pause.
     byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
     if (wireExpected.length == 0) {
       byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);
@@ -64,7 +65,7 @@ final class C10dDialect implements Dialect {
         return new Store.Swap(false, before);
       }
     } else if (!RemoteReads.check(client, List.of(key), TcpStore.IO_NANOS)) {
-      // Would wake those who wait for the key, and not store it.
+      // The request would wake the waiters for the key without storing it.
       return new Store.Swap(false, null);
     }
     return client.call(
@@ -116,9 +117,7 @@ final class C10dDialect implements Dialect {
                 : RemoteReads.popInTime(client, key, left));
   }
 
-  /**
-   * Waits, and looks from time to time, until the look finds what it wants or the deadline comes.
-   */
+  /** Waits, looking from time to time, until a look succeeds or the deadline comes. */
   private <T> @Nullable T awaited(List<String> keys, long nanos, Look<T> look) {
     long deadline = Arguments.deadline(nanos);
     Pause pause = new Pause(deadline);
@@ -153,7 +152,7 @@ final class C10dDialect implements Dialect {
     return new EmulatedBarrier(client, this, key, size).await(nanos);
   }
 
-  /** Keeps the name of a member that a barrier may still count, though its call has ended. */
+  /** Records the name of a member that a barrier may still count although its call has ended. */
   void mayHaveStayed(String stateKey, String member) {
     membersThatMayHaveStayed.merge(
         stateKey,
@@ -166,7 +165,7 @@ final class C10dDialect implements Dialect {
     return membersThatMayHaveStayed.getOrDefault(stateKey, Set.of());
   }
 
-  /** Forgets names that a barrier does not count any more. */
+  /** Drops names that a barrier no longer counts. */
   void haveLeft(String stateKey, Set<String> members) {
     membersThatMayHaveStayed.computeIfPresent(
         stateKey,
@@ -217,13 +216,14 @@ final class C10dDialect implements Dialect {
   }
 
   /**
-   * Looks whether what is waited for is there, told whether a wait has ended and what time is left.
+   * Checks whether the awaited thing is there, given whether a wait has ended and how much time is
+   * left.
    */
   private interface Look<T> {
     @Nullable T look(boolean came, long nanosLeft);
   }
 
-  /** Lets time go by, more each time. */
+  /** Pauses that grow each time. */
   private static final class Pause {
     private final long deadline;
     private long nanos;

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Opens, keeps and closes the connections of one client; used by all its threads. */
 final class ConnectionPool implements AutoCloseable {
-  /** How many connections that nobody uses are kept. */
+  /** The maximum number of idle connections that are kept. */
   static final int MAX_IDLE = 4;
 
   private final String host;
@@ -45,7 +45,7 @@ final class ConnectionPool implements AutoCloseable {
     return host + ":" + port;
   }
 
-  /** Connects to the server; after the first time to the very address that answered then. */
+  /** Connects to the server; after the first time, to the address that answered then. */
   TcpConnection open(long deadline) throws IOException {
     InetSocketAddress known = server;
     if (known != null) {
@@ -67,7 +67,7 @@ final class ConnectionPool implements AutoCloseable {
     throw failure;
   }
 
-  /** Registers a connection and proves the token on it, if there is one. */
+  /** Registers a connection, and proves the token on it if there is one. */
   private TcpConnection admitted(TcpConnection connection, long deadline) throws IOException {
     register(connection);
     if (token.isSet()) {
@@ -92,7 +92,7 @@ final class ConnectionPool implements AutoCloseable {
     throw new IOException("closed");
   }
 
-  /** Takes an idle connection or opens one; give it back with {@link #release}. */
+  /** Takes an idle connection or opens one; the caller must return it with {@link #release}. */
   TcpConnection borrow(long deadline) throws IOException {
     while (true) {
       TcpConnection connection;

@@ -2,7 +2,7 @@ package dev.tutti.store.tcp;
 
 import java.io.IOException;
 
-/** Reports that a socket did not do its part by the deadline of a call. */
+/** Thrown when a socket has not done its part by the deadline of a call. */
 final class DeadlineException extends IOException {
   private static final long serialVersionUID = 1L;
 

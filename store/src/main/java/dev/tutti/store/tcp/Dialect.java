@@ -5,16 +5,16 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Does what a Tutti server and PyTorch's servers need to be asked in different ways. Keys are as on
- * the wire.
+ * The operations that Tutti servers and PyTorch servers need to be asked for in different ways.
+ * Keys are in their wire form.
  */
 interface Dialect {
-  /** Refuses a key that the server would drop this client for. */
+  /** Refuses a key for which the server would drop this client. */
   void requireKey(String key);
 
   Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired);
 
-  /** Waits until all keys have values; returns null if some have not at the deadline. */
+  /** Waits until all keys have values; returns null if some have none at the deadline. */
   @Nullable List<byte[]> fetch(List<String> keys, long nanos);
 
   /** Waits until all keys exist; returns whether they do before the deadline. */
@@ -23,12 +23,17 @@ interface Dialect {
   /** Waits for a value of a queue; returns null if there is none at the deadline. */
   byte @Nullable [] take(String key, long nanos);
 
-  /** Waits at a barrier; returns 0 if all came, else how many were there at the deadline. */
+  /**
+   * Waits at a barrier; returns 0 if all members came, or else how many were there at the deadline.
+   */
   int barrier(String key, int size, long nanos);
 
-  /** Refuses queues where the server has none; asks it at most once, and at most so long. */
+  /**
+   * Refuses queues if the server has none; asks the server at most once, and takes at most the
+   * given time.
+   */
   void requireQueues(long nanos);
 
-  /** Refuses to list keys where the server cannot. */
+  /** Refuses to list keys if the server cannot do so. */
   void requireListing();
 }

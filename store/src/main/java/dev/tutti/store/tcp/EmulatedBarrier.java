@@ -10,20 +10,21 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Makes a barrier of the queries that every server of PyTorch's has. */
+/** Implements a barrier with the queries that every PyTorch server has. */
 final class EmulatedBarrier {
   /*
-   * One key holds "round size token member member ...". A member arrives by a compare-and-set that adds
-   * a name of its own; the token makes each state new, so that a compare-and-set that succeeded cannot be
-   * mistaken. The last member starts the next round and then sets the key of its own round, for which the
-   * others wait. A rank that gives up takes its name off again, unless the round has ended meanwhile: then all
-   * came.
+   * One key holds "round size token member member ...". A member arrives by a compare-and-set that
+   * adds a name of its own; the token makes each state unique, so that a successful compare-and-set
+   * cannot be mistaken. The last member starts the next round and then sets the key of its own
+   * round, for which the others wait. A rank that gives up removes its name again, unless the round
+   * has ended in the meantime, in which case all members came.
    *
-   * A server that does not answer in time may or may not have carried out what it was sent. So a name that
-   * may have stayed is kept by the client, and its next call at this barrier takes it off: the same round
-   * would otherwise end one member too early.
+   * A server that does not answer in time may or may not have carried out the request. The client
+   * therefore remembers a name that may have stayed, and its next call at this barrier removes it:
+   * otherwise the same round would end one member too early.
    *
-   * All members of a round have left the one before, so its key is deleted with the new round.
+   * All members of a round have left the previous round, so that round's key is deleted when the
+   * new round starts.
    */
   private static final String PREFIX = "tutti/barrier";
   private static final int NAME_BITS = 48;
@@ -41,12 +42,14 @@ final class EmulatedBarrier {
     this.dialect = dialect;
     this.key = key;
     this.size = size;
-    // The key has its slash.
+    // The key already has its slash.
     this.stateKey = PREFIX + key;
     name = Long.toHexString(ThreadLocalRandom.current().nextLong(1L << NAME_BITS));
   }
 
-  /** Waits; returns 0 if all came, else how many had come at the deadline. */
+  /**
+   * Waits at the barrier; returns 0 if all members came, or else how many had come at the deadline.
+   */
   int await(long nanos) {
     long deadline = Arguments.deadline(nanos);
     State joined;
@@ -167,7 +170,7 @@ final class EmulatedBarrier {
     return stateKey + "/" + round;
   }
 
-  /** The state of the barrier; its text is empty before the first member. */
+  /** The state of the barrier; its text is empty before the first member comes. */
   @SuppressWarnings("ArrayRecordComponent")
   private record State(long round, int size, List<String> members, byte[] text) {}
 }

@@ -7,11 +7,11 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 
-/** Says what answers where a store server was expected. */
+/** Thrown when something other than a store server answers. */
 final class ForeignServerException extends IOException {
   private static final long serialVersionUID = 1L;
 
-  /** How a server of a store over Aeron begins, also to a peer that is no client of it. */
+  /** How the answer of an Aeron store server begins, even to a peer that is not its client. */
   private static final String AERON = "TuttiAer";
 
   private static final String HTTP = "HTTP/";
@@ -20,7 +20,7 @@ final class ForeignServerException extends IOException {
     super(message);
   }
 
-  /** Creates the exception of a process that does not encrypt, as the server does. */
+  /** Creates the exception of a process that does not use encryption, although the server does. */
   static ForeignServerException ofTls() {
     return new ForeignServerException(
         "what answers there speaks TLS, and this process does not; "
@@ -29,9 +29,9 @@ final class ForeignServerException extends IOException {
   }
 
   /**
-   * Creates an exception.
+   * Creates an exception for an unexpected answer.
    *
-   * @param first the first 8 bytes of the answer, little-endian, which are no length of one
+   * @param first the first 8 bytes of the answer, little-endian, which are not a valid length
    */
   static ForeignServerException of(long first) {
     byte[] bytes =

@@ -2,7 +2,10 @@ package dev.tutti.store.tcp;
 
 import java.io.IOException;
 
-/** Reports bytes of a client that no request has; the server closes that client. */
+/**
+ * Thrown when a client's bytes are not a valid request; the server closes the connection of that
+ * client.
+ */
 final class ProtocolException extends IOException {
   private static final long serialVersionUID = 1L;
 

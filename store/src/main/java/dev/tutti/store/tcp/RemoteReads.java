@@ -8,26 +8,28 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** Reads from a store server in ways that every server understands; keys are as on the wire. */
+/** Reads from a store server in ways that every server understands; keys are in their wire form. */
 final class RemoteReads {
   /*
-   * A GET of an absent key cannot be told from an empty value, or makes the server drop the client. A
-   * COMPARE_SET that expects and desires the same fresh bytes stores nothing, returns the value of a key
-   * that exists and those bytes for one that does not: so one round trip reads and tells absence.
+   * A GET of an absent key cannot be distinguished from an empty value, or makes the server drop
+   * the client. A COMPARE_SET that expects and desires the same fresh bytes stores nothing; it
+   * returns the value of a key that exists, and those bytes for one that does not. One round trip
+   * therefore reads a value and detects its absence.
    *
-   * PyTorch's event-loop server takes every COMPARE_SET for a change, though, and wakes those who wait for
-   * the key. A rank of PyTorch that waits for an absent one then gets an empty value, and Gloo reads its
-   * peer's address from that: it crashes. So of such a server a CHECK asks first whether the key exists.
+   * PyTorch's event-loop server, however, takes every COMPARE_SET for a change and wakes the
+   * waiters for the key. A rank of PyTorch that waits for an absent key then gets an empty value,
+   * and Gloo reads its peer's address from that and crashes. With such a server, a CHECK first asks
+   * whether the key exists.
    *
-   * Several such requests leave in one write. Their number is bounded, so that they fit into the socket
-   * buffers while the server waits for this side to read its replies.
+   * Several such requests are sent in one write. Their number is limited, so that they fit in the
+   * socket buffers while the server waits for this side to read its replies.
    */
   private static final int CHUNK_KEYS = 128;
   private static final int CHUNK_BYTES = 16 * 1024;
 
   private RemoteReads() {}
 
-  /** Adds a request for a value, which must be known to exist if the server is not Tutti's. */
+  /** Adds a request for a value, which must be known to exist unless the server is Tutti's. */
   static void putRead(SendQueue out, String key, byte[] nonce) {
     out.putByte((byte) Wire.COMPARE_SET);
     out.putKey(key);
@@ -88,7 +90,7 @@ final class RemoteReads {
     return values;
   }
 
-  /** Returns the same values, or null if one of them is. */
+  /** Returns the same values, or null if one of them is null. */
   static @Nullable List<byte[]> complete(List<byte @Nullable []> values) {
     List<byte[]> all = new ArrayList<>(values.size());
     for (byte[] value : values) {
@@ -112,7 +114,7 @@ final class RemoteReads {
         });
   }
 
-  /** Returns those of the keys that do not exist. */
+  /** Returns the keys that do not exist. */
   static List<String> missing(TcpClient client, List<String> keys, long nanos) {
     long end = Arguments.deadline(nanos);
     List<String> missing = new ArrayList<>();
@@ -139,8 +141,8 @@ final class RemoteReads {
 
   /**
    * Takes the first value of a queue, or returns null if it is empty. A value that is on its way
-   * when the time-out comes would be lost; so where that is short, a server must first show that it
-   * answers.
+   * when the time-out comes would be lost, so if the time-out is short, the server must first show
+   * that it answers.
    */
   static byte @Nullable [] popInTime(TcpClient client, String key, long nanos) {
     if (nanos < TcpStore.IO_NANOS && !check(client, List.of(key), nanos)) {

@@ -9,28 +9,28 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Cuts the bytes of one client into requests. */
+/** Splits the bytes of one client into requests. */
 final class RequestReader {
   /*
-   * A request may come in pieces of any size. Its shape (Wire) is walked one field at a time; a field
-   * that is not complete stays in the buffer and is tried again when there is more, except for long
-   * values, which collect in an array that grows with what has really come, never with what is
-   * announced. So what a client can make the server hold is what it has sent, and no more than its share
-   * of the heap.
+   * A request may come in pieces of any size. Its shape (Wire) is walked one field at a time. An
+   * incomplete field stays in the buffer and is tried again when there is more. The exception is
+   * long values, which collect in an array that grows with the bytes that have come, never with the
+   * announced length. A client can therefore make the server hold only what it has sent, and no
+   * more than its share of the heap.
    */
   /** The longest incomplete field that stays in the buffer. */
   static final int MAX_HELD_BYTES = Long.BYTES + Store.MAX_KEY_BYTES + 1;
 
-  /** The longest request, by the sum of its keys and values. */
+  /** The maximum length of a request, as the sum of its keys and values. */
   static final long MAX_REQUEST_BYTES = 1L << 30;
 
   private static final int FIRST_ARRAY = 64 * 1024;
   private static final int RAW_BYTES = 32;
 
-  /** Bytes that a key or value takes beside its own. */
+  /** The memory that a key or value takes in addition to its own bytes. */
   private static final int ITEM_BYTES = 64;
 
-  /** The longest list that is used again. */
+  /** The longest list that is reused. */
   private static final int KEPT_ITEMS = 16;
 
   private final TokenHandshake.Gate gate;
@@ -53,8 +53,8 @@ final class RequestReader {
   /**
    * Creates the reader of a client.
    *
-   * @param gate lets requests through
-   * @param memory counts what they take
+   * @param gate decides which requests to let through
+   * @param memory counts the memory of requests
    */
   RequestReader(TokenHandshake.Gate gate, ServerMemory.Client memory) {
     this.gate = gate;
@@ -66,7 +66,7 @@ final class RequestReader {
     return validated;
   }
 
-  /** Forgets the request that is complete. */
+  /** Discards the complete request. */
   void done() {
     keys = emptied(keys, 1);
     values = emptied(values, 2);
@@ -81,7 +81,7 @@ final class RequestReader {
     return list;
   }
 
-  /** Returns what the request takes; who takes that gives it back. */
+  /** Returns the memory that the request takes; the caller must give it back. */
   long takeMemory() {
     long bytes = taken;
     taken = 0;
@@ -93,44 +93,45 @@ final class RequestReader {
     taken += size;
   }
 
-  /** Returns the query of the request that is complete. */
+  /** Returns the query of the complete request. */
   int query() {
     return query;
   }
 
-  /** Returns its first key. */
+  /** Returns the first key of the request. */
   String key() {
     return keys.get(0);
   }
 
-  /** Returns its keys; the list is the caller's own. */
+  /** Returns the keys of the request; the list belongs to the caller. */
   List<String> takeKeys() {
     List<String> taken = keys;
     keys = new ArrayList<>(1);
     return taken;
   }
 
-  /** Returns one of its values. */
+  /** Returns one of the values of the request. */
   byte[] value(int index) {
     return values.get(index);
   }
 
-  /** Returns its number. */
+  /** Returns the number in the request. */
   long number() {
     return number;
   }
 
-  /** Returns how many items its list has. */
+  /** Returns the number of items in the request's list. */
   int count() {
     return keys.size();
   }
 
   /**
-   * Reads on.
+   * Continues to read.
    *
-   * @param in what has come; what is left in it after {@code false} must come first the next time
+   * @param in the bytes that have come; those left in it after {@code false} must come first the
+   *     next time
    * @return whether a request is complete
-   * @throws ProtocolException if these bytes are no request
+   * @throws ProtocolException if the bytes are not a request
    */
   boolean next(ByteBuffer in) throws ProtocolException {
     if (!validated && !validate(in)) {

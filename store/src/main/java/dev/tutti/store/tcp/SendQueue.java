@@ -12,7 +12,8 @@ import java.util.Iterator;
 import java.util.List;
 
 /**
- * Holds what is to be sent to one client: small replies copied together, long values as they are.
+ * The data to be sent to one client: small replies are copied together, long values are kept as
+ * they are.
  */
 final class SendQueue {
   private static final int CHUNK = 512;
@@ -20,7 +21,10 @@ final class SendQueue {
   private static final int COPIED = 4 * 1024;
   private static final int GATHERED = 64;
 
-  /** How much one write takes: the JDK copies all that it is given, however little leaves. */
+  /**
+   * The maximum size of one write: the JDK copies everything that it is given, however little is
+   * sent.
+   */
   private static final int WRITTEN = 256 * 1024;
 
   private final ServerMemory.Client memory;
@@ -28,7 +32,7 @@ final class SendQueue {
   private ByteBuffer tail;
   private long pending;
 
-  /** Creates a queue that may hold anything. */
+  /** Creates a queue without a limit. */
   SendQueue() {
     this(new ServerMemory(Long.MAX_VALUE).client());
   }
@@ -59,7 +63,7 @@ final class SendQueue {
     pending += Long.BYTES;
   }
 
-  /** Adds a key as text. */
+  /** Adds a key as text, with its length. */
   void putKey(String key) {
     byte[] bytes = key.getBytes(StandardCharsets.UTF_8);
     putLong(bytes.length);
@@ -83,10 +87,13 @@ final class SendQueue {
 
   /** Adds a length and the bytes; the array must not be written afterwards. */
   void putBytes(byte[] value) {
-    putBytes(ByteBuffer.wrap(value)); // big-endian, unlike what is counted
+    putBytes(ByteBuffer.wrap(value)); // big-endian, unlike counted buffers
   }
 
-  /** Adds a length and the bytes of an array that nobody else has, so that it counts as well. */
+  /**
+   * Adds a length and the bytes of an array that is owned by this queue alone and is therefore
+   * counted as well.
+   */
   void putOwnBytes(byte[] value) {
     ByteBuffer buffer = ByteBuffer.wrap(value);
     if (value.length > COPIED) {
@@ -109,7 +116,7 @@ final class SendQueue {
   }
 
   /**
-   * Sends as much as the channel takes.
+   * Sends as much as the channel accepts.
    *
    * @return the number of bytes sent
    */

@@ -18,12 +18,12 @@ import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
-/** Carries out requests on the server's table; used by the event loop only. */
+/** Executes requests on the server's table; used by the event loop only. */
 final class ServerCommands {
-  /** Bytes that a table takes for each key that a client waits for. */
+  /** The memory that a table takes for each key for which a client waits. */
   private static final int WAIT_BYTES = 64;
 
-  /** Bytes that it takes beside that for a key that nobody else waits for. */
+  /** The additional memory that it takes for a key for which no other client waits. */
   private static final int LONE_BYTES = 256;
 
   private final KeyTable table;
@@ -34,10 +34,10 @@ final class ServerCommands {
   /**
    * Creates an empty table.
    *
-   * @param instance tells this server from others
-   * @param touched is told of each client that gets a reply
-   * @param joined is told the number of processes that joined
-   * @param most how many bytes the table may hold
+   * @param instance identifies this server
+   * @param touched receives each client that gets a reply
+   * @param joined receives the number of processes that have joined
+   * @param most the maximum number of bytes in the table
    */
   ServerCommands(
       String instance, Consumer<ServerConnection> touched, LongConsumer joined, long most) {
@@ -49,11 +49,12 @@ final class ServerCommands {
   }
 
   /**
-   * Carries out a complete request.
+   * Executes a complete request.
    *
-   * @throws ProtocolException if it asks for what cannot be; the client is to be closed
-   * @throws dev.tutti.StoreException if the data do not allow it; the client is to be closed too,
-   *     since the protocol has no reply for that
+   * @throws ProtocolException if the request asks for something impossible; the client must be
+   *     closed
+   * @throws dev.tutti.StoreException if the data does not permit the request; the client must also
+   *     be closed, since the protocol has no reply for this case
    */
   void run(ServerConnection client, RequestReader request) throws ProtocolException {
     SendQueue reply = client.replies;
@@ -112,7 +113,7 @@ final class ServerCommands {
     }
   }
 
-  /** Forgets what users wrote, values and queues, but for keys with a prefix. */
+  /** Removes what users wrote, both values and queues, except keys with a prefix. */
   void forgetAllBut(String keptPrefix) {
     String users = String.valueOf(KeyText.PREFIX);
     table.forget(key -> key.startsWith(users) && !key.startsWith(users + keptPrefix));
@@ -123,7 +124,7 @@ final class ServerCommands {
     byte[] desired = request.value(1);
     byte[] old = table.get(request.key());
     if (old == null && expected.length > 0) {
-      // c10d's reply for an absent key is the expected value, which is not there.
+      // For an absent key, c10d replies with the expected value although the key does not have it.
       return request.key().equals(Wire.CAPABILITY) ? capability : expected;
     }
     if (old != null && !Arrays.equals(old, expected)) {
@@ -227,13 +228,13 @@ final class ServerCommands {
     }
   }
 
-  /** Answers a client when what it waits for has come. */
+  /** Answers a client when the awaited event has come. */
   private abstract class Wait implements WakeUp {
     private final ServerConnection client;
     private long bytes;
     private Runnable cancel = () -> {};
 
-    /** Counts what the table takes. */
+    /** Counts the memory that the table takes for the wait. */
     Wait(ServerConnection client, long bytes) {
       this.client = client;
       client.memory.take(bytes);
@@ -265,8 +266,8 @@ final class ServerCommands {
       try {
         answer(client.replies);
       } catch (StoreException | OutOfMemoryError e) {
-        // Whoever writes the key is not to blame, and the others that wait for it are to hear of
-        // it.
+        // The client that writes the key is not to blame, and the other waiters for the key must
+        // still be woken.
         client.broken = e;
       }
     }

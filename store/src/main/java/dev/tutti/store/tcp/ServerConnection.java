@@ -15,9 +15,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Holds what the server knows of one client; used by the event loop only. */
+/** What the server knows about one client; used by the event loop only. */
 final class ServerConnection {
-  /** The largest number of waits of one client at a time; PyTorch's clients have one. */
+  /** The maximum number of simultaneous waits of one client; PyTorch's clients have one. */
   static final int MAX_WAITS = 64;
 
   private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
@@ -29,7 +29,7 @@ final class ServerConnection {
   final ServerMemory.Client memory;
   final SendQueue replies;
 
-  /** The channel, or what encrypts it. */
+  /** The channel, or the TLS channel that encrypts it. */
   final ByteChannel wire;
 
   final @Nullable TlsChannel tls;
@@ -37,46 +37,47 @@ final class ServerConnection {
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
 
-  /** What came and could not be handled yet. */
+  /** The bytes that have come but could not be handled yet. */
   ByteBuffer held = NOTHING;
 
-  /** Tells that what is held has whole requests, which wait for room for their replies. */
+  /** Whether the held bytes contain whole requests, which wait for room for their replies. */
   boolean paused;
 
-  /** Tells that the client sends no more and waits for its last replies. */
+  /** Whether the client sends no more and waits for its last replies. */
   boolean ended;
 
-  /** Tells that replies were added since the last flush. */
+  /** Whether replies were added since the last flush. */
   boolean touched;
 
-  /** Tells that the loop is to read what TLS has for it. */
+  /** Whether the loop is to read what TLS has for it. */
   boolean queued;
 
-  /** When replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
+  /** When replies got stuck, in terms of {@link System#nanoTime()}; 0 while they are not stuck. */
   long stuckSince;
 
-  /** When the client came, by {@link System#nanoTime()}. */
+  /** When the client connected, in terms of {@link System#nanoTime()}. */
   final long cameAt = System.nanoTime();
 
   /**
-   * Why the client cannot be served any more, found while another one's request was carried out.
+   * The reason why the client can no longer be served, found while another client's request was
+   * executed.
    */
   @Nullable Throwable broken;
 
   boolean closed;
 
-  /** Tells that client and server have agreed on keys, or do not encrypt. */
+  /** Whether the TLS handshake with the client is complete, or the connection is not encrypted. */
   boolean secured;
 
-  /** The clients that came before and after this one. */
+  /** The clients that connected before and after this one. */
   @Nullable ServerConnection older;
 
   @Nullable ServerConnection newer;
 
   /**
-   * Creates one.
+   * Creates the state of a client.
    *
-   * @param memory counts what it takes
+   * @param memory counts the memory of the client
    */
   ServerConnection(
       SocketChannel channel,
@@ -98,22 +99,25 @@ final class ServerConnection {
     this.requests = new RequestReader(gate, memory);
   }
 
-  /** Tells whether this may be anybody, who has proved nothing and not spoken the protocol. */
+  /**
+   * Tells whether this may be any process, because it has not proved the token or has not spoken
+   * the protocol.
+   */
   boolean isStranger() {
     return !secured || !gate.isOpen() || !requests.isValidated();
   }
 
-  /** Tells whether there is something to read that a selector does not know of. */
+  /** Tells whether there is something to read that a selector does not see. */
   boolean hasBuffered() {
     return tls != null && tls.hasBuffered();
   }
 
-  /** Sends what TLS has left; tells whether that was all. */
+  /** Sends what TLS has left to send; tells whether that was everything. */
   boolean flushTls() throws IOException {
     return tls == null || tls.flush();
   }
 
-  /** Keeps what is left in a buffer for the next time. */
+  /** Keeps the rest of a buffer for the next time. */
   void hold(ByteBuffer in) {
     memory.give(held.capacity());
     held = NOTHING;
@@ -124,7 +128,7 @@ final class ServerConnection {
     }
   }
 
-  /** Registers how to cancel a wait; throws if the client has too many. */
+  /** Registers how to cancel a wait; throws if the client has too many waits. */
   void waiting(Runnable cancel) throws ProtocolException {
     if (cancels.size() == MAX_WAITS) {
       cancel.run();
@@ -133,7 +137,7 @@ final class ServerConnection {
     cancels.add(cancel);
   }
 
-  /** Cancels all waits; takes no memory. */
+  /** Cancels all waits; allocates no memory. */
   void cancelWaits() {
     while (!cancels.isEmpty()) {
       cancels.removeLast().run();

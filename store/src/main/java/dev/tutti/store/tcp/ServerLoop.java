@@ -37,22 +37,23 @@ import org.jspecify.annotations.Nullable;
 /** Serves all clients of a store server on one thread. */
 final class ServerLoop implements Runnable {
   /*
-   * One thread owns everything here, so nothing is locked. What has come from the clients that are
-   * ready is handled as far as it goes, then each client's replies leave in one write.
+   * One thread owns everything here, so there are no locks. The input of all ready clients is
+   * processed as far as possible, then each client's replies are sent in one write.
    *
-   * Requests without replies, as of clients that only set, are not urgent: the loop looks again a moment
-   * later. A server that reads each of them as it comes holds up the client that sends the next one, since both
-   * need the lock of the same socket.
+   * Requests without replies, such as those of clients that only set keys, are not urgent: the loop
+   * looks for them again a moment later. A server that read each of them as it came would hold up
+   * the client that sends the next one, since both need the lock of the same socket.
    *
-   * A client that does not read its replies is not read from either once HIGH_WATER bytes wait for it,
-   * and is dropped when none of them moves for a while. Its unread requests stay in its socket. A client that does
-   * not prove the token, or speak the protocol, for as long is dropped too.
+   * A client that does not read its replies is no longer read from once HIGH_WATER bytes wait for
+   * it, and is dropped when none of them moves for a while. Its unread requests stay in its socket.
+   * A client that does not prove the token, or speak the protocol, for that long is also dropped.
    *
-   * What clients make the server hold is counted (ServerMemory) and bounded. Should memory end all the
-   * same, as the program beside it takes it, a client goes, and with it what it held, before anything is
-   * logged. Where a change of the keys was cut short, all go that wait, since some of them may have been
-   * missed. Whatever else comes ends the server: first the port, then the keys, then all clients, whose list
-   * needs no memory to walk; the log comes last.
+   * The memory that clients make the server hold is counted (ServerMemory) and limited. If memory
+   * runs out all the same, because the program in the same process uses it, a client is dropped,
+   * together with what it held, before anything is logged. If a change of the keys was cut short,
+   * all waiting clients are dropped, since some of them may have been missed. Any other failure
+   * ends the server: first the port is closed, then the keys are dropped, then all clients, whose
+   * list can be walked without allocating memory; logging comes last.
    */
   static final long HIGH_WATER = 1 << 20;
 
@@ -126,7 +127,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Has the loop run something between requests; called from any thread. */
+  /** Makes the loop run a task between requests; may be called from any thread. */
   void execute(Consumer<ServerCommands> task) {
     tasks.add(() -> task.accept(commands()));
     selector.wakeup();
@@ -136,12 +137,12 @@ final class ServerLoop implements Runnable {
     return Objects.requireNonNull(commands);
   }
 
-  /** Tells whether the loop serves no more. */
+  /** Tells whether the loop has stopped serving. */
   boolean hasEnded() {
     return ended;
   }
 
-  /** Ends the loop; called from any thread. */
+  /** Ends the loop; may be called from any thread. */
   void stop() {
     stopped = true;
     selector.wakeup();
@@ -195,7 +196,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Ends for good; what needs memory comes last. */
+  /** Ends for good; steps that need memory come last. */
   private void end(@Nullable Throwable failure) {
     ended = true;
     closeQuietly(listener);
@@ -213,11 +214,11 @@ final class ServerLoop implements Runnable {
     log.close();
   }
 
-  /** Handles what comes soon; returns false if the loop is to sleep until something comes. */
+  /** Handles events that come soon; returns false if the loop is to sleep until an event comes. */
   private boolean selectAwake() throws IOException {
     wait.start();
     do {
-      // A stop or a task is seen here if its wake-up was taken by this select.
+      // Detects a stop or a task whose wake-up was consumed by this select.
       if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty() || !buffered.isEmpty()) {
         return true;
       }
@@ -277,7 +278,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Drops those who hold most while all together hold too much. */
+  /** Drops the clients that hold most while all together hold too much. */
   private void relieve() {
     while (memory.isCrowded()) {
       ServerConnection most = most();
@@ -302,7 +303,7 @@ final class ServerLoop implements Runnable {
     return most;
   }
 
-  /** Drops a client, and who may have been missed by a change that was cut short. */
+  /** Drops a client, and those that a change that was cut short may have missed. */
   private void outOfMemory(ServerConnection client, OutOfMemoryError e) {
     close(client);
     boolean all = changing;
@@ -375,7 +376,10 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Returns who came first of those that have shown nothing; the last one that came has not. */
+  /**
+   * Returns the oldest client that has shown nothing; there is one, since the newest client has
+   * shown nothing yet.
+   */
   private ServerConnection eldestStranger() {
     while (!strangers.getFirst().isStranger()) {
       strangers.removeFirst();
@@ -405,7 +409,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** Continues to agree on keys with a client; tells whether they have. */
+  /** Continues the TLS handshake with a client; tells whether it is complete. */
   private static boolean secure(ServerConnection client) throws IOException {
     TlsChannel handshaking = client.tls;
     client.secured = handshaking == null || handshaking.handshake();
@@ -418,7 +422,7 @@ final class ServerLoop implements Runnable {
     return client.secured;
   }
 
-  /** Reads on from those that had their turn while TLS had more than that for them. */
+  /** Continues to read from clients whose turn ended while TLS still had input for them. */
   private void readBuffered() {
     for (int left = buffered.size(); left > 0; left--) {
       ServerConnection next = buffered.remove();
@@ -540,7 +544,7 @@ final class ServerLoop implements Runnable {
     dropSilent(stuckNanos, "it has not %s for %d s".formatted(proof, seconds));
   }
 
-  /** Drops strangers that came longer ago than that. */
+  /** Drops strangers that connected longer ago than a limit. */
   private void dropSilent(long nanos, String reason) {
     long now = System.nanoTime();
     strangers.removeIf(client -> !client.isStranger());
@@ -566,7 +570,7 @@ final class ServerLoop implements Runnable {
     warn(client, cause, String.valueOf(reason));
   }
 
-  /** Logs why a client was dropped; those that anybody can bring about are limited. */
+  /** Logs why a client was dropped; causes that anybody can provoke are rate-limited. */
   private void warn(ServerConnection client, String cause, String reason) {
     String line =
         "store server on port %d drops client %s: %s".formatted(port, client.peer, reason);
@@ -599,7 +603,7 @@ final class ServerLoop implements Runnable {
     }
   }
 
-  /** A part of the work for one client; what it throws ends that client only. */
+  /** A part of the work for one client; an exception that it throws ends that client only. */
   private interface Step {
     void run() throws IOException;
   }

@@ -8,10 +8,11 @@ import org.jspecify.annotations.Nullable;
 /** A call that waits at the server for other ranks, on a side connection of its own. */
 final class SideWait implements AutoCloseable {
   /*
-   * The server ends a wait with one byte, STOP_WAITING, and what the query adds. To give up, the client
-   * sends CANCEL_WAIT, which is always answered with WAIT_CANCELED; a STOP_WAITING that was under way
-   * comes before it, with what it adds, and counts. A server that does not answer the cancel soon loses
-   * the connection, which cancels the wait as well.
+   * The server ends a wait with the single byte STOP_WAITING, followed by what the query adds. To
+   * give up, the client sends CANCEL_WAIT, which is always answered with WAIT_CANCELED; a
+   * STOP_WAITING that was already on its way arrives first, with what it adds, and counts. If the
+   * server does not answer the cancellation soon, the connection is closed, which cancels the wait
+   * as well.
    */
   private final TcpClient client;
   private final TcpClient.Request request;
@@ -27,7 +28,10 @@ final class SideWait implements AutoCloseable {
     this.side = side;
   }
 
-  /** Sends a request that waits, which takes at most that long, or a second if that is longer. */
+  /**
+   * Sends a request that waits; sending takes at most the given time, or a second if that is
+   * longer.
+   */
   static SideWait start(TcpClient client, TcpClient.Request request, long nanos) {
     SideWait wait = new SideWait(client, request, client.borrow(nanos));
     try {
@@ -40,13 +44,14 @@ final class SideWait implements AutoCloseable {
   }
 
   /**
-   * Waits until the server ends the wait, and reads what it adds.
+   * Waits until the server ends the wait, and reads the data that follows.
    *
-   * @param result reads what follows the byte that ends the wait
+   * @param result reads the data that follows the byte that ends the wait
    * @param nanos the time-out
-   * @param readNanos the least time to read it in, where the wait ended just before the time-out
+   * @param readNanos the minimum time for reading the data if the wait ended just before the
+   *     time-out
    * @param beforeCancel runs at the deadline while the server still counts this call as waiting
-   * @return what was read, or null if the deadline came first
+   * @return the data read, or null if the deadline came first
    */
   static <T> @Nullable T await(
       TcpClient client,
@@ -102,7 +107,7 @@ final class SideWait implements AutoCloseable {
   /**
    * Waits for the end of the wait.
    *
-   * @return whether it came before the deadline
+   * @return whether the end came before the deadline
    * @throws StoreException if the thread is interrupted, which does not end the wait, or the
    *     connection is lost
    */
@@ -121,7 +126,7 @@ final class SideWait implements AutoCloseable {
     }
   }
 
-  /** Gives up; returns whether the server ended the wait before it saw that. */
+  /** Gives up; returns whether the server ended the wait before it saw the cancellation. */
   private boolean cancel() {
     long deadline = TcpClient.graceDeadline();
     canceled = true;
@@ -172,7 +177,7 @@ final class SideWait implements AutoCloseable {
     }
   }
 
-  /** Cancels the wait if it has not ended, and gives the connection back. */
+  /** Cancels the wait if it has not ended, and returns the connection. */
   @Override
   public void close() {
     if (pending && !broken && cancel()) {

@@ -21,22 +21,24 @@ import java.util.concurrent.locks.ReentrantLock;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/** Asks one store server for one {@link TcpStore}. */
+/** Sends requests to one store server on behalf of one {@link TcpStore}. */
 final class TcpClient implements AutoCloseable {
   /*
-   * The main connection carries every call that the server answers at once, one at a time, in the order
-   * of the calls: so a thread sees what another thread of this client wrote before, though PyTorch's
-   * protocol does not acknowledge a set. A call that may have to wait for other ranks takes a side
-   * connection for itself while it waits (SideWait). Those are opened when needed, and a few are kept for
-   * later; there is no other limit, since a limit would let one waiting call stall another.
+   * The main connection carries every call that the server answers at once, one at a time, in the
+   * order of the calls. A thread therefore sees what another thread of this client wrote before,
+   * even though PyTorch's protocol does not acknowledge a set. A call that may have to wait for
+   * other ranks takes a side connection for itself while it waits (SideWait). Side connections are
+   * opened when needed, and a few are kept for later; there is no other limit, since a limit would
+   * let one waiting call stall another.
    *
-   * A connection on which something went wrong is closed: a late reply must not be taken for another's.
-   * The next call connects anew, if the server is surely the same one: a Tutti server tells by its
-   * number, another one only when the loss was this client's own doing. A restarted server has lost its
-   * keys, and that must not go unnoticed.
+   * A connection on which an error occurred is closed: a late reply must not be taken for the reply
+   * to another request. The next call reconnects if the server is certain to be the same one: a
+   * Tutti server shows this by its instance number, any other server only if the loss was this
+   * client's own doing. A restarted server has lost its keys, and that must not go unnoticed.
    *
-   * What is on the way may end a connection that nobody uses for long. So one that was idle is looked at
-   * before it is used again, where that loses nothing.
+   * Devices on the network path may drop a connection that has been idle for a long time. A
+   * connection that has been idle is therefore checked before it is used again, where that loses
+   * nothing.
    */
   /** How long a server may take to answer, however short the time-out of a call. */
   static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -46,13 +48,16 @@ final class TcpClient implements AutoCloseable {
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int NONCE_BYTES = 16;
 
-  /** More than a server says of what it can do. */
+  /** More than the length of a server's answer about its capabilities. */
   private static final int LONGEST_ANSWER = 4096;
 
   private static final String OTHER =
       ", as a rank of Gloo or another server that is no store would";
 
-  /** How often in a row a server may end the connection instead of answering for its token. */
+  /**
+   * How many times in a row a server may close the connection instead of answering the token
+   * handshake.
+   */
   private static final int TOKEN_ATTEMPTS = 5;
 
   private final ConnectionPool pool;
@@ -83,7 +88,7 @@ final class TcpClient implements AutoCloseable {
     void put(SendQueue out);
   }
 
-  /** Connects, and tries again with growing pauses until the deadline. */
+  /** Connects, retrying with growing pauses until the deadline. */
   static TcpClient connect(
       String host, int port, JobToken token, @Nullable SSLContext tls, Duration timeout) {
     TcpClient client =
@@ -117,7 +122,7 @@ final class TcpClient implements AutoCloseable {
           throw new StoreException(
               "no store server at %s: %s".formatted(server(), e.getMessage()), e);
         }
-        // An attempt that began just before the deadline says less than those before it.
+        // An attempt that began just before the deadline says less than earlier ones.
         boolean cut =
             e instanceof DeadlineException && System.nanoTime() - began < LONGEST_PAUSE_NANOS;
         reason = cut && reason != null ? reason : e;
@@ -141,7 +146,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Opens a main connection and asks what the server can do. */
+  /** Opens a main connection and asks for the server's capabilities. */
   private TcpConnection openMain(long deadline) throws IOException {
     TcpConnection connection = pool.open(deadline);
     try {
@@ -169,7 +174,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Reads what the server can do, or finds that it is none. */
+  /** Reads the server's capabilities, or finds that it is not a store server. */
   private byte[] firstAnswer(TcpConnection connection, long deadline) throws IOException {
     try {
       long length = connection.readLong(deadline);
@@ -195,7 +200,7 @@ final class TcpClient implements AutoCloseable {
     return capability.startsWith(Wire.CAPABILITY_VERSION + ' ');
   }
 
-  /** Returns bytes that no value has, so a COMPARE_SET with them only reads. */
+  /** Returns bytes that no value has, so that a COMPARE_SET with them only reads. */
   byte[] nonce() {
     return nonce;
   }
@@ -213,7 +218,7 @@ final class TcpClient implements AutoCloseable {
     return call(timeoutNanos, exchange);
   }
 
-  /** Runs an exchange on the main connection; a server is given at least a second. */
+  /** Runs an exchange on the main connection; a server gets at least a second. */
   <T extends @Nullable Object> T call(long nanos, Exchange<T> exchange) {
     long deadline = graceful(nanos);
     lockMain(deadline);
@@ -250,7 +255,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Makes sure that the server has carried out all requests so far. */
+  /** Ensures that the server has executed all requests so far. */
   void sync() {
     sync(timeoutNanos);
   }
@@ -265,7 +270,7 @@ final class TcpClient implements AutoCloseable {
         });
   }
 
-  /** Does as {@link #sync()} if there was a request without a reply. */
+  /** Does the same as {@link #sync()} if there was a request without a reply. */
   void syncIfUnanswered(long nanos) {
     lockMain(graceful(nanos));
     boolean needed = unanswered;
@@ -275,13 +280,13 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Adds a request that changes nothing and is answered with one byte by every server. */
+  /** Adds a request that changes nothing and that every server answers with one byte. */
   static void putSync(SendQueue out) {
     out.putByte((byte) Wire.CHECK);
     out.putLong(0);
   }
 
-  /** Allows the next call to connect anew, though the server cannot tell whether it is the same. */
+  /** Allows the next call to reconnect even though the server cannot show that it is the same. */
   void forgiveLoss() {
     lockMain(graceful(timeoutNanos));
     lossIsHarmless = true;
@@ -289,11 +294,11 @@ final class TcpClient implements AutoCloseable {
   }
 
   /**
-   * Finds out on a connection of its own whether the server knows a query; one that does not drops
-   * that connection.
+   * Finds out on a separate connection whether the server knows a query; a server that does not
+   * know it drops that connection.
    *
-   * @param nanos the time-out; a server is given at least a second
-   * @param request the query; must change nothing
+   * @param nanos the time-out; a server gets at least a second
+   * @param request the query; must not change anything
    * @param reply reads the reply
    */
   boolean knows(long nanos, Request request, Exchange<?> reply) {
@@ -325,7 +330,10 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Takes a side connection; give it back to the pool. A server is given at least a second. */
+  /**
+   * Takes a side connection; the caller must return it to the pool. A server gets at least a
+   * second.
+   */
   TcpConnection borrow(long nanos) {
     pool.requireOpen();
     try {
@@ -335,13 +343,13 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Closes all connections; the second and later calls do nothing. */
+  /** Closes all connections; the second and later calls have no effect. */
   @Override
   public void close() {
     pool.close();
   }
 
-  /** Sets after how long the main connection counts as idle. */
+  /** Sets the time after which the main connection counts as idle. */
   void idleAfter(long nanos) {
     idleNanos = nanos;
   }
@@ -365,7 +373,9 @@ final class TcpClient implements AutoCloseable {
     return connection;
   }
 
-  /** Opens the main connection after a loss; a server that is late is still the one it was. */
+  /**
+   * Reopens the main connection after a loss; a server that is late still counts as the same one.
+   */
   private TcpConnection openAgain(long deadline) throws IOException {
     try {
       TcpConnection connection = openMain(deadline);
@@ -389,7 +399,7 @@ final class TcpClient implements AutoCloseable {
         : new StoreConnectionException(withSets, e);
   }
 
-  /** Gives the main connection up; returns whether it had requests that were not answered. */
+  /** Gives up the main connection; returns whether it had unanswered requests. */
   private boolean loseMain(Throwable why) {
     TcpConnection connection = main;
     boolean lostRequests = unanswered && connection != null;
@@ -403,7 +413,7 @@ final class TcpClient implements AutoCloseable {
     return lostRequests;
   }
 
-  /** Words what went wrong on a connection. */
+  /** Creates the exception for a failure of a connection. */
   StoreException failure(IOException e) {
     if (pool.isClosed()) {
       return new StoreClosedException("the store at " + server() + " was closed during a call", e);

@@ -20,16 +20,17 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
-/** Talks to a store server over one socket; each step has a deadline. */
+/** A connection to a store server over one socket; each step has a deadline. */
 final class TcpConnection implements AutoCloseable {
   /*
-   * One thread at a time uses a connection; any thread may close it, which ends the wait of the one
-   * that uses it. The channel does not block, so that reads and writes can be given up. The reply to a
-   * request is never there at once but mostly soon, so the thread yields before it looks, a few times,
-   * and then the selector waits. Deadlines are in terms of System.nanoTime().
+   * One thread at a time uses a connection; any thread may close it, which ends the wait of the
+   * thread that uses it. The channel is non-blocking, so that reads and writes can be abandoned.
+   * The reply to a request is never there at once but usually soon, so the thread first yields
+   * before each of a few looks, and then waits in the selector. Deadlines are in terms of
+   * System.nanoTime().
    *
-   * An interrupt ends only the wait for what another rank has to do (readAnswer). Other waits are
-   * short; they go on and leave the thread's interrupt status as it was.
+   * An interrupt ends only a wait for an action of another rank (readAnswer). Other waits are
+   * short; they continue and leave the thread's interrupt status unchanged.
    */
   private static final int BUFFER_BYTES = 8 * 1024;
   private static final byte TLS_ALERT = 21;
@@ -40,7 +41,7 @@ final class TcpConnection implements AutoCloseable {
 
   private final SocketChannel channel;
 
-  /** The channel, or what encrypts it. */
+  /** The channel, or the TLS channel that encrypts it. */
   private final ByteChannel wire;
 
   private final @Nullable TlsChannel tls;
@@ -66,10 +67,11 @@ final class TcpConnection implements AutoCloseable {
   /**
    * Connects, and puts the greeting of the protocol before the first request.
    *
-   * @param tls encrypts; null for plain
-   * @throws TlsRefusedException if the two do not encrypt alike, or one does not trust the other
+   * @param tls the context for encryption; null for a plain connection
+   * @throws TlsRefusedException if only one of the two sides uses encryption, or one does not trust
+   *     the other
    * @throws DeadlineException if there is no connection by the deadline
-   * @throws IOException if there is none at all
+   * @throws IOException if connecting fails
    */
   static TcpConnection open(InetSocketAddress server, @Nullable SSLContext tls, long deadline)
       throws IOException {
@@ -87,13 +89,13 @@ final class TcpConnection implements AutoCloseable {
           connection.await(SelectionKey.OP_CONNECT, deadline);
         }
       }
-      // A connect to a free port of this host can meet itself.
+      // A connect to a free port of this host can connect to itself.
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
         throw new IOException("nobody listens on " + HostPort.text(server));
       }
       connection.secure(deadline);
-      // Greeting and first request must leave in one piece: PyTorch's event-loop server mistakes a
-      // greeting that comes in two.
+      // The greeting and the first request must be sent in one piece: PyTorch's event-loop server
+      // misreads a greeting that arrives in two.
       connection.out.putByte((byte) Wire.VALIDATE);
       connection.out.putInt(Wire.MAGIC);
       return connection;
@@ -106,7 +108,7 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
-  /** Agrees on keys with the server, if the connection is encrypted. */
+  /** Completes the TLS handshake with the server, if the connection is encrypted. */
   private void secure(long deadline) throws IOException {
     TlsChannel secured = tls;
     if (secured == null) {
@@ -122,7 +124,7 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
-  /** Tells the server why, as far as the socket takes it. */
+  /** Tells the server the reason, as far as the socket accepts it. */
   private static void sayGoodbye(TlsChannel secured) {
     try {
       secured.close();
@@ -131,7 +133,7 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
-  /** Sends what was collected. */
+  /** Sends the collected requests. */
   void send(long deadline) throws IOException {
     try {
       while (!flush()) {
@@ -143,7 +145,7 @@ final class TcpConnection implements AutoCloseable {
     asked = true;
   }
 
-  /** Sends as much as the socket takes; tells whether that was all. */
+  /** Sends as much as the socket accepts; tells whether that was everything. */
   private boolean flush() throws IOException {
     TlsChannel secured = tls;
     if (secured != null && !secured.flush()) {
@@ -176,7 +178,7 @@ final class TcpConnection implements AutoCloseable {
     return in.getLong();
   }
 
-  /** Reads a length and as many bytes. */
+  /** Reads a length and that number of bytes. */
   byte[] readBytes(long deadline) throws IOException {
     return readBytes(readLong(deadline), deadline);
   }
@@ -205,7 +207,7 @@ final class TcpConnection implements AutoCloseable {
    * Waits for the byte that ends a wait.
    *
    * @throws DeadlineException if it has not come by the deadline
-   * @throws InterruptedException if the thread is interrupted meanwhile
+   * @throws InterruptedException if the thread is interrupted in the meantime
    */
   byte readAnswer(long deadline) throws IOException, InterruptedException {
     while (!in.hasRemaining()) {
@@ -223,14 +225,15 @@ final class TcpConnection implements AutoCloseable {
     return in.get();
   }
 
-  /** Tells whether what came last, and was no answer, is an alert of TLS. */
+  /** Tells whether the last input, which was not an answer, is a TLS alert. */
   boolean hasAlert() {
     int at = in.position();
     return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == TLS_MAJOR;
   }
 
   /**
-   * Tells whether the server has sent what nobody asked for, or has closed: not to be used again.
+   * Tells whether the server has sent unrequested data or has closed the connection, which must
+   * then not be reused.
    */
   boolean isStale() {
     try {

@@ -18,24 +18,25 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Talks to a store server over TCP (c10d: {@code TCPStore}), one of Tutti's or of PyTorch 2.2 and
- * newer.
+ * A client of a store server over TCP (c10d: {@code TCPStore}), either Tutti's or that of PyTorch
+ * 2.2 and newer.
  *
  * <p>Calls run on the caller's thread and take one round trip each; {@link #set}, {@link #multiSet}
- * and {@link #queuePush} take none, since the protocol does not acknowledge them: what becomes of
- * them shows in the next call. All threads share one connection for calls that the server answers
- * at once; a call that has to wait for other ranks takes another connection meanwhile. A server
- * that does not answer is given a second, or the time-out of the call if that is longer.
+ * and {@link #queuePush} take none, because the protocol does not acknowledge them: a failure shows
+ * in the next call. All threads share one connection for calls that the server answers at once; a
+ * call that has to wait for other ranks uses another connection in the meantime. A server gets a
+ * second to answer, or the time-out of the call if that is longer.
  *
- * <p>With a server of PyTorch's, {@link #compareSet} is exact while nobody else stores the very
- * value that is desired; queues need its event-loop server of 2.8 or newer, {@link #listKeys} needs
- * 2.10; keys may have one byte less; the key count includes the state of barriers.
+ * <p>With a PyTorch server, {@link #compareSet} is exact as long as no other client stores the very
+ * value that is desired; queues need its event-loop server of version 2.8 or newer, and {@link
+ * #listKeys} needs 2.10; the maximum key length is one byte less; the key count includes the state
+ * of barriers.
  */
 public final class TcpStore implements Store {
-  /** How long a server may take to answer where the time-out of a call does not say. */
+  /** How long a server may take to answer if the time-out of the call does not say. */
   static final long IO_NANOS = 30_000_000_000L;
 
-  /** Well below what a server takes in one request. */
+  /** Well below the maximum that a server accepts in one request. */
   private static final long MULTI_SET_BYTES = 64L << 20;
 
   private final TcpStoreOptions options;
@@ -44,14 +45,14 @@ public final class TcpStore implements Store {
   private final @Nullable TcpStoreServer server;
 
   /**
-   * Connects to a server, after starting it if this process serves; tries again with growing pauses
+   * Connects to a server, after starting it if this process serves; retries with growing pauses
    * until the deadline.
    *
-   * @param options where and how
+   * @param options the server, and how to connect to it
    * @throws StoreConnectionException if the port to serve on is in use, or there is no server by
    *     the deadline
    * @throws StoreTokenException if this process and the server do not have the same token
-   * @throws StoreTimeoutException if this process serves and not all processes joined by the
+   * @throws StoreTimeoutException if this process serves and not all processes have joined by the
    *     deadline
    */
   public TcpStore(TcpStoreOptions options) {
@@ -91,7 +92,7 @@ public final class TcpStore implements Store {
   /**
    * Connects to a server with c10d's defaults.
    *
-   * @param host name or address of the host that serves
+   * @param host the name or address of the host that serves
    * @param port the port
    */
   public TcpStore(String host, int port) {
@@ -108,7 +109,7 @@ public final class TcpStore implements Store {
     return client.pool().size();
   }
 
-  /** Sets after how long a connection that nobody uses is looked at before its next use. */
+  /** Sets the time after which an idle connection is checked before its next use. */
   void idleAfter(Duration idle) {
     client.idleAfter(idle.toNanos());
   }
@@ -143,7 +144,7 @@ public final class TcpStore implements Store {
     try {
       return addTo(wireKey, delta);
     } catch (StoreConnectionException e) {
-      // The protocol has no reply for what cannot be added to: the server drops the client.
+      // The protocol has no reply for a value to which it cannot add: the server drops the client.
       byte[] value = valueAfterDrop(wireKey, e);
       if (value != null) {
         Decimal.add(key, value, delta);
@@ -402,7 +403,7 @@ public final class TcpStore implements Store {
     return "TcpStore[" + client.server() + "]";
   }
 
-  /** Sends a query of a key and a value, which has no reply. */
+  /** Sends a query with a key and a value that has no reply. */
   private void send(int query, String wireKey, byte[] value) {
     client.send(
         out -> {
@@ -412,7 +413,7 @@ public final class TcpStore implements Store {
         });
   }
 
-  /** Sends a query of a key, and returns the number that it is answered with. */
+  /** Sends a query with a key, and returns the number in the reply. */
   private long ask(int query, String wireKey) {
     return client.call(
         (connection, deadline) -> {
@@ -423,7 +424,10 @@ public final class TcpStore implements Store {
         });
   }
 
-  /** Returns the value of a key after the server dropped this client, null if it cannot be told. */
+  /**
+   * Returns the value of a key after the server has dropped this client; null if it cannot be
+   * determined.
+   */
   private byte @Nullable [] valueAfterDrop(String wireKey, StoreConnectionException drop) {
     try {
       client.forgiveLoss();

@@ -10,7 +10,8 @@ import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says how to open a {@link TcpStore}. Immutable; each {@code with} method returns a changed copy.
+ * The options for opening a {@link TcpStore}. Immutable; each {@code with} method returns a changed
+ * copy.
  */
 public final class TcpStoreOptions {
   private final String host;
@@ -59,10 +60,10 @@ public final class TcpStoreOptions {
   }
 
   /**
-   * Creates options of a client with c10d's defaults (world size unknown, five minutes), and the
-   * token and {@code TUTTI_TLS} of the environment.
+   * Creates options for a client with c10d's defaults (world size unknown, five minutes), and with
+   * the token and {@code TUTTI_TLS} of the environment.
    *
-   * @param host name or address of the host that serves
+   * @param host the name or address of the host that serves
    * @param port the port
    */
   public static TcpStoreOptions of(String host, int port) {
@@ -80,7 +81,7 @@ public final class TcpStoreOptions {
   /**
    * Returns these options for a process that serves the store, or does not.
    *
-   * @param server whether it serves
+   * @param server whether the process serves the store
    */
   public TcpStoreOptions withServer(boolean server) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -89,7 +90,7 @@ public final class TcpStoreOptions {
   /**
    * Returns these options with another world size.
    *
-   * @param worldSize number of processes that will join; 0 if that is not known
+   * @param worldSize the number of processes that will join; 0 if it is not known
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -98,7 +99,8 @@ public final class TcpStoreOptions {
   /**
    * Returns these options with or without counting the processes that join.
    *
-   * @param waitForWorkers whether to count, and to wait in the process that serves
+   * @param waitForWorkers whether to count the processes, and to wait for them in the process that
+   *     serves
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -107,7 +109,7 @@ public final class TcpStoreOptions {
   /**
    * Returns these options with another deadline.
    *
-   * @param timeout the deadline of opening, and of later calls that are given none
+   * @param timeout the deadline of opening, and of later calls that have none of their own
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -116,7 +118,8 @@ public final class TcpStoreOptions {
   /**
    * Returns these options with another token.
    *
-   * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+   * @param token the token that client and server prove to each other; {@link JobToken#NONE} for no
+   *     proof
    */
   public TcpStoreOptions withToken(JobToken token) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -125,7 +128,8 @@ public final class TcpStoreOptions {
   /**
    * Returns these options with or without encryption.
    *
-   * @param tls shows a certificate, knows whom to trust, and encrypts; null not to encrypt
+   * @param tls the context that provides the certificate, the trusted authorities and encryption;
+   *     null for no encryption
    */
   public TcpStoreOptions withTls(@Nullable SSLContext tls) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
@@ -149,30 +153,36 @@ public final class TcpStoreOptions {
     return server;
   }
 
-  /** Returns the number of processes that will join; 0 if that is not known. */
+  /** Returns the number of processes that will join; 0 if it is not known. */
   public int worldSize() {
     return worldSize;
   }
 
   /**
-   * Tells whether to join the count of processes (c10d's {@code init/}), and, in the process that
-   * serves, to wait for all of them; does nothing where the world size is 0.
+   * Tells whether to add this process to c10d's count ({@code init/}), and, in the process that
+   * serves, to wait for all of them; has no effect if the world size is 0.
    */
   public boolean waitForWorkers() {
     return waitForWorkers;
   }
 
-  /** Returns the deadline of opening, and of later calls that are given none. */
+  /** Returns the deadline of opening, and of later calls that have none of their own. */
   public Duration timeout() {
     return timeout;
   }
 
-  /** Returns what client and server prove to each other; {@link JobToken#NONE} to prove nothing. */
+  /**
+   * Returns the token that client and server prove to each other; {@link JobToken#NONE} for no
+   * proof.
+   */
   public JobToken token() {
     return token;
   }
 
-  /** Returns the encrypts what goes between them, both with certificates; null not to. */
+  /**
+   * Returns the context that encrypts the connections, with certificates on both sides; null for no
+   * encryption.
+   */
   public @Nullable SSLContext tls() {
     return tls;
   }

@@ -8,9 +8,9 @@ import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.util.List;
 
-/** Opens a {@link TcpStore} for {@code tcp://host:port}; the host rank serves it too. */
+/** Opens a {@link TcpStore} for {@code tcp://host:port}; the host rank also serves it. */
 public final class TcpStoreProvider implements StoreProvider {
-  /** Creates the provider; the service loader does. */
+  /** Creates the provider; called by the service loader. */
   public TcpStoreProvider() {}
 
   @Override
@@ -40,7 +40,7 @@ public final class TcpStoreProvider implements StoreProvider {
         TcpStoreOptions.of(address.host(), address.port())
             .withServer(request.host())
             .withWorldSize(request.size())
-            // The group waits for the ranks itself, and can name those that do not come.
+            // The group itself waits for the ranks, and can name those that do not come.
             .withWaitForWorkers(!request.host())
             .withTimeout(request.timeout())
             .withToken(request.settings().get(JobToken.SETTING))

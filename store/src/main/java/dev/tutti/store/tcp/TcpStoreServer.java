@@ -24,15 +24,15 @@ import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Serves a store over TCP, to {@link TcpStore} and to ranks of PyTorch 2.2 or newer (c10d: the
- * server of {@code TCPStore}).
+ * A server of a store over TCP, for {@link TcpStore} and for ranks of PyTorch 2.2 or newer (c10d:
+ * the server of {@code TCPStore}).
  *
- * <p>One daemon thread, {@code tutti-st}, serves all clients. A client that sends what is no
- * request, or more than a store takes, is dropped with a logged reason; the others do not notice.
- * Where the job has a {@linkplain JobToken token}, a client that does not prove it is dropped too.
+ * <p>One daemon thread, {@code tutti-st}, serves all clients. A client that sends an invalid
+ * request, or more than a store accepts, is dropped with a logged reason; the others do not notice.
+ * If the job has a {@linkplain JobToken token}, a client that does not prove it is dropped too.
  */
 public final class TcpStoreServer implements AutoCloseable {
-  /** The port of c10d where none is given. */
+  /** The port that c10d uses if none is given. */
   public static final int DEFAULT_PORT = 29500;
 
   private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
@@ -47,47 +47,48 @@ public final class TcpStoreServer implements AutoCloseable {
   private long joined;
 
   /**
-   * Starts to listen on all addresses, IPv6 and IPv4, with the token of the environment.
+   * Starts listening on all addresses, IPv6 and IPv4, with the token of the environment.
    *
-   * @param port the port, 0 for a free one
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @param port the port, or 0 for a free one
+   * @throws StoreConnectionException if the port is in use or not available
    */
   public TcpStoreServer(int port) {
     this(null, port);
   }
 
   /**
-   * Starts to listen, with the token of the environment.
+   * Starts listening, with the token of the environment.
    *
    * @param address the local address to listen on; null for all, IPv6 and IPv4
-   * @param port the port, 0 for a free one
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @param port the port, or 0 for a free one
+   * @throws StoreConnectionException if the port is in use or not available
    */
   public TcpStoreServer(@Nullable InetAddress address, int port) {
     this(address, port, JobToken.fromEnvironment());
   }
 
   /**
-   * Starts to listen.
+   * Starts listening.
    *
    * @param address the local address to listen on; null for all, IPv6 and IPv4
-   * @param port the port, 0 for a free one
-   * @param token what clients must have; {@link JobToken#NONE} to serve all; {@code TUTTI_TLS} is
-   *     that of the environment
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @param port the port, or 0 for a free one
+   * @param token the token that clients must have; {@link JobToken#NONE} to serve all clients;
+   *     {@code TUTTI_TLS} is that of the environment
+   * @throws StoreConnectionException if the port is in use or not available
    */
   public TcpStoreServer(@Nullable InetAddress address, int port, JobToken token) {
     this(address, port, token, TlsSettings.load(Settings.fromEnvironment()));
   }
 
   /**
-   * Starts to listen.
+   * Starts listening.
    *
    * @param address the local address to listen on; null for all, IPv6 and IPv4
-   * @param port the port, 0 for a free one
-   * @param token what clients must have; {@link JobToken#NONE} to serve all
-   * @param tls encrypts what goes between clients and server, both with certificates; null not to
-   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @param port the port, or 0 for a free one
+   * @param token the token that clients must have; {@link JobToken#NONE} to serve all clients
+   * @param tls the context that encrypts the connections, with certificates on both sides; null for
+   *     no encryption
+   * @throws StoreConnectionException if the port is in use or not available
    */
   public TcpStoreServer(
       @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
@@ -170,12 +171,14 @@ public final class TcpStoreServer implements AutoCloseable {
     return failure;
   }
 
-  /** Tells whether it serves: it was not closed, and did not end because of an error. */
+  /**
+   * Tells whether the server is running: it was not closed, and did not end because of an error.
+   */
   public boolean isRunning() {
     return thread.isAlive() && !loop.hasEnded();
   }
 
-  /** Returns the port it listens on. */
+  /** Returns the port on which the server listens. */
   public int port() {
     return port;
   }
@@ -183,9 +186,9 @@ public final class TcpStoreServer implements AutoCloseable {
   /**
    * Waits until as many processes have joined as expected (each adds 1 to c10d's {@code init/}).
    *
-   * @param expected number of processes
+   * @param expected the number of processes
    * @param timeout the deadline from now
-   * @throws StoreTimeoutException telling how many joined, if some are missing by then
+   * @throws StoreTimeoutException if some are missing by then, giving the number that joined
    * @throws StoreException if the server ends
    */
   public void awaitWorkers(int expected, Duration timeout) {
@@ -215,9 +218,10 @@ public final class TcpStoreServer implements AutoCloseable {
   }
 
   /**
-   * Forgets all keys and queues but those whose names begin with a prefix; clients stay connected.
+   * Removes all keys and queues except those whose names begin with a prefix; clients stay
+   * connected.
    *
-   * @param keptPrefix what the names of those begin with that stay
+   * @param keptPrefix the prefix of the names that are kept
    * @throws StoreException if the server has ended
    */
   public void forgetAllBut(String keptPrefix) {
@@ -251,7 +255,8 @@ public final class TcpStoreServer implements AutoCloseable {
   }
 
   /**
-   * Drops all clients, forgets all keys and frees the port; the second and later calls do nothing.
+   * Drops all clients, removes all keys and frees the port; the second and later calls have no
+   * effect.
    */
   @Override
   public void close() {

@@ -6,14 +6,17 @@ import java.io.EOFException;
 import java.io.IOException;
 import javax.net.ssl.SSLException;
 
-/** Says that client and server of a store do not encrypt alike, or one does not trust the other. */
+/**
+ * Thrown when only one side of a store connection uses encryption, or when one side does not trust
+ * the other.
+ */
 final class TlsRefusedException extends IOException {
   private static final long serialVersionUID = 1L;
 
   private static final String SAME =
       TlsSettings.ENABLED.name() + " must be the same for the server and all ranks";
 
-  /** Whether the server may just have been about to end. */
+  /** Whether the cause may be that the server was about to end. */
   final boolean mayPass;
 
   private TlsRefusedException(String message, boolean mayPass, IOException cause) {
@@ -22,9 +25,9 @@ final class TlsRefusedException extends IOException {
   }
 
   /**
-   * Says why a connection cannot be encrypted, to the side that connected.
+   * Creates the exception for a connection that cannot be encrypted, for the side that connected.
    *
-   * @param cause what the handshake or a read threw
+   * @param cause the exception of the handshake or of a read
    */
   static TlsRefusedException ofClient(IOException cause) {
     if (cause instanceof EOFException) {
@@ -36,7 +39,7 @@ final class TlsRefusedException extends IOException {
     return new TlsRefusedException(text(cause, "this process", "it"), false, cause);
   }
 
-  /** Says why a connection cannot be encrypted, to the server. */
+  /** Describes why a connection cannot be encrypted, for the server. */
   static String ofServer(SSLException cause) {
     return text(cause, "this server", "it");
   }

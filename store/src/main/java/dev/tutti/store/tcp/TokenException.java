@@ -2,11 +2,11 @@ package dev.tutti.store.tcp;
 
 import java.io.IOException;
 
-/** Says that client and server do not have the same token. */
+/** Thrown when client and server do not have the same token. */
 final class TokenException extends IOException {
   private static final long serialVersionUID = 1L;
 
-  /** Whether the server may just have been about to end. */
+  /** Whether the cause may be that the server was about to end. */
   final boolean mayPass;
 
   TokenException(String message, boolean mayPass) {

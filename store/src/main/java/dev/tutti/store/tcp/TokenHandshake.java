@@ -9,10 +9,10 @@ import org.jspecify.annotations.Nullable;
 /** Proves the job's token on a connection with a store server, on both sides. */
 final class TokenHandshake {
   /*
-   * The client asks with CHALLENGE and a nonce, is told the server's nonce, answers with PROVE and its
-   * proof, and is told the server's. It proves first, so that a server gives nothing that a token could
-   * be guessed from to who does not have it. These are the first requests of a connection. A server
-   * with a token takes no other until then.
+   * The client asks with CHALLENGE and a nonce, receives the server's nonce, answers with PROVE and
+   * its proof, and receives the server's proof. The client proves first, so that a server reveals
+   * nothing from which a token could be guessed to a client that does not have it. These are the
+   * first requests on a connection. Until they succeed, a server with a token accepts no others.
    */
   private static final String CLIENT = "tutti store client 1";
   private static final String SERVER = "tutti store server 1";
@@ -76,20 +76,20 @@ final class TokenHandshake {
       this.open = !token.isSet();
     }
 
-    /** Lets a query through; without the proof none but the two that give it. */
+    /** Lets a query through; without the proof, only the two queries that provide it. */
     void require(int query) throws ProtocolException {
       if (open || query == Wire.CHALLENGE || query == Wire.PROVE) {
         return;
       }
       if (query == Wire.COMPARE_SET) {
-        // A client of Tutti's asks this first. It gets an answer that it can tell its user.
+        // A Tutti client asks this first. It gets an answer that it can report to its user.
         replies.putBytes(Wire.TOKEN_NEEDED.getBytes(StandardCharsets.US_ASCII));
       }
       throw new ProtocolException(
           "it does not prove that it has the token of this server; " + SAME);
     }
 
-    /** Tells whether the token was proved, or none is asked for. */
+    /** Tells whether the token was proved, or none is required. */
     boolean isOpen() {
       return open;
     }
@@ -109,7 +109,7 @@ final class TokenHandshake {
       replies.putRaw(own);
     }
 
-    /** Checks the client's proof and gives this server's. */
+    /** Checks the client's proof and sends this server's proof. */
     void prove(byte[] proof) throws ProtocolException {
       byte[] nonce = theirs;
       if (nonce == null || open) {

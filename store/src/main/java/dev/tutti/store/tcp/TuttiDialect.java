@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Asks a Tutti server, which has a query for everything. */
+/** Talks to a Tutti server, which has a query for everything. */
 final class TuttiDialect implements Dialect {
   private final TcpClient client;
 
@@ -89,7 +89,7 @@ final class TuttiDialect implements Dialect {
   @Override
   public int barrier(String key, int size, long nanos) {
     long deadline = Arguments.deadline(nanos);
-    // What this client wrote before must be there for those whom the barrier lets go.
+    // Earlier writes of this client must be visible to the members that the barrier releases.
     client.syncIfUnanswered(nanos);
     AtomicInteger arrived = new AtomicInteger();
     try {
@@ -116,7 +116,7 @@ final class TuttiDialect implements Dialect {
     }
   }
 
-  /** Returns how many are at a barrier, and how many members it has; asked for at the deadline. */
+  /** Returns how many members are at a barrier, and how many it has; used at the deadline. */
   private int[] state(String key) {
     return client.call(
         0,

@@ -3,24 +3,25 @@ package dev.tutti.store.tcp;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Names what goes over the wire of PyTorch's TCPStore, with the generation of the protocol that
- * brought each query. Numbers are little-endian; a string or value is an i64 length and its bytes;
- * a list is an i64 count and its items.
+ * The constants of PyTorch's TCPStore wire protocol, with the protocol generation that introduced
+ * each query. Numbers are little-endian; a string or value is an i64 length and its bytes; a list
+ * is an i64 count and its items.
  */
 final class Wire {
   /*
-   * A shape spells the body of a request: K key, B bytes, N i64, U u32, R 32 raw bytes; a star repeats
-   * what follows it as often as the count that comes first.
+   * A shape describes the body of a request: K key, B bytes, N i64, U u32, R 32 raw bytes; a star
+   * repeats what follows it as often as the count that precedes the items.
    *
-   * Queries from SWAP on are Tutti's own. A client sends them only to a server that has answered the
-   * capability question: a COMPARE_SET of key CAPABILITY, expecting and desiring the same fresh bytes.
-   * A server of PyTorch's has no such key, so it stores nothing and returns these bytes; a Tutti server
-   * returns CAPABILITY_VERSION, a space and the number of its instance. The key is without a leading
-   * slash and so apart from the users' keys.
+   * Queries from SWAP on are Tutti's own. A client sends them only to a server that has answered
+   * the capability question: a COMPARE_SET of key CAPABILITY that expects and desires the same
+   * fresh bytes. A PyTorch server has no such key, so it stores nothing and returns these bytes; a
+   * Tutti server returns CAPABILITY_VERSION, a space and the number of its instance. The key has no
+   * leading slash and is therefore distinct from all user keys.
    *
-   * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), also to a
-   * server that it knows nothing of: one of PyTorch's drops it for that. A server with a token drops who
-   * sends anything else first; to the capability question it answers TOKEN_NEEDED before.
+   * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), even to
+   * a server that it knows nothing about: a PyTorch server drops the client for that. A server with
+   * a token drops a client that sends anything else first; it answers the capability question with
+   * TOKEN_NEEDED before it does so.
    */
   /** Generation C: PyTorch 2.2. */
   static final int VALIDATE = 0;
@@ -53,25 +54,37 @@ final class Wire {
   /** Generation G: after PyTorch 2.10. */
   static final int BARRIER = 18;
 
-  /** Key, 1 if a value is expected, else 0, the expected bytes, the desired bytes. */
+  /** Key, 1 if a value is expected or else 0, the expected bytes, the desired bytes. */
   static final int SWAP = 0x80;
 
   /** Waits for keys as WAIT does, and promises not to pop afterwards. */
   static final int LOOK = 0x81;
 
-  /** Waits until all keys have values; one byte {@link #STOP_WAITING}, then the values. */
+  /**
+   * Waits until all keys have values; the answer is the byte {@link #STOP_WAITING}, then the
+   * values.
+   */
   static final int FETCH = 0x82;
 
-  /** Waits for a value of a queue and takes it; one byte {@link #STOP_WAITING}, then the value. */
+  /**
+   * Waits for a value of a queue and takes it; the answer is the byte {@link #STOP_WAITING}, then
+   * the value.
+   */
   static final int TAKE = 0x83;
 
-  /** Returns how many members are waiting at a barrier, and how many it has; i64 both. */
+  /** Returns how many members are waiting at a barrier, and how many it has, both as i64. */
   static final int BARRIER_STATE = 0x84;
 
-  /** 32 bytes, the client's nonce; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  /**
+   * The client's nonce, 32 bytes; the answer is {@link #TOKEN_OK} and the server's nonce, or
+   * TOKEN_REFUSED.
+   */
   static final int CHALLENGE = 0x90;
 
-  /** 32 bytes, the client's proof; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  /**
+   * The client's proof, 32 bytes; the answer is {@link #TOKEN_OK} and the server's proof, or
+   * TOKEN_REFUSED.
+   */
   static final int PROVE = 0x91;
 
   static final byte TOKEN_OK = 0;
@@ -83,7 +96,7 @@ final class Wire {
   static final byte STOP_WAITING = 0;
   static final byte WAIT_CANCELED = 1;
 
-  /** Counts the processes that joined. */
+  /** The key that counts the processes that joined. */
   static final String INIT_KEY = "init/";
 
   /** The key of the capability question. */
@@ -91,7 +104,7 @@ final class Wire {
 
   static final String CAPABILITY_VERSION = "tutti-1";
 
-  /** Answers the capability question of a client that has not proved the token. */
+  /** The answer to the capability question of a client that has not proved the token. */
   static final String TOKEN_NEEDED = "tutti-token-needed";
 
   private static final @Nullable String[] SHAPES = new String[256];

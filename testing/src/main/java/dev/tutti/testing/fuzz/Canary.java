@@ -9,11 +9,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/** Holds a tensor of a step, the memory around it, and what both must hold afterwards. */
+/** A tensor of a step, the memory around it, and what both must hold afterwards. */
 final class Canary {
   private static final byte AROUND = (byte) 0xa5;
 
-  /** Names ways in which elements lie in memory. */
+  /** The ways in which elements can lie in memory. */
   enum Layout {
     CONTIGUOUS,
     OFFSET,
@@ -37,10 +37,10 @@ final class Canary {
   private final Tensor view;
 
   /**
-   * Creates a tensor with rows and columns, or a vector if there is one row.
+   * Creates a tensor with rows and columns, or a vector if there is only one row.
    *
-   * @param what names it in messages
-   * @param content its elements, row by row
+   * @param what the name of the tensor in messages
+   * @param content the elements, row by row
    */
   Canary(
       String what,
@@ -99,7 +99,7 @@ final class Canary {
     };
   }
 
-  /** Returns where in the base an element of the view lies. */
+  /** Returns the position in the base of an element of the view. */
   private int place(int row, int column) {
     return switch (layout) {
       case CONTIGUOUS, HEAP -> row * columns + column;
@@ -110,7 +110,7 @@ final class Canary {
     };
   }
 
-  /** Returns the bytes of the base where the view has the given elements. */
+  /** Returns the bytes of the base when the view has the given elements. */
   private byte[] image(byte[] content) {
     int numel = (int) Arrays.stream(baseShape()).reduce(1, (a, b) -> a * b);
     byte[] image = new byte[numel * width];
@@ -131,10 +131,10 @@ final class Canary {
   }
 
   /**
-   * Compares with what must be there.
+   * Compares the memory with what it must hold.
    *
-   * @param expected the elements, or null where only what lies around them must be as it was
-   * @throws AssertionError that says what differs
+   * @param expected the elements, or null if only the memory around them must be unchanged
+   * @throws AssertionError describing the differences
    */
   void check(byte @Nullable [] expected) {
     byte[] actual = bytes(layout == Layout.HEAP ? base.copy() : subject.copyOut(base));

@@ -6,18 +6,21 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Tests a backend with random programs: all operations that it declares, of several groups, from
- * several threads of each rank, synchronous and not. The results are compared with a reference of
- * their own; memory around the tensors must stay as it is, and no program may hang.
+ * Tests of a backend with random programs: all operations that it declares, on several groups, from
+ * several threads of each rank, synchronous and asynchronous. The results are compared with an
+ * independent reference, the memory around the tensors must stay unchanged, and no program may
+ * hang.
  *
- * <p>A test class implements it with {@link #subject()}. It runs for {@code -Dtutti.fuzzSeconds}
- * (3), from the seed {@code -Dtutti.fuzzSeed} (1) on. The failure of a program names its seed and
- * prints a smaller program that fails, which {@code -Dtutti.fuzzProgram=FILE} runs again.
+ * <p>A test class implements this interface with {@link #subject()}. The test runs for {@code
+ * -Dtutti.fuzzSeconds} (3) seconds, starting with the seed {@code -Dtutti.fuzzSeed} (1). When a
+ * program fails, the failure names its seed and prints a smaller program that fails; {@code
+ * -Dtutti.fuzzProgram=FILE} runs that program again.
  */
 public interface FuzzContract extends GroupContract {
   /**
-   * Returns how many other JVMs have a share of the ranks; by default none. With some, the class
-   * needs a constructor without parameters, and makes the subject in each JVM.
+   * Returns the number of other JVMs that run some of the ranks; by default, there are none. If
+   * there are any, the class needs a constructor without parameters, and it creates the subject in
+   * each JVM.
    */
   default int processes() {
     return 0;
@@ -30,7 +33,7 @@ public interface FuzzContract extends GroupContract {
     Fuzzer.onHost(this, Fuzzer::run);
   }
 
-  /** Runs mixtures of messages, collectives and groups that random programs rarely have. */
+  /** Runs mixtures of messages, collectives and groups that are rare in random programs. */
   @Test
   @Timeout(value = 1, unit = TimeUnit.DAYS)
   default void mixturesGiveTheRightResults() throws Exception {

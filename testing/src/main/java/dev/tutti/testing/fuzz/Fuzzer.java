@@ -11,12 +11,13 @@ import java.util.Arrays;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Runs random programs for a time and reports the first that fails, with its seed and made smaller.
+ * A runner of random programs for a limited time, which reports the first one that fails, with its
+ * seed and reduced in size.
  *
- * <p>System properties: {@code tutti.fuzzSeconds} for how long (3), {@code tutti.fuzzSeed} from
- * which seed on (1), {@code tutti.fuzzPatience} after how many seconds without progress a program
- * hangs (60), {@code tutti.fuzzProgram} the file of a program to run instead, {@code
- * tutti.fuzzRepeat} how often.
+ * <p>These system properties apply, with their defaults: {@code tutti.fuzzSeconds}, how long to run
+ * (3); {@code tutti.fuzzSeed}, the first seed (1); {@code tutti.fuzzPatience}, the seconds without
+ * progress after which a program counts as hanging (60); {@code tutti.fuzzProgram}, the file of a
+ * program to run instead; {@code tutti.fuzzRepeat}, how often to run it.
  */
 final class Fuzzer {
   private static final System.Logger LOG = System.getLogger(Fuzzer.class.getName());
@@ -41,10 +42,10 @@ final class Fuzzer {
   }
 
   /**
-   * Runs a test with the host that it wants.
+   * Runs a test with the host that it asks for.
    *
-   * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or
-   *     ranks are elsewhere
+   * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or some
+   *     ranks are in other JVMs
    */
   static void onHost(FuzzContract test, Body body) throws Exception {
     ContractSubject subject = test.subject();
@@ -62,7 +63,7 @@ final class Fuzzer {
     }
   }
 
-  /** Does what the system properties say. */
+  /** Runs what the system properties ask for. */
   void run() throws Exception {
     String file = System.getProperty("tutti.fuzzProgram");
     if (file == null) {
@@ -76,7 +77,7 @@ final class Fuzzer {
     }
   }
 
-  /** Runs all mixtures in the largest world that is not too large for all mixtures. */
+  /** Runs all mixtures in the largest world that is small enough for them. */
   void mix() throws Exception {
     int size =
         Arrays.stream(subject.worldSizes())
@@ -88,7 +89,10 @@ final class Fuzzer {
     }
   }
 
-  /** Runs the programs of as many seeds as fit in a time, at least one; returns what was done. */
+  /**
+   * Runs the programs of as many seeds as fit into the given time, at least one, and returns a
+   * description of what was done.
+   */
   String fuzz(long firstSeed, Duration time) throws Exception {
     long start = System.nanoTime();
     long seed = firstSeed;
@@ -110,7 +114,8 @@ final class Fuzzer {
   /**
    * Runs a program.
    *
-   * @throws AssertionError with the smallest program that fails like it, if it fails
+   * @throws AssertionError with the smallest program that fails in the same way, if the program
+   *     fails
    */
   Outcome check(Program program) throws Exception {
     Outcome outcome = host.run(program, patience);

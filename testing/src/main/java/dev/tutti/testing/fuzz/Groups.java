@@ -9,12 +9,12 @@ import java.util.TreeMap;
 import java.util.stream.IntStream;
 
 /**
- * Knows the ranks of the groups of a program.
+ * The groups of a program and their ranks.
  *
- * @param members by the number of the group its ranks in their order, as ranks of the world
+ * @param members for each group's number, its ranks in their order, as ranks of the world
  */
 record Groups(Map<Integer, List<Integer>> members) {
-  /** Follows the steps that make groups. */
+  /** Determines the groups from the steps that create them. */
   static Groups of(Program program) {
     Groups groups = new Groups(new TreeMap<>());
     groups.members.put(0, IntStream.range(0, program.size()).boxed().toList());

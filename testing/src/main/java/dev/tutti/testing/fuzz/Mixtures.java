@@ -9,7 +9,10 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Makes programs of mixtures that random programs rarely have, or rarely at the right moment. */
+/**
+ * A generator of programs with mixtures that are rare in random programs, or rarely happen there at
+ * the right moment.
+ */
 final class Mixtures {
   private static final long SEED = 24;
   private static final int LATE = 1000;
@@ -20,10 +23,10 @@ final class Mixtures {
   private final int size;
 
   /**
-   * Prepares the programs of a backend.
+   * Prepares the programs for a backend.
    *
    * @param onHost whether tensors are in host memory
-   * @param size number of ranks, at least 2
+   * @param size the number of ranks, at least 2
    */
   Mixtures(Capabilities capabilities, boolean onHost, int size) {
     this.capabilities = capabilities;
@@ -31,7 +34,7 @@ final class Mixtures {
     this.size = size;
   }
 
-  /** Makes all of them. */
+  /** Creates all programs. */
   List<Program> all() {
     List<Program> programs = new ArrayList<>();
     if (isPossible(StepKind.MESSAGE)) {
@@ -84,7 +87,10 @@ final class Mixtures {
     return IntStream.range(0, size).mapToObj(rank -> rank == 0 ? ofFirst : ofOthers).toList();
   }
 
-  /** Awaits a collective on rank 0 before it sends; the others receive and hand on before that. */
+  /**
+   * Awaits a collective on rank 0 before it sends; the other ranks receive and pass on messages
+   * before they await it.
+   */
   private Program relaysWhileCollectivesRun(int count) {
     List<Step> steps = new ArrayList<>();
     for (StepKind kind : collectives(StepKind::canBeAsync)) {
@@ -96,7 +102,7 @@ final class Mixtures {
     return program(steps);
   }
 
-  /** Receives on one thread what is sent after the collective of another thread. */
+  /** Receives on one thread a message that is sent after the collective of another thread. */
   private Program receivesBesideCollectives(int count) {
     List<Step> steps = new ArrayList<>();
     for (int round = 0; round < ROUNDS; round++) {
@@ -120,7 +126,7 @@ final class Mixtures {
     return program(steps);
   }
 
-  /** Posts more messages than go ahead of their receives, small ones and large ones. */
+  /** Posts more messages, small and large, than can be sent ahead of their receives. */
   private Program manyMessagesAtOnce() {
     List<Step> steps = new ArrayList<>();
     for (int i = 0; i < 80; i++) {
@@ -145,8 +151,8 @@ final class Mixtures {
   }
 
   /**
-   * Sends from a thread that has started a collective, and from another one a message that the
-   * receiver takes before it comes to that collective.
+   * Sends one message from a thread that has started a collective, and another from a second
+   * thread, which the receiver takes before it reaches that collective.
    */
   private Program messagesOfTwoThreadsBehindCollectives() {
     List<Step> steps = new ArrayList<>();
@@ -166,7 +172,7 @@ final class Mixtures {
     return program(steps);
   }
 
-  /** Makes group 1 of all ranks, in the reverse order. */
+  /** Creates group 1 from all ranks, in reverse order. */
   private Step twin(List<Step> before) {
     return step(before, StepKind.SPLIT, 0)
         .withCounts(List.of())
@@ -174,7 +180,9 @@ final class Mixtures {
         .withPeers(1, 0, 0);
   }
 
-  /** Uses two groups of the same ranks, in other orders, from two threads, and symmetric memory. */
+  /**
+   * Uses two groups of the same ranks, in different orders, from two threads, and symmetric memory.
+   */
   private Program twoGroupsOnTheSameRanks() {
     List<Step> steps = new ArrayList<>();
     steps.add(twin(steps));
@@ -208,7 +216,9 @@ final class Mixtures {
     return program(steps);
   }
 
-  /** Starts the collectives that have a root, with each root, before the first is awaited. */
+  /**
+   * Starts the collectives that have a root, once with each root, before the first one is awaited.
+   */
   private Program allRootsAtOnce() {
     List<Step> steps = new ArrayList<>();
     for (int count : new int[] {7, 20_000}) {

@@ -1,15 +1,15 @@
 package dev.tutti.testing.fuzz;
 
 /**
- * Says how the run of a program ended.
+ * The outcome of running a program.
  *
- * @param kind how
+ * @param kind how the run ended
  * @param report what failed, and where
- * @param steps number of steps that ended, on all ranks
- * @param elements number of elements of their tensors
+ * @param steps the number of steps that ended, on all ranks
+ * @param elements the number of elements of their tensors
  */
 record Outcome(Kind kind, String report, long steps, long elements) {
-  /** Names ways to end. */
+  /** The ways in which a run can end. */
   enum Kind {
     PASSED,
     FAILED,
@@ -20,7 +20,7 @@ record Outcome(Kind kind, String report, long steps, long elements) {
     return kind != Kind.PASSED;
   }
 
-  /** Reads what {@link #toString} wrote. */
+  /** Parses what {@link #toString} wrote. */
   static Outcome parse(String text) {
     String[] parts = text.split(" ", 4);
     return new Outcome(

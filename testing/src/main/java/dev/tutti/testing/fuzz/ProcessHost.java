@@ -18,10 +18,10 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs programs with ranks in several processes: each process, this one among them, has every so
- * many-th rank, as threads.
+ * A host that runs programs with ranks in several processes: the ranks are dealt out to the
+ * processes in turn, including this one, and run there as threads.
  *
- * <p>The processes stay for many programs. After a failure new ones are started.
+ * <p>The processes are kept for many programs. After a failure, new ones are started.
  */
 final class ProcessHost implements ProgramHost, AutoCloseable {
   private static final System.Logger LOG = System.getLogger(ProcessHost.class.getName());
@@ -40,8 +40,9 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
   /**
    * Creates the host; processes are started with the first program.
    *
-   * @param testClass has a constructor without parameters and makes the subject in each process
-   * @param processes number of processes beside this one
+   * @param testClass a class with a constructor without parameters, which creates the subject in
+   *     each process
+   * @param processes the number of processes besides this one
    */
   ProcessHost(ContractSubject subject, Class<?> testClass, int processes) {
     this.subject = subject;
@@ -146,7 +147,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
     return command;
   }
 
-  /** Ends the processes; the next program starts new ones. */
+  /** Kills the processes; the next program starts new ones. */
   @Override
   public void close() throws IOException {
     children.forEach(Process::destroyForcibly);

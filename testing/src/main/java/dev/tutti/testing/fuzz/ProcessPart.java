@@ -12,9 +12,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.platform.commons.support.ReflectionSupport;
 
-/**
- * One of the processes of a {@link ProcessHost}, which runs its ranks of one program after another.
- */
+/** A process of a {@link ProcessHost}, which runs its ranks of one program after another. */
 final class ProcessPart {
   static final String TASKS = "tasks/";
   static final String OUTCOMES = "outcomes/";
@@ -23,9 +21,10 @@ final class ProcessPart {
   private ProcessPart() {}
 
   /**
-   * Runs programs until the process is killed or the store goes.
+   * Runs programs until the process is killed or the store is gone.
    *
-   * @param args test class, the store's address, the number of the part and of all parts
+   * @param args the test class, the store's address, the number of this part, and the number of
+   *     parts
    */
   static void main(String[] args) throws Exception {
     Class<?> testClass = Class.forName(args[0]);
@@ -55,7 +54,7 @@ final class ProcessPart {
     }
   }
 
-  /** Runs every so many-th rank of a program. */
+  /** Runs this process's ranks of a program, which are dealt out to the processes in turn. */
   static Outcome run(
       ContractSubject subject,
       Program program,

@@ -4,20 +4,21 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * A list of steps that all ranks take in the same order, each thread of a rank those of its own.
+ * A list of steps that all ranks take in the same order; each thread of a rank takes its own steps.
  *
- * <p>A program cannot deadlock: of the steps that are not done, each thread that takes part in the
- * first came to it, as all earlier ones are done, and an asynchronous call is awaited only later in
- * the order. Collectives of a group have one thread on each rank, and so have the messages of a
- * group with one tag; so calls that must have a common order have that of the steps.
+ * <p>A program cannot deadlock: consider the first step that is not done. Each thread that takes
+ * part in it has reached it, since all earlier steps are done and an asynchronous call is awaited
+ * only later in the order. The collectives of a group have one thread on each rank, and so do the
+ * messages of a group with the same tag. Calls that need a common order therefore have the order of
+ * the steps.
  *
- * <p>On a device a message waits for what is in the stream of its thread, and for the messages
- * before it of the same two ranks in its group, in an order that threads race for. So there all
- * messages of a group have one thread on each rank, or each of them begins with an idle stream.
+ * <p>On a device, a message waits for the work in its thread's stream, and for earlier messages
+ * between the same two ranks in its group, in an order for which threads race. There, all messages
+ * of a group therefore have one thread on each rank, or each of them begins with an idle stream.
  *
- * @param seed made the program and makes its data
- * @param size number of ranks
- * @param steps in order
+ * @param seed the seed that generated the program and generates its data
+ * @param size the number of ranks
+ * @param steps the steps, in order
  */
 record Program(long seed, int size, List<Step> steps) {
   Program {
@@ -51,7 +52,7 @@ record Program(long seed, int size, List<Step> steps) {
     return new Program(seed, size, newSteps);
   }
 
-  /** Reads what {@link #toString} wrote. */
+  /** Parses what {@link #toString} wrote. */
   static Program parse(String text) {
     List<String> lines = text.lines().map(String::strip).filter(l -> !l.isEmpty()).toList();
     String[] head = lines.get(0).split("[ =]", -1);
@@ -62,7 +63,7 @@ record Program(long seed, int size, List<Step> steps) {
         lines.stream().skip(1).map(line -> Step.parse(line, size)).toList());
   }
 
-  /** Returns the program as text that {@link #parse} reads. */
+  /** Returns the program as text that {@link #parse} can read. */
   @Override
   public String toString() {
     StringBuilder text =

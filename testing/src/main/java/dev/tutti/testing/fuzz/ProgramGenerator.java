@@ -17,7 +17,9 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Makes a random program of what a backend can do; the same for the same seed. */
+/**
+ * A generator of random programs from what a backend can do; the same seed gives the same program.
+ */
 final class ProgramGenerator {
   private static final int MOST_STEPS = 40;
   private static final int MOST_GROUPS = 5;
@@ -25,7 +27,7 @@ final class ProgramGenerator {
   private static final int TAGS = 3;
   private static final int FIRST_OWN_TAG = 100;
 
-  /* Bytes at which transports change how they send. */
+  /* The numbers of bytes at which transports change how they send. */
   private static final int[] LIMITS = {4096, 16_384, 65_536};
 
   private final Capabilities capabilities;
@@ -45,7 +47,7 @@ final class ProgramGenerator {
   /**
    * Prepares a program.
    *
-   * @param onHost whether tensors are in host memory, as those of objects are
+   * @param onHost whether tensors are in host memory, which object collectives need
    * @param sizes the numbers of ranks to choose from
    */
   ProgramGenerator(Capabilities capabilities, boolean onHost, int[] sizes, long seed) {
@@ -61,7 +63,7 @@ final class ProgramGenerator {
     groupSizes.put(0, size);
   }
 
-  /** Makes the program. */
+  /** Generates the program. */
   Program generate() {
     int count = (3 + random.nextInt(MOST_STEPS - 2)) * (chance(0.1) ? 5 : 1);
     while (steps.size() < count) {
@@ -126,7 +128,7 @@ final class ProgramGenerator {
     fixLanes();
   }
 
-  /** Puts the last step on the threads that its kind of calls has in its group. */
+  /** Assigns the last step to the threads that such calls use in its group. */
   private void fixLanes() {
     if (!steps.isEmpty()) {
       Step last = steps.remove(steps.size() - 1);
@@ -149,7 +151,7 @@ final class ProgramGenerator {
     fixLanes();
   }
 
-  /** Hands something on from rank to rank, mostly while an asynchronous collective runs. */
+  /** Passes a message on from rank to rank, usually while an asynchronous collective runs. */
   private void addRelay() {
     int group = pick(openGroups());
     int members = membersOf(group);
@@ -194,7 +196,7 @@ final class ProgramGenerator {
     return Step.of(steps.size(), kind, size).inGroup(group);
   }
 
-  /** Makes a step with a type, sizes and delays, and with the operator where it reduces. */
+  /** Creates a step with a type, sizes and delays, and with an operator if it reduces. */
   private Step data(StepKind kind, int group) {
     List<DType> types =
         Stream.of(DType.values())
@@ -257,7 +259,8 @@ final class ProgramGenerator {
   }
 
   /**
-   * Returns a number of elements: mostly few, some around the limits of transports, rarely many.
+   * Returns a number of elements: usually small, sometimes near the limits of transports, rarely
+   * large.
    */
   private int count(DType dtype) {
     int die = random.nextInt(1000);

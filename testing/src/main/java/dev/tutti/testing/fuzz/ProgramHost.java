@@ -2,12 +2,12 @@ package dev.tutti.testing.fuzz;
 
 import java.time.Duration;
 
-/** Runs programs, each on new groups. */
+/** A host that runs programs, each on new groups. */
 interface ProgramHost {
   /**
    * Runs a program once.
    *
-   * @param patience after how long without any progress it counts as hanging
+   * @param patience the time without any progress after which the program counts as hanging
    */
   Outcome run(Program program, Duration patience) throws Exception;
 }

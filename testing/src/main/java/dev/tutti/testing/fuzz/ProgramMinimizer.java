@@ -10,7 +10,7 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
-/** Makes a failing program smaller as long as it fails: drops and simplifies what it can. */
+/** A minimizer that drops and simplifies parts of a failing program as long as it still fails. */
 final class ProgramMinimizer {
   private final ProgramHost host;
   private final Duration patience;
@@ -22,9 +22,9 @@ final class ProgramMinimizer {
   /**
    * Prepares the search.
    *
-   * @param patience after how long a smaller program counts as hanging
-   * @param attempts how often a smaller program runs before it counts as good
-   * @param limit the longest time that the search takes
+   * @param patience the time without progress after which a smaller program counts as hanging
+   * @param attempts the number of times that a smaller program runs before it counts as passing
+   * @param limit the maximum time for the search
    */
   ProgramMinimizer(
       ProgramHost host,
@@ -41,7 +41,7 @@ final class ProgramMinimizer {
     this.end = System.nanoTime() + limit.toNanos();
   }
 
-  /** Returns the smallest program found that fails. */
+  /** Returns the smallest failing program that was found. */
   Program minimize() throws Exception {
     int before;
     do {
@@ -93,7 +93,7 @@ final class ProgramMinimizer {
     }
   }
 
-  /** Drops steps of groups that no step makes any more. */
+  /** Drops the steps of groups that no step creates any longer. */
   private static List<Step> withoutOrphans(List<Step> steps) {
     Set<Integer> groups = new HashSet<>(Set.of(0));
     List<Step> left = new ArrayList<>();
@@ -110,7 +110,10 @@ final class ProgramMinimizer {
     return left;
   }
 
-  /** Drops the last rank while all steps are of the group of all ranks and can do without it. */
+  /**
+   * Drops the last rank as long as all steps use the group of all ranks and can do without that
+   * rank.
+   */
   private void dropRanks() throws Exception {
     boolean dropped = true;
     while (dropped && best.size() > 1 && !isLate()) {

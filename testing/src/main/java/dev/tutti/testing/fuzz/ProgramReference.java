@@ -7,11 +7,11 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /**
- * Computes what each rank brings to a step and what must come out, as bytes, by plain loops over
- * numbers, without the code under test.
+ * A reference that computes, as bytes, what each rank contributes to a step and what the result
+ * must be, with plain loops over numbers and without the code under test.
  *
- * <p>What is only moved has random bits. What is reduced is exact: integers wrap, and real numbers
- * are so small and whole that no order of the ranks rounds.
+ * <p>Data that is only moved has random bits. Reductions are exact: integers wrap, and real numbers
+ * are whole and so small that no order of the ranks causes rounding.
  */
 final class ProgramReference {
   private static final double[] FACTORS = {1, -0.5, 2, 0.5};
@@ -21,9 +21,9 @@ final class ProgramReference {
   private final boolean dividesTheSum;
 
   /**
-   * Creates the reference of a program.
+   * Creates the reference for a program.
    *
-   * @param seed the program's
+   * @param seed the program's seed
    * @param dividesTheSum whether AVG of integers truncates the quotient of the sum
    */
   ProgramReference(long seed, boolean dividesTheSum) {
@@ -43,7 +43,7 @@ final class ProgramReference {
         : ReduceOp.ofName(kind.name());
   }
 
-  /** Makes elements that are only moved: random bits, of bool 0 or 1. */
+  /** Creates elements that are only moved: random bits, or 0 or 1 for bool. */
   byte[] moved(Step step, int slot, int rank, int count) {
     byte[] bytes = new byte[Math.multiplyExact(count, step.dtype().byteSize())];
     long state = state(step, slot, rank);
@@ -56,7 +56,7 @@ final class ProgramReference {
     return bytes;
   }
 
-  /** Makes what a rank brings to a reduction. */
+  /** Creates a rank's contribution to a reduction. */
   byte[] brought(Step step, int slot, int rank, int size, int count) {
     byte[] result = new byte[count * step.dtype().byteSize()];
     ByteBuffer bytes = over(result);
@@ -123,7 +123,10 @@ final class ProgramReference {
     };
   }
 
-  /** Returns one real number that a rank brings. Zeros have no sign, products have no zeros. */
+  /**
+   * Returns one real number that a rank contributes. Zeros have no sign, and products contain no
+   * zeros.
+   */
   private double real(Step step, int slot, int rank, int size, int i) {
     long bits = mix(state(step, slot, rank) + i) >>> 1;
     return switch (step.op()) {
@@ -136,7 +139,10 @@ final class ProgramReference {
     };
   }
 
-  /** Returns one integer that a rank brings, of any bits that the type has but for AVG. */
+  /**
+   * Returns one integer that a rank contributes, which may have any bits of the type except for
+   * AVG.
+   */
   private long whole(Step step, int slot, int rank, int size, int i) {
     long bits = mix(state(step, slot, rank) + i);
     if (step.dtype() == DType.BOOL) {
@@ -193,7 +199,10 @@ final class ProgramReference {
     }
   }
 
-  /** Returns the places of the values that a rank brings to a sparse sum, some of them twice. */
+  /**
+   * Returns the places of the values that a rank contributes to a sparse sum, some of which may be
+   * repeated.
+   */
   int[] places(Step step, int rank, int range) {
     int[] places = new int[step.counts().get(rank)];
     for (int i = 0; i < places.length; i++) {
@@ -202,7 +211,7 @@ final class ProgramReference {
     return places;
   }
 
-  /** Returns the values of a rank for a sparse sum. */
+  /** Returns the values that a rank contributes to a sparse sum. */
   long[] addends(Step step, int rank) {
     long[] values = new long[step.counts().get(rank)];
     for (int i = 0; i < values.length; i++) {
@@ -211,7 +220,9 @@ final class ProgramReference {
     return values;
   }
 
-  /** Adds what all ranks bring to a sparse sum, with how often each place is named. */
+  /**
+   * Returns the sum of all ranks' contributions to a sparse sum, and how often each place is named.
+   */
   long[][] sparseSum(Step step, int size, int range) {
     long[] sum = new long[range];
     long[] named = new long[range];
@@ -226,7 +237,7 @@ final class ProgramReference {
     return new long[][] {sum, named};
   }
 
-  /** Returns the elements as bytes of a type that holds small whole numbers. */
+  /** Returns the bytes of elements of a type that can hold small whole numbers. */
   static byte[] encoded(DType dtype, long[] values) {
     byte[] result = new byte[values.length * dtype.byteSize()];
     ByteBuffer bytes = over(result);
@@ -240,7 +251,7 @@ final class ProgramReference {
     return result;
   }
 
-  /** Puts arrays one behind the other. */
+  /** Concatenates arrays. */
   static byte[] joined(byte[]... parts) {
     byte[] all = new byte[Arrays.stream(parts).mapToInt(part -> part.length).sum()];
     int at = 0;
@@ -251,7 +262,7 @@ final class ProgramReference {
     return all;
   }
 
-  /** Returns a number that depends on the step and the place, as from a die. */
+  /** Returns a number, as from a die, that depends on the step and the place. */
   long die(Step step, int slot, int rank) {
     return mix(state(step, slot, rank) ^ 0x5bd1e995) >>> 1;
   }

@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Runs a program on ranks that are threads of this process. */
+/** A runner of a program on ranks that are threads of this process. */
 final class ProgramRunner {
   private static final Duration GRACE = Duration.ofSeconds(20);
 
@@ -31,9 +31,9 @@ final class ProgramRunner {
   private @Nullable String failure;
 
   /**
-   * Prepares the run of a program.
+   * Prepares to run a program.
    *
-   * @param own the ranks of the world that this process has
+   * @param own the ranks of the world that this process runs
    */
   ProgramRunner(ContractSubject subject, Program program, List<Integer> own) {
     this.subject = subject;
@@ -58,8 +58,8 @@ final class ProgramRunner {
   /**
    * Runs the program once.
    *
-   * @param store where the ranks meet
-   * @param patience after how long without any progress the program counts as hanging
+   * @param store the store through which the ranks meet
+   * @param patience the time without any progress after which the program counts as hanging
    */
   Outcome run(Store store, Duration patience) throws InterruptedException {
     runs.forEach(
@@ -122,7 +122,9 @@ final class ProgramRunner {
     }
   }
 
-  /** Waits for the end, a failure, or until nothing moved for as long as the patience. */
+  /**
+   * Waits for the end, for a failure, or until there has been no progress for the patience time.
+   */
   private synchronized Outcome awaitEnd(Duration patience) throws InterruptedException {
     long seen = -1;
     long since = System.nanoTime();
@@ -152,7 +154,10 @@ final class ProgramRunner {
     return text.toString();
   }
 
-  /** Ends what still runs: aborts the groups, and interrupts what waits for anything else. */
+  /**
+   * Ends everything that is still running: aborts the groups, and interrupts threads that wait for
+   * anything else.
+   */
   private void stop() throws InterruptedException {
     worlds.values().forEach(world -> world.abort("the program failed"));
     for (Thread thread : ranks) {

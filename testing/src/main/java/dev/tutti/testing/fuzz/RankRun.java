@@ -18,14 +18,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 
-/** Runs the steps of one rank, on as many threads as the program has. */
+/** A runner of the steps of one rank, on as many threads as the program has. */
 final class RankRun {
-  /** Hears how a rank gets on; called by its threads. */
+  /** A listener to a rank's progress, called by the rank's threads. */
   interface Progress {
-    /** Hears that a step ended. */
+    /** Called when a step has ended. */
     void stepped(long elements);
 
-    /** Hears of the first failure of a thread. */
+    /** Called on the first failure of a thread. */
     void failed(String where, Throwable failure);
   }
 
@@ -55,7 +55,7 @@ final class RankRun {
     members.ids().forEach(id -> uses.put(id, new GroupUse()));
   }
 
-  /** Runs all steps of the rank; the calling thread waits for those that it starts. */
+  /** Runs all steps of the rank; the calling thread waits for the threads that it starts. */
   void run(ProcessGroup world) throws InterruptedException {
     use(0).made(world);
     for (int number = 0; number < positions.length; number++) {
@@ -71,12 +71,12 @@ final class RankRun {
     }
   }
 
-  /** Interrupts the threads that are left. */
+  /** Interrupts the threads that are still running. */
   void interrupt() {
     threads.forEach(Thread::interrupt);
   }
 
-  /** Says where each thread is. */
+  /** Describes where each thread is. */
   String describe() {
     StringBuilder text = new StringBuilder();
     for (int number = 0; number < threads.size(); number++) {
@@ -110,7 +110,7 @@ final class RankRun {
     }
   }
 
-  /** A call that its thread has yet to await. */
+  /** A call that its thread has not awaited yet. */
   private static final class Pending {
     private final StepCall call;
     private int delay;
@@ -179,7 +179,10 @@ final class RankRun {
     progress.stepped(0);
   }
 
-  /** Waits for what is in the thread's current stream: a copy to the host is behind it. */
+  /**
+   * Waits for the work in the thread's current stream, by means of a copy to the host that comes
+   * after it.
+   */
   private void emptyStream() {
     Tensor _ = subject.copyOut(subject.allocate(DType.INT8, 1));
   }
@@ -225,7 +228,7 @@ final class RankRun {
     }
   }
 
-  /** Counts what the threads of the rank do with a group. */
+  /** The use of a group by the threads of the rank. */
   private static final class GroupUse {
     private final CompletableFuture<ProcessGroup> made = new CompletableFuture<>();
     private final List<Work> works = new ArrayList<>();
@@ -235,7 +238,7 @@ final class RankRun {
       made.complete(group);
     }
 
-    /** Waits until a thread of this rank made the group. */
+    /** Waits until a thread of this rank has created the group. */
     ProcessGroup await() throws InterruptedException, ExecutionException {
       return made.get();
     }
@@ -246,7 +249,7 @@ final class RankRun {
       notifyAll();
     }
 
-    /** Waits until the threads issued so many steps, and these ended. */
+    /** Waits until the threads have issued the given number of steps, and these have ended. */
     void awaitEnd(int steps) throws InterruptedException {
       List<Work> all;
       synchronized (this) {

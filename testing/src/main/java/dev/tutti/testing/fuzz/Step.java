@@ -11,24 +11,24 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One step of a {@link Program}, in which all members of a group take part, or the ranks of a
- * message.
+ * A step of a {@link Program}, in which all members of a group take part, or only the two ranks of
+ * a message.
  *
- * @param id names the step, also after others were dropped, and seeds its data
- * @param kind what it does
- * @param group the number of the group; 0 has all ranks
+ * @param id the number that names the step, even after others are dropped, and seeds its data
+ * @param kind what the step does
+ * @param group the number of the group; group 0 has all ranks
  * @param threads the thread that takes part, by rank of the world
- * @param delays by rank of the world: {@link #SYNC}, or after how many more steps of the thread it
- *     awaits an asynchronous call
- * @param dtype element type
- * @param op operator of a reduction
- * @param counts numbers of elements: one, or one for each tensor or rank; of an all-to-all one for
- *     each pair, by sender
- * @param root root, or the sending or the receiving rank, in the group
+ * @param delays by rank of the world, {@link #SYNC}, or the number of further steps of the thread
+ *     after which it awaits an asynchronous call
+ * @param dtype the element type
+ * @param op the operator of a reduction
+ * @param counts the numbers of elements: one, or one for each tensor or rank, or for an all-to-all
+ *     one for each pair of ranks, by sender
+ * @param root the root, or the sending or receiving rank, in the group
  * @param peer the receiving rank of a message
- * @param tag of messages
- * @param members of a SUBGROUP its ranks in the parent, of a SPLIT the color of each rank
- * @param child the number of the first group that is made
+ * @param tag the tag of messages
+ * @param members for a SUBGROUP its ranks in the parent, and for a SPLIT the color of each rank
+ * @param child the number of the first group that is created
  * @param views whether tensors are views into larger ones
  */
 record Step(
@@ -46,7 +46,7 @@ record Step(
     List<Integer> members,
     int child,
     boolean views) {
-  /** Stands for a delay where the call returns when it is done. */
+  /** The delay that stands for a call that returns when it is done. */
   static final int SYNC = -1;
 
   Step {
@@ -56,7 +56,9 @@ record Step(
     members = List.copyOf(members);
   }
 
-  /** Creates a synchronous step of all ranks on their first threads, for programs by hand. */
+  /**
+   * Creates a synchronous step of all ranks on their first threads, for programs written by hand.
+   */
   static Step of(int id, StepKind kind, int size, int... counts) {
     return new Step(
         id,
@@ -159,7 +161,7 @@ record Step(
         newViews);
   }
 
-  /** Reads what {@link #toString} wrote, in a program of so many ranks. */
+  /** Parses what {@link #toString} wrote, for a program with the given number of ranks. */
   static Step parse(String line, int size) {
     String[] words = line.trim().split("\\s+");
     Map<String, String> fields = new HashMap<>();
@@ -197,7 +199,7 @@ record Step(
     return numbers;
   }
 
-  /** Returns the step as one line that {@link #parse} reads. */
+  /** Returns the step as one line that {@link #parse} can read. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder().append(id).append(' ').append(kind);

@@ -20,9 +20,12 @@ import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** Makes the calls of one step on one rank, and compares their results with the reference. */
+/** The calls of one step on one rank, whose results are compared with the reference. */
 final class StepCall {
-  /* Several parts of a step have tensors; each has slots of its own for data and layouts. */
+  /*
+   * The distance between the slots of the parts of a step that have tensors; each part has its own
+   * slots for data and layouts.
+   */
   private static final int OUTPUT = 1000;
   private static final int PLACES = 64;
 
@@ -42,7 +45,7 @@ final class StepCall {
    * Creates the calls of a step.
    *
    * @param group the step's
-   * @param async whether they return before they are done
+   * @param async whether the calls return before they are done
    */
   StepCall(
       ContractSubject subject,
@@ -64,17 +67,17 @@ final class StepCall {
     return step;
   }
 
-  /** Returns what to await. */
+  /** Returns the works to await. */
   List<Work> works() {
     return works;
   }
 
-  /** Returns the number of elements of all tensors. */
+  /** Returns the total number of elements of all tensors. */
   long elements() {
     return elements;
   }
 
-  /** Compares the results; all works have ended. */
+  /** Compares the results; all works must have ended. */
   void check() {
     checks.forEach(Runnable::run);
   }
@@ -93,7 +96,7 @@ final class StepCall {
     }
   }
 
-  /** Starts the step; where it is not asynchronous, its calls are done on return. */
+  /** Starts the step; if it is not asynchronous, its calls are done on return. */
   void start() {
     switch (step.kind()) {
       case BROADCAST -> broadcast();
@@ -130,12 +133,15 @@ final class StepCall {
     }
   }
 
-  /** Makes a tensor whose elements must be as expected afterwards; null leaves them open. */
+  /**
+   * Creates a tensor whose elements must be as expected afterwards, or may be anything if that is
+   * null.
+   */
   private Tensor tensor(String name, int slot, int count, byte[] content, byte @Nullable [] after) {
     return tensor(name, slot, 1, count, content, after);
   }
 
-  /** Makes a tensor of one or, where the number of elements allows it, several rows. */
+  /** Creates a tensor with one row, or with several if the number of elements allows it. */
   private Tensor shaped(String name, int slot, int count, byte[] content, byte @Nullable [] after) {
     long die = step.views() ? reference.die(step, slot, -1) % 3 : 0;
     int rows = die == 1 && count % 2 == 0 ? 2 : die == 2 && count % 3 == 0 ? 3 : 1;
@@ -400,7 +406,7 @@ final class StepCall {
     add(group.reduceScatter(output, inputs, op(), options));
   }
 
-  /** Returns what this rank brings to a reduction of equal parts. */
+  /** Returns this rank's contribution to a reduction of equal parts. */
   private byte[] broughtParts(int slot, int count) {
     return ProgramReference.joined(
         IntStream.range(0, size)

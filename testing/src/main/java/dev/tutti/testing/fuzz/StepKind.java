@@ -4,7 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.OpType;
 
-/** Names what a {@link Step} does, with the operation that the backend needs for it. */
+/** The kinds of {@link Step}, each with the operation that it needs from the backend. */
 enum StepKind {
   BROADCAST(OpType.BROADCAST),
   ALL_REDUCE(OpType.ALL_REDUCE),
@@ -35,17 +35,18 @@ enum StepKind {
   MESSAGE(OpType.SEND),
   /** Sends from each rank to the next, which receives first. */
   RING(OpType.SEND),
-  /** Exchanges messages of all pairs in one batch. */
+  /** Exchanges messages between all pairs in one batch. */
   BATCH_OF_MESSAGES(OpType.SEND),
   /**
-   * Sends from all ranks to one, which receives from the first by name and from the rest by any.
+   * Sends from all ranks to one, which receives from the first by name and from the rest as any
+   * source.
    */
   ANY_SOURCE(OpType.RECV_ANY_SOURCE),
-  /** Makes groups by color. */
+  /** Creates groups by color. */
   SPLIT(OpType.UNKNOWN),
-  /** Makes one group of some ranks. */
+  /** Creates one group of some ranks. */
   SUBGROUP(OpType.UNKNOWN),
-  /** Closes a group on each rank when its steps on that rank are done. */
+  /** Closes a group on each rank once its steps on that rank are done. */
   CLOSE(OpType.UNKNOWN);
 
   private final OpType needs;
@@ -54,7 +55,7 @@ enum StepKind {
     this.needs = needs;
   }
 
-  /** Tells whether a backend can do it, perhaps on the host. */
+  /** Tells whether a backend can perform the step, given whether tensors are on the host. */
   boolean isPossible(Capabilities capabilities, boolean onHost) {
     boolean operation = needs == OpType.UNKNOWN || capabilities.has(needs);
     return operation
@@ -69,7 +70,7 @@ enum StepKind {
         };
   }
 
-  /** Returns how many numbers of elements a step has in a group, at least. */
+  /** Returns the minimum number of element counts that a step has in a group. */
   int parts(int members) {
     return switch (this) {
       case BARRIER, MONITORED_BARRIER, SYMMETRIC -> 0;

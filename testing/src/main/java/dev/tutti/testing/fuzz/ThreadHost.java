@@ -6,7 +6,7 @@ import dev.tutti.testing.ContractSubject;
 import java.time.Duration;
 import java.util.stream.IntStream;
 
-/** Runs programs with all ranks as threads of this process. */
+/** A host that runs programs with all ranks as threads of this process. */
 final class ThreadHost implements ProgramHost {
   private final ContractSubject subject;
 

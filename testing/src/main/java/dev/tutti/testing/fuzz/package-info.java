@@ -1,5 +1,5 @@
 /**
- * Runs random programs on a backend and compares all results.
+ * Tests that run random programs on a backend and compare all results.
  *
  * <p>Begin with {@link dev.tutti.testing.fuzz.FuzzContract}, which a test class implements:
  *

@@ -11,13 +11,13 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The memory of another process's large tensors, mapped to be read while a number is in it that the
- * process takes away before it lets anybody change what it lent.
+ * The memory of another process's large tensors, mapped for reading. Reads are valid as long as it
+ * contains a number, which that process removes before it lets anybody change what it lent.
  *
- * @param mapping it is here
- * @param address of its first byte in that process
- * @param number address of the number there
- * @param value which number that is
+ * @param mapping the mapping in this process
+ * @param address the address of the first byte in that process
+ * @param number the address of the number in that process
+ * @param value the value of the number
  */
 public record RemoteHeap(HeapMapping mapping, long address, long number, long value)
     implements AutoCloseable {
@@ -25,24 +25,26 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
   private static final System.Logger LOG = System.getLogger(RemoteHeap.class.getName());
 
   /**
-   * Says where the memory of a process is.
+   * The location of the memory of a process.
    *
-   * @param process its number
-   * @param address of its first byte there, 0 if there is none
-   * @param byteSize its length
-   * @param descriptor its file there
-   * @param heapNumber what it begins with
+   * @param process the process number
+   * @param address the address of the first byte in that process, 0 if there is none
+   * @param byteSize the size in bytes
+   * @param descriptor the file descriptor in that process
+   * @param heapNumber the number at the beginning of the memory
    */
   public record Place(long process, long address, long byteSize, long descriptor, long heapNumber) {
-    /** How many words a process shows of its memory, its number not counted. */
+    /**
+     * The number of words with which a process shows its memory, not counting its process number.
+     */
     public static final int WORDS = 4;
 
     /**
      * Shows where the memory of this process is, or that there is none.
      *
-     * @param heap the memory, null for none
-     * @param words takes it
-     * @param index of the first word
+     * @param heap the memory, or null for none
+     * @param words receives the location
+     * @param index the index of the first word
      */
     public static void show(@Nullable SharedHeap heap, MemorySegment words, long index) {
       words.setAtIndex(ValueLayout.JAVA_LONG, index, heap == null ? 0 : heap.address());
@@ -52,11 +54,11 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
     }
 
     /**
-     * Reads what another process showed.
+     * Reads a location that another process showed.
      *
-     * @param process its number
-     * @param words what it showed
-     * @param index of the first word
+     * @param process the process number
+     * @param words the words that it showed
+     * @param index the index of the first word
      */
     public static Place read(long process, MemorySegment words, long index) {
       return new Place(
@@ -69,10 +71,11 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
   }
 
   /**
-   * Allocates words that others read, in the memory that they map if there is one with room.
+   * Allocates words for others to read, in the memory that they map if there is such memory and it
+   * has room.
    *
-   * @param heap that memory, null for none
-   * @param bytes how many
+   * @param heap that memory, or null for none
+   * @param bytes the number of bytes
    */
   public static MemorySegment words(@Nullable SharedHeap heap, long bytes) {
     return Optional.ofNullable(heap)
@@ -83,10 +86,10 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
   /**
    * Maps the memory of a process.
    *
-   * @param place where it is
-   * @param number address of a number in it
-   * @param value the number
-   * @return null if it cannot be, or the number is another one or elsewhere
+   * @param place the location of the memory
+   * @param number the address of a number in it
+   * @param value the value of the number
+   * @return null if it cannot be mapped, or the number has another value or is elsewhere
    */
   public static @Nullable RemoteHeap map(Place place, long number, long value) {
     SharedHeap own = SharedHeap.ofProcess().orElse(null);
@@ -117,7 +120,7 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
     return mapping.memory();
   }
 
-  /** Tells whether bytes at an address of that process are in it. */
+  /** Tells whether bytes at an address of that process are in this memory. */
   public boolean has(long first, long bytes) {
     return first >= address
         && bytes >= 0
@@ -130,13 +133,13 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
     return memory().asSlice(first - address, bytes);
   }
 
-  /** Tells whether what was read until now is what that process lent. */
+  /** Tells whether everything read so far is what that process lent. */
   public boolean isIntact() {
     VarHandle.loadLoadFence();
     return (long) WORD.getVolatile(memory(), number - address) == value;
   }
 
-  /** Lets go of the memory; to be called once, when nobody reads it any more. */
+  /** Releases the memory; must be called once, when nobody reads it anymore. */
   @Override
   public void close() {
     mapping.close();

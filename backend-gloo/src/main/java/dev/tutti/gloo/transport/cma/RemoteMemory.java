@@ -11,21 +11,22 @@ import java.lang.invoke.MethodHandle;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads the memory of other processes of this host: {@code process_vm_readv(2)} of Linux. It is
- * there only where this module may call native code, so that nobody is warned of it. One thread at
- * a time uses an instance.
+ * Reads the memory of other processes on this host, using Linux's {@code process_vm_readv(2)}. The
+ * call is available only if this module may call native code, so that no warning is issued. One
+ * thread at a time may use an instance.
  */
 public final class RemoteMemory {
   /*
-   * The system gets the address of the target in a structure, which keeps nobody from closing the
-   * target's arena during the call. So the target is an argument as well, one more than the function
-   * has: it passes unseen in a register or on the stack, and Java holds its arena until the call ends.
+   * The system receives the target's address in a structure, which does not prevent the target's
+   * arena from being closed during the call. The target is therefore also passed as an argument,
+   * one more than the function has: the function ignores it in a register or on the stack, and Java
+   * keeps its arena open until the call ends.
    *
-   * The number is read by the same call as the bytes and behind them, as the system takes its pairs in
-   * their order. The process takes the number away before it lets anybody change bytes that it lent; so
-   * if the number is still there, the bytes are the ones that were lent.
+   * The same call reads the bytes and then the number, since the system processes its pairs in
+   * order. The process removes the number before it lets anybody change bytes that it lent. If the
+   * number is still there, the bytes are therefore the ones that were lent.
    */
-  /** Says whether ranks read each other's memory. */
+  /** Whether ranks read each other's memory. */
   public static final Setting<Boolean> SETTING =
       Setting.flag(
           "TUTTI_GLOO_READ_MEMORY",
@@ -36,7 +37,7 @@ public final class RemoteMemory {
   private static final boolean ALLOWED =
       LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
 
-  /** Holds the call, which takes a young process a tenth of a second to link. */
+  /** Holds the call, which takes a tenth of a second to link in a young process. */
   private static final class Linked {
     static final @Nullable MethodHandle CALL = call();
 
@@ -66,17 +67,17 @@ public final class RemoteMemory {
   private final long number;
   private @Nullable RemoteHeap heap;
 
-  /** Two pairs of address and length each: ours and theirs. */
+  /** Two pairs of address and length on each side: ours and theirs. */
   private final MemorySegment vectors = Arena.ofAuto().allocate(9 * Long.BYTES, Long.BYTES);
 
   private final MemorySegment theirs = vectors.asSlice(4 * Long.BYTES);
 
   /**
-   * Reads the memory of a process while a number is in it.
+   * Creates a reader of a process's memory, valid as long as a number is in that memory.
    *
-   * @param process its number
-   * @param address of the number in it
-   * @param number which it is
+   * @param process the process number
+   * @param address the address of the number in that process
+   * @param number the value of the number
    */
   public RemoteMemory(int process, long address, long number) {
     this.process = process;
@@ -85,12 +86,12 @@ public final class RemoteMemory {
     setVector(3, address, Long.BYTES);
   }
 
-  /** Reads what is in memory that is mapped from there, until {@link #unmap}. */
+  /** Reads from memory of that process that is mapped, where possible, until {@link #unmap}. */
   public void use(RemoteHeap mapped) {
     heap = mapped;
   }
 
-  /** Lets go of memory that is mapped from there. */
+  /** Releases the memory mapped from that process. */
   public void unmap() {
     RemoteHeap mapped = heap;
     heap = null;
@@ -99,25 +100,29 @@ public final class RemoteMemory {
     }
   }
 
-  /** Tells whether the system may have it; what a process may read is up to {@link #read}. */
+  /**
+   * Tells whether the call may be available; whether a particular process may be read is up to
+   * {@link #read}.
+   */
   public static boolean isAllowed() {
     return ALLOWED;
   }
 
-  /** Tells whether the system may have it, and the user wants it. */
+  /** Tells whether the call may be available, and the user wants it. */
   public static boolean isAllowed(Settings settings) {
     return ALLOWED && settings.get(SETTING);
   }
 
   /**
-   * Copies memory of the process, and looks for the number after that.
+   * Copies memory of the process, and then checks for the number.
    *
-   * @param address in it
-   * @param to native memory, or any where what is read is mapped
-   * @param offset in that
-   * @param length bytes, maybe 0
+   * @param address the address in that process
+   * @param to native memory, or any memory if the bytes to be read are mapped
+   * @param offset the offset in that memory
+   * @param length the number of bytes, possibly 0
    * @return false if there is no such process, it or its memory must not be read, the system does
-   *     not do it, or the number is another one: what was copied may be anything then
+   *     not support the call, or the number has another value; the copied bytes may then be
+   *     anything
    */
   public boolean read(long address, MemorySegment to, long offset, long length) {
     RemoteHeap mapped = heap;

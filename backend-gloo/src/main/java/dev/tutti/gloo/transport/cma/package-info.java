@@ -1,4 +1,4 @@
-/** Reads and writes the memory of other processes of the host (cross memory attach). */
+/** Access to the memory of other processes on the host (cross memory attach). */
 @NullMarked
 package dev.tutti.gloo.transport.cma;
 

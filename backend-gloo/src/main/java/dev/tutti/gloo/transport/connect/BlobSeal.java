@@ -6,8 +6,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Seals what a rank publishes with the job's token, so that the others see at once whether it has
- * the same one. The seal lies in bytes of the address that Gloo does not use.
+ * Seals the data that a rank publishes with the job's token, so that the others see at once whether
+ * it has the same token. The seal is stored in bytes of the address that Gloo does not use.
  */
 public final class BlobSeal {
   private static final String LABEL = "tutti gloo address 1";
@@ -15,12 +15,12 @@ public final class BlobSeal {
   private BlobSeal() {}
 
   /**
-   * Puts the seal into what is to be published.
+   * Puts the seal into the data to be published.
    *
-   * @param blob from {@link RankBlob#toBytes()}
-   * @param token may be none, then nothing is changed
-   * @param group name of the group
-   * @param rank who publishes it
+   * @param blob the result of {@link RankBlob#toBytes()}
+   * @param token the token; if there is none, nothing is changed
+   * @param group the name of the group
+   * @param rank the rank that publishes it
    */
   public static void put(byte[] blob, JobToken token, String group, int rank) {
     if (token.isSet()) {
@@ -29,12 +29,12 @@ public final class BlobSeal {
   }
 
   /**
-   * Tells whether a rank with the same token published this.
+   * Tells whether a rank with the same token published the given data.
    *
-   * @param blob one that {@link RankBlob#read} took
-   * @param token of this rank
-   * @param group name of the group
-   * @param rank who published it
+   * @param blob data that {@link RankBlob#read} accepted
+   * @param token the token of this rank
+   * @param group the name of the group
+   * @param rank the rank that published it
    */
   public static boolean isRight(byte[] blob, JobToken token, String group, int rank) {
     byte[] plain = blob.clone();

@@ -6,19 +6,19 @@ import java.nio.file.Path;
 import java.util.UUID;
 
 /**
- * Identifies the network of a process: two with the same number reach each other's loopback
- * addresses, two with different ones do not.
+ * Identifies the network of a process: two processes with the same number can reach each other's
+ * loopback addresses, and two with different numbers cannot.
  */
 public final class NetworkId {
   /*
-   * On Linux a network is a namespace, whose number is unique as long as the kernel runs, and the
-   * boot id is that of one run of one kernel.
+   * On Linux a network is a namespace, whose number is unique as long as the kernel runs. The boot
+   * id identifies one run of one kernel.
    */
   private static final Path NAMESPACE = Path.of("/proc/self/ns/net");
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final long MIX = 0x9e3779b97f4a7c15L;
 
-  /** Stands for a network that is not known. */
+  /** Stands for an unknown network. */
   public static final long UNKNOWN = 0;
 
   private NetworkId() {}

@@ -12,18 +12,18 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Says where a rank listens, as it is published: a Linux {@code sockaddr_storage} of 128 bytes and
- * a sequence number (Gloo: {@code transport/tcp/address.cc}).
+ * The address at which a rank listens, as it is published: a Linux {@code sockaddr_storage} of 128
+ * bytes and a sequence number (Gloo: {@code transport/tcp/address.cc}).
  *
  * @param socket the address
- * @param sequence −1, for the address of a rank rather than of one pair
+ * @param sequence the sequence number, −1 for the address of a rank rather than of one pair
  * @param tutti whether the rank runs Tutti
- * @param network from {@link NetworkId}
- * @param flags from {@link Protection}; 0 for a rank of PyTorch
+ * @param network the number from {@link NetworkId}
+ * @param flags the flags from {@link Protection}; 0 for a PyTorch rank
  */
 public record PeerAddress(
     InetSocketAddress socket, long sequence, boolean tutti, long network, long flags) {
-  /** Bytes of a published address. */
+  /** The size of a published address in bytes. */
   public static final int BYTES = 136;
 
   private static final int STORAGE = 128;
@@ -31,22 +31,23 @@ public record PeerAddress(
   private static final int AF_INET6 = 10;
 
   /*
-   * Gloo neither writes nor reads the last bytes of the storage: there a rank of Tutti signs, and in
-   * front of that tells its network, how it protects its connections, and the seal of BlobSeal.
+   * Gloo neither writes nor reads the last bytes of the storage. A Tutti rank puts its signature
+   * there. In front of the signature it stores its network, how it protects its connections, and
+   * the seal of BlobSeal.
    */
   private static final byte[] SIGNATURE = "tutti-gloo-wire1".getBytes(StandardCharsets.US_ASCII);
   private static final int NETWORK = STORAGE - SIGNATURE.length - Long.BYTES;
   private static final int FLAGS = NETWORK - Long.BYTES;
 
-  /** Where the seal begins, {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
+  /** The offset of the seal, which is {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
   static final int SEAL = FLAGS - 32;
 
-  /** Tells of an address whose network is not known, of a rank that protects nothing. */
+  /** Creates the address of a rank whose network is unknown and that protects nothing. */
   public PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
     this(socket, sequence, tutti, NetworkId.UNKNOWN, 0);
   }
 
-  /** Writes an address as people read it; the JDK puts a slash before it, or the name. */
+  /** Formats an address for human readers; the JDK puts a slash or the name before it. */
   public static String text(SocketAddress address) {
     if (address instanceof InetSocketAddress internet && !internet.isUnresolved()) {
       return internet.getAddress().getHostAddress() + " port " + internet.getPort();
@@ -116,13 +117,13 @@ public record PeerAddress(
   }
 
   /**
-   * Decides who connects: of two ranks the one with the greater address, the other accepts.
-   * Compares the bytes of the addresses, then the ports as a little-endian machine reads them,
-   * bytes swapped, then the sequence numbers.
+   * Determines which rank connects: of two ranks, the one with the greater address connects and the
+   * other accepts. Compares the bytes of the addresses, then the ports as a little-endian machine
+   * reads them (with bytes swapped), then the sequence numbers.
    *
    * @param other the peer's address
-   * @param sequence what this rank expects of the peer
-   * @param otherSequence what the peer expects of this rank
+   * @param sequence the number that this rank expects from the peer
+   * @param otherSequence the number that the peer expects from this rank
    * @return positive if this rank connects, negative if it accepts, 0 if the addresses are the same
    * @throws IllegalArgumentException if the addresses are of different families
    */

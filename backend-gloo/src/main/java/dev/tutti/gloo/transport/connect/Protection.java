@@ -8,11 +8,11 @@ import javax.net.ssl.SSLEngine;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says how a rank protects its connections.
+ * How a rank protects its connections.
  *
- * @param token what both ends of a connection prove to each other; {@link JobToken#NONE} for
- *     nothing
- * @param tls shows certificates and encrypts; null for neither
+ * @param token the token that both ends of a connection prove to each other; {@link JobToken#NONE}
+ *     for no proof
+ * @param tls presents certificates and encrypts; null for neither
  */
 public record Protection(JobToken token, @Nullable SSLContext tls) {
   /** The flag of a rank with a token, in {@link PeerAddress}. */
@@ -25,7 +25,7 @@ public record Protection(JobToken token, @Nullable SSLContext tls) {
    * Reads the settings.
    *
    * @param settings all settings
-   * @throws IllegalArgumentException if a file cannot be read, or does not have what it should
+   * @throws IllegalArgumentException if a file cannot be read, or lacks the expected content
    */
   public static Protection of(Settings settings) {
     return new Protection(settings.get(JobToken.SETTING), TlsSettings.loadForGloo(settings));
@@ -36,16 +36,16 @@ public record Protection(JobToken token, @Nullable SSLContext tls) {
     return token.isSet() || tls != null;
   }
 
-  /** Returns what a rank publishes of this. */
+  /** Returns the flags that a rank publishes about its protection. */
   public long flags() {
     return (token.isSet() ? TOKEN : 0) | (tls != null ? TLS : 0);
   }
 
   /**
-   * Makes what encrypts one connection.
+   * Creates the engine that encrypts one connection.
    *
    * @param connects whether this rank connects, and the peer accepts
-   * @return null if ranks do not encrypt
+   * @return the engine, or null if ranks do not encrypt
    */
   public @Nullable SSLEngine engine(boolean connects) {
     SSLContext context = tls;

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
 
-/** Refuses a group whose ranks do not protect their connections alike. */
+/** Rejects a group whose ranks do not all protect their connections in the same way. */
 public final class ProtectionAgreement {
   private final Protection own;
   private final String self;
@@ -15,12 +15,12 @@ public final class ProtectionAgreement {
   private final RankBlob[] blobs;
 
   /**
-   * Prepares to compare.
+   * Prepares the comparison.
    *
-   * @param own how this rank does
-   * @param self this rank, in words
-   * @param group name of the group
-   * @param blobs what all ranks published, by rank
+   * @param own how this rank protects its connections
+   * @param self a description of this rank
+   * @param group the name of the group
+   * @param blobs the data that all ranks published, in rank order
    */
   public ProtectionAgreement(Protection own, String self, String group, RankBlob[] blobs) {
     this.own = own;
@@ -30,9 +30,9 @@ public final class ProtectionAgreement {
   }
 
   /**
-   * Compares.
+   * Compares the ranks.
    *
-   * @param published what {@code blobs} were read from
+   * @param published the bytes from which {@code blobs} were read
    * @throws RendezvousException naming the ranks that differ
    */
   public void require(List<byte[]> published) {

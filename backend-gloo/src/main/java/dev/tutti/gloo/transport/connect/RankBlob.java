@@ -6,19 +6,19 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What a rank publishes in the store: host name, address, and for each rank the sequence number
- * which that rank shall present when it connects (Gloo: {@code rendezvous/context.cc}). Without the
- * numbers a rank presents its own number.
+ * The data that a rank publishes in the store: its host name and address, and for each rank the
+ * sequence number that that rank must present when it connects (Gloo: {@code
+ * rendezvous/context.cc}). Without these numbers a rank presents its own rank number.
  */
 @SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
 public record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
   private static final int MAX_HOSTNAME = 1024;
 
   /**
-   * Tells whether a rank is known to reach no loopback address of another one: by their networks,
-   * or, where those are not known, by their host names.
+   * Tells whether a rank is known to be unable to reach a loopback address of another one: judging
+   * by their networks, or by their host names if those are unknown.
    *
-   * @param other what that rank published
+   * @param other the data that the other rank published
    */
   public boolean isElsewhere(RankBlob other) {
     long own = address.network();
@@ -41,11 +41,11 @@ public record RankBlob(String hostname, PeerAddress address, long[] identifiers)
   }
 
   /**
-   * Reads what a rank published.
+   * Reads the data that a rank published.
    *
-   * @param bytes the value in the store
+   * @param bytes the value from the store
    * @param identifierCount how many identifiers are expected: the number of ranks, or 0
-   * @throws IllegalArgumentException if it is not of this form
+   * @throws IllegalArgumentException if it does not have this form
    */
   public static RankBlob read(byte[] bytes, int identifierCount) {
     ByteBuffer in = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);

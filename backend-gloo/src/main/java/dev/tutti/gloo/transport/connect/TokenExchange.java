@@ -9,15 +9,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/** Proves the job's token on a new connection, on both sides, before the first message. */
+/** Proves the job's token on a new connection, in both directions, before the first message. */
 public final class TokenExchange {
   /*
-   * Both sides send 32 bytes twice: the one that connects a nonce, the other one a nonce, the first its
-   * proof, and only if that is right the other one its own. The proofs are over both nonces and the two
-   * ranks, so that none serves for another connection or direction. Neither side reads more than that.
+   * Each side sends 32 bytes twice: the connecting side sends a nonce, the accepting side a nonce,
+   * the connecting side its proof, and, only if that is right, the accepting side its own proof.
+   * The proofs cover both nonces and the two ranks, so that no proof can be used for another
+   * connection or direction. Neither side reads more than this.
    *
-   * Without a token the proofs are zeros and prove nothing. The exchange then tells the one that connects
-   * that the other one is through with TLS, and so with the certificate.
+   * Without a token the proofs are zeros and prove nothing. The exchange then tells the connecting
+   * side that the accepting side has finished TLS, and so has accepted the certificate.
    */
   private static final String CONNECTOR = "tutti gloo connector 1";
   private static final String LISTENER = "tutti gloo listener 1";
@@ -35,11 +36,11 @@ public final class TokenExchange {
   /**
    * Prepares an exchange.
    *
-   * @param token of this rank; may be none
+   * @param token the token of this rank; there may be none
    * @param connects whether this rank connects, and the peer accepts
-   * @param group name of the group
+   * @param group the name of the group
    * @param rank this rank
-   * @param peer the other one
+   * @param peer the other rank
    */
   public TokenExchange(JobToken token, boolean connects, String group, int rank, int peer) {
     this.token = token;
@@ -52,11 +53,11 @@ public final class TokenExchange {
   }
 
   /**
-   * Continues as far as is possible without waiting.
+   * Advances as far as possible without waiting.
    *
-   * @param wire does not block
-   * @return whether the peer has proved that it has the token, and has this rank's proof
-   * @throws IOException if it has not, or the connection ends
+   * @param wire a non-blocking channel
+   * @return whether the peer has proved that it has the token, and has received this rank's proof
+   * @throws IOException if the peer fails to prove it, or the connection ends
    */
   public boolean advance(ByteChannel wire) throws IOException {
     while (true) {
@@ -79,7 +80,7 @@ public final class TokenExchange {
     }
   }
 
-  /** Tells whether there is something to be written. */
+  /** Tells whether there are bytes to be written. */
   public boolean hasUnsent() {
     return out.hasRemaining();
   }

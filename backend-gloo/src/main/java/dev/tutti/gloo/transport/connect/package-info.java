@@ -1,4 +1,4 @@
-/** What two ranks tell and prove to each other before they exchange messages. */
+/** The data that two ranks exchange and prove to each other before they exchange messages. */
 @NullMarked
 package dev.tutti.gloo.transport.connect;
 

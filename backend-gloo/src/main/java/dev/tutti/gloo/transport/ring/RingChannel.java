@@ -9,29 +9,31 @@ import java.nio.channels.ByteChannel;
  */
 public final class RingChannel implements ByteChannel {
   /*
-   * A ring has two positions that only grow: how many bytes were ever written (tail) and read
-   * (head). Each is written by one rank, on a line of its own, and each rank keeps its own position
-   * to itself as well, so that it reads nothing but the other's. A position that goes back, or lies
-   * where it cannot be, ends the pair; no access leaves the ring whatever the memory holds. Bytes
-   * are copied before the position that shows them is stored, and copied out before the one that
-   * gives their place away, so acquire and release would do for the bytes.
+   * A ring has two positions that only grow: the total number of bytes written (tail) and read
+   * (head). Each is written by one rank, on a line of its own. Each rank also keeps a private copy
+   * of its own position, so that it reads only the other's from the ring. A position that goes
+   * backward, or is impossible, ends the pair; no access leaves the ring, whatever the memory
+   * contains. Bytes are copied in before the position that publishes them is stored, and copied out
+   * before the position that frees their space is stored. For the bytes alone, acquire and release
+   * would therefore suffice.
    *
-   * They do not for sleep. A thread that waits looks at its rings for a while and then blocks in the selector,
-   * where only a byte on a socket wakes it. To miss nothing, it stores a number into its word of
-   * sleep and then looks at all its rings once more. A thread that moves a position stores it and then looks
-   * at the word of the peer: if there is a number that it has not seen, it sends a doorbell through
-   * the socket. Each of the two stores first and loads the other's word afterwards. Were a load
-   * done before the store, as hardware likes to, both could find nothing: the bytes would lie there
-   * and the rank sleep. So these accesses are volatile, of which there is one order that all see:
-   * whichever store is second in it, the load that follows it sees the other.
+   * They do not suffice for sleep. A waiting thread checks its rings for a while and then blocks in
+   * the selector, where only a byte on a socket wakes it. So as not to miss anything, it stores a
+   * number into its sleep word and then checks all its rings once more. A thread that moves a
+   * position stores it and then checks the peer's sleep word: if it contains a number not seen
+   * before, the thread sends a doorbell through the socket. Each of the two thus stores first and
+   * then loads the other's word. If a load took effect before the store, as hardware likes to
+   * reorder them, both could find nothing: the bytes would be there and the rank asleep. These
+   * accesses are therefore volatile, and all threads see them in a single order: whichever store
+   * comes second in that order, the load that follows it sees the other store.
    *
-   * A writer wants to hear of space only while it has none. It says so in a word of the ring, before
-   * its word of sleep; the reader looks at that after it moved the head, and only then at the sleep.
-   * The same order makes that safe.
+   * A writer wants to be told of space only while it has none. It says so in a word of the ring,
+   * before its sleep word; the reader checks that word after moving the head, and only then the
+   * sleep word. The same ordering makes this safe.
    *
-   * A rank has a new number for each sleep, and each peer remembers the last one that it rang for. So
-   * no word has two writers, a doorbell is sent once, and a rank that dies or is stopped before it
-   * sends one takes nothing from the others.
+   * A rank uses a new number for each sleep, and each peer remembers the last one for which it
+   * rang. No word therefore has two writers, a doorbell is sent only once, and a rank that dies or
+   * is stopped before it sends one does not affect the others.
    */
   private final RingWriter out;
   private final RingReader in;
@@ -41,10 +43,10 @@ public final class RingChannel implements ByteChannel {
   /**
    * Creates the channel of one rank.
    *
-   * @param out to the peer
-   * @param in from the peer
-   * @param peer tells whether it sleeps
-   * @param doorbell wakes it
+   * @param out the ring to the peer
+   * @param in the ring from the peer
+   * @param peer tells whether the peer is asleep
+   * @param doorbell wakes the peer
    */
   public RingChannel(RingWriter out, RingReader in, Sleep peer, Runnable doorbell) {
     this.out = out;
@@ -81,17 +83,17 @@ public final class RingChannel implements ByteChannel {
     return total;
   }
 
-  /** Tells whether there is something to read. */
+  /** Tells whether there are bytes to read. */
   public boolean hasBytes() {
     return in.hasBytes();
   }
 
-  /** Tells whether there is space to write to. */
+  /** Tells whether there is space to write. */
   public boolean hasSpace() {
     return out.hasSpace();
   }
 
-  /** Says to the peer whether this rank waits for space. */
+  /** Tells the peer whether this rank waits for space. */
   public void waits(boolean wanted) {
     out.waits(wanted);
   }
@@ -103,6 +105,6 @@ public final class RingChannel implements ByteChannel {
 
   @Override
   public void close() {
-    // The memory is its owner's.
+    // The memory belongs to its owner.
   }
 }

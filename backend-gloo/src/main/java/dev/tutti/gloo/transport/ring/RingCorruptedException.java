@@ -3,7 +3,7 @@ package dev.tutti.gloo.transport.ring;
 import java.io.IOException;
 import java.io.Serial;
 
-/** Says that a peer, or a stranger, wrote a position into a ring that cannot be. */
+/** Thrown when a peer, or a stranger, has written an impossible position into a ring. */
 public final class RingCorruptedException extends IOException {
   @Serial private static final long serialVersionUID = 1;
 

@@ -3,25 +3,28 @@ package dev.tutti.gloo.transport.ring;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Finds the memory through which the ranks of a host exchange messages; zeros before its use. Ranks
- * are numbered within the host.
+ * Locates the memory through which the ranks of a host exchange messages; the memory is zeroed
+ * before it is used. Ranks are numbered within the host.
  */
 public interface RingMemory {
-  /** Bytes of a line that one rank writes. */
+  /** The size in bytes of a line that one rank writes. */
   int LINE = 128;
 
-  /** Bytes in front of those that a ring holds: a line of its writer and one of its reader. */
+  /**
+   * The size in bytes of a ring's header, which precedes its data: one line for its writer and one
+   * for its reader.
+   */
   int HEADER = 2 * LINE;
 
   /**
-   * Returns the line in which a rank says that it sleeps.
+   * Returns the line in which a rank says that it is asleep.
    *
-   * @param rank whose
+   * @param rank the rank whose line it is
    */
   MemorySegment sleep(int rank);
 
   /**
-   * Returns a ring, {@link #HEADER} and then a power of two of bytes.
+   * Returns a ring: {@link #HEADER} bytes, followed by data whose size is a power of two.
    *
    * @param from the rank that writes
    * @param to the rank that reads

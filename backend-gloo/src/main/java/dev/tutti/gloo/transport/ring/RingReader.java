@@ -5,7 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 
-/** The end of a ring at which bytes come out; {@link RingChannel} has the protocol. */
+/** The reading end of a ring; {@link RingChannel} describes the protocol. */
 public final class RingReader {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
@@ -17,9 +17,9 @@ public final class RingReader {
   private long tail;
 
   /**
-   * Begins to read.
+   * Creates the reading end.
    *
-   * @param ring as {@link RingMemory#ring}
+   * @param ring a ring as from {@link RingMemory#ring}
    */
   public RingReader(MemorySegment ring) {
     this.ring = ring;
@@ -29,9 +29,9 @@ public final class RingReader {
   }
 
   /**
-   * Reads one piece, as far as there are bytes, and gives their place back to the writer.
+   * Reads up to one piece of the available bytes, and gives their space back to the writer.
    *
-   * @return number of bytes
+   * @return the number of bytes
    */
   public int read(ByteBuffer to) throws RingCorruptedException {
     if (tail == head) {
@@ -66,7 +66,7 @@ public final class RingReader {
     tail = now;
   }
 
-  /** Tells whether there are bytes, or a reason to find out. */
+  /** Tells whether there are bytes, or a reason to check. */
   boolean hasBytes() {
     return tail != head || (long) WORD.getVolatile(ring, RingWriter.TAIL) != head;
   }

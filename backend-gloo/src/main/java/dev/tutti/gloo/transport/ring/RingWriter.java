@@ -5,15 +5,15 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 
-/** The end of a ring at which bytes go in; {@link RingChannel} has the protocol. */
+/** The writing end of a ring; {@link RingChannel} describes the protocol. */
 public final class RingWriter {
-  /** Where in a ring the number of bytes ever written is; the writer's. */
+  /** The offset in a ring of the total number of bytes written; owned by the writer. */
   public static final long TAIL = 0;
 
-  /** Where in a ring the writer says that it waits for space. */
+  /** The offset in a ring at which the writer says that it waits for space. */
   public static final long WAITS = 8;
 
-  /** Where in a ring the number of bytes ever read is; the reader's. */
+  /** The offset in a ring of the total number of bytes read; owned by the reader. */
   public static final long HEAD = RingMemory.LINE;
 
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -28,9 +28,9 @@ public final class RingWriter {
   private boolean waits;
 
   /**
-   * Begins to write.
+   * Creates the writing end.
    *
-   * @param ring as {@link RingMemory#ring}
+   * @param ring a ring as from {@link RingMemory#ring}
    */
   public RingWriter(MemorySegment ring) {
     this.ring = ring;
@@ -48,15 +48,15 @@ public final class RingWriter {
     return data;
   }
 
-  /** Returns how many bytes pass at a time, so that both ends can be busy at once. */
+  /** Returns how many bytes are moved at a time, so that both ends can be busy at once. */
   static int piece(int capacity) {
     return Math.min(LARGEST_PIECE, Math.max(1, capacity / 4));
   }
 
   /**
-   * Writes one piece, as far as there is space, and shows it to the reader.
+   * Writes up to one piece, as far as there is space, and shows it to the reader.
    *
-   * @return number of bytes
+   * @return the number of bytes
    */
   public int write(ByteBuffer from) throws RingCorruptedException {
     int wanted = Math.min(piece, from.remaining());
@@ -88,12 +88,12 @@ public final class RingWriter {
     head = now;
   }
 
-  /** Tells whether there is space, or a reason to find out. */
+  /** Tells whether there is space, or a reason to check. */
   boolean hasSpace() {
     return (long) WORD.getVolatile(ring, HEAD) != tail - capacity;
   }
 
-  /** Says to the reader whether this end waits for space; a write says that it does not. */
+  /** Tells the reader whether this end waits for space; a write says that it does not. */
   void waits(boolean wanted) {
     if (waits != wanted) {
       waits = wanted;

@@ -1,4 +1,4 @@
-/** Rings of bytes in shared memory, through which two processes of a host talk. */
+/** Byte rings in shared memory, through which two processes of a host communicate. */
 @NullMarked
 package dev.tutti.gloo.transport.ring;
 
