@@ -433,13 +433,17 @@ final class Pairs {
 
   /** Says farewell to Tutti ranks, and ends all connections. */
   void leave(long reason) {
-    closeListener();
-    connectors.forEach(Connector::close);
-    connectors.clear();
+    // A peer whose connection is still being made hears the farewell from the ring. It looks there
+    // when the connection ends, so the farewell comes first.
     for (Pair pair : others) {
       if (tutti[pair.rank]) {
         pair.connection.sendFarewell(reason);
       }
+    }
+    closeListener();
+    connectors.forEach(Connector::close);
+    connectors.clear();
+    for (Pair pair : others) {
       pair.connection.close();
     }
     hasLeft = true;
