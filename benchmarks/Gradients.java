@@ -12,12 +12,12 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Times steps of data-parallel training as one rank of a job: {@code Gradients TRANSPORT MODEL STEPS},
- * where the first is what to print and the model is resnet50 or transformer. Backward is a spin of
- * 100 ms in all that makes gradients ready one by one, last parameter first, in proportion to their
- * sizes, and writes each into place. Rank 0 prints a line of JSON. With {@code shapes} for a transport
- * it only prints the sizes of the parameters. The property {@code stripes} says into how many parts
- * buckets are cut.
+ * Times steps of data-parallel training as one rank of a job: {@code Gradients TRANSPORT MODEL
+ * STEPS}. The transport is only printed; the model is resnet50 or transformer. The backward pass is
+ * simulated by spinning for 100 ms in all. Gradients become ready one by one, last parameter first,
+ * after times in proportion to their sizes, and each is written into place. Rank 0 prints a line of
+ * JSON. With {@code shapes} as the transport, the program only prints the sizes of the parameters.
+ * The property {@code stripes} sets the number of parts into which buckets are cut.
  */
 public class Gradients {
   private static final long SPIN_NANOS = 100_000_000;
@@ -112,7 +112,7 @@ public class Gradients {
     return nanos;
   }
 
-  /** Spins for each gradient and writes it, into memory of its own or of the reducer. */
+  /** Spins for each gradient and writes it, to memory of its own or of the reducer. */
   private void backward(List<Tensor> own, GradientReducer reducer) {
     long due = System.nanoTime();
     for (int i = parameters.size() - 1; i >= 0; i--) {

@@ -13,9 +13,9 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Takes steps of PowerSGD as one rank of a job: {@code PowerSgdSteps FILE STEPS RANK}, where RANK is
- * that of the approximation. Rank 0 writes the gradients of each step as big-endian float32.
- * power_sgd_torch.py takes the same steps by PyTorch's hook and compares.
+ * Takes steps of PowerSGD as one rank of a job: {@code PowerSgdSteps FILE STEPS RANK}, where RANK
+ * is the rank of the approximation. Rank 0 writes the gradients of each step as big-endian float32.
+ * power_sgd_torch.py takes the same steps with PyTorch's hook and compares.
  */
 public class PowerSgdSteps {
   private static final int PLAIN_STEPS = 2;
@@ -59,7 +59,7 @@ public class PowerSgdSteps {
     }
   }
 
-  /** Returns a number from -0.5 to 0.5 that follows from four others, the same in Python. */
+  /** Returns a number from -0.5 to 0.5 derived from four others; Python derives the same one. */
   private static double number(long step, long rank, long parameter, long index) {
     long mixed = ((step * 31 + rank) * 31 + parameter) * 65_537 + index;
     mixed = (mixed * 1_103_515_245L + 12_345) & 0x7fffffffL;

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Times how long processes of this host, all up already, take to become a group. Without RANK in
- * the environment it starts them, with its own JVM options: {@code SetUp RANKS [JVM_OPTION...]}.
+ * Times how long processes on this host, all already up, take to form a group. Without RANK in the
+ * environment it starts them with its own JVM options: {@code SetUp RANKS [JVM_OPTION...]}.
  */
 public class SetUp {
   private record Rank(Process process, BufferedReader out) {}

@@ -13,13 +13,14 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Times a server with Tutti's clients, as LibtorchStoreBench does with libtorch's: each client is a
- * thread with a store of its own.
+ * thread with its own store.
  *
- * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, both as lists with
- * commas. set, get, add and wait run for a second after 200 ms of warm-up, each client on a key of
- * its own; a set run ends with an add. wake times how long after a set the last of those who wait
- * for its key continues, wake-virtual the same where they are virtual threads. meet times how long
- * ranks take to open their stores, publish a key each, read the keys of all and pass a barrier.
+ * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, the last two as
+ * comma-separated lists. set, get, add and wait run for a second after 200 ms of warm-up, and each
+ * client uses its own key; a set run ends with an add. wake measures how long after a set the last
+ * client that waits for the key continues; wake-virtual does the same with virtual threads. meet
+ * measures how long ranks take to open their stores, publish a key each, read the keys of all ranks
+ * and pass a barrier.
  */
 public class StoreClients {
   private static final byte[] VALUE = new byte[8];
@@ -42,7 +43,7 @@ public class StoreClients {
         new StoreClients(args[0].equals("aeron"), Integer.parseInt(args[1]), args[2]);
     List<String> ops = List.of(args[3].split(",", -1));
     for (String number : args[4].split(",", -1)) {
-      // The compilers shall be done with what follows.
+      // Lets the compilers finish the code that follows.
       clients.quiet = true;
       for (String op : ops) {
         if (!op.equals("meet")) {
@@ -168,7 +169,7 @@ public class StoreClients {
     try (Store store = open()) {
       for (int round = 0; round < WAKE_ROUNDS; round++) {
         ready.await();
-        Thread.sleep(20); // all wait
+        Thread.sleep(20); // all are waiting
         set[round] = System.nanoTime();
         store.set(prefix + round, VALUE);
       }

@@ -4,8 +4,8 @@ import dev.tutti.store.tcp.TcpStoreServer;
 import java.net.InetAddress;
 
 /**
- * Serves a store on a free port, prints {@code PORT n}, and ends with its input. Argument: tcp (the
- * default) or aeron.
+ * Serves a store on a free port, prints {@code PORT n}, and exits when its input ends. Argument:
+ * tcp (the default) or aeron.
  */
 public class StoreServer {
   public static void main(String[] args) throws Exception {
@@ -25,7 +25,7 @@ public class StoreServer {
   private static void serve(int port) throws Exception {
     System.out.println("PORT " + port);
     while (System.in.read() >= 0) {
-      // Only the end of the input counts.
+      // Only the end of the input matters.
     }
   }
 }

@@ -21,13 +21,15 @@ import java.util.concurrent.locks.LockSupport;
 import jdk.jfr.Recording;
 
 /**
- * Times all-reduces of 4 bytes while somebody watches: {@code Watching CALLS ROUNDS} on each rank,
- * {@code Watching KIND PORT} the clients, which rank 0 starts.
+ * Times all-reduces of 4 bytes while clients watch: {@code Watching CALLS ROUNDS} runs on each
+ * rank; {@code Watching KIND PORT} runs the clients, which rank 0 starts.
  */
 public class Watching {
   private static final int CLIENTS = 64;
 
-  /** What is done to the job meanwhile; SCRAPE comes last, since it leaves a listener. */
+  /**
+   * What the clients do to the job in the meantime; SCRAPE comes last, since it leaves a listener.
+   */
   private enum Kind {
     NOBODY,
     RECORDING,
@@ -72,7 +74,7 @@ public class Watching {
         kind, sorted[sorted.length / 2], sorted[0], sorted[sorted.length - 1]);
   }
 
-  /** Returns the mean time of a call in µs, after as many calls that are not timed. */
+  /** Returns the mean time of a call in µs, after as many untimed calls. */
   private static double time(ProcessGroup group, Kind kind, int calls) throws Exception {
     Tensor tensor = Tensor.of(0f);
     Process process = group.rank() == 0 ? start(kind) : null;

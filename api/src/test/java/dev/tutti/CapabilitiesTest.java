@@ -8,7 +8,7 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 final class CapabilitiesTest {
-  /** The sets are those of version 1 for good, also when the enums have more. */
+  /** The sets of version 1 are frozen, even if the enums grow. */
   @Test
   void version1IsFrozen() {
     Capabilities all = Capabilities.ofVersion1(Feature.TAGS);

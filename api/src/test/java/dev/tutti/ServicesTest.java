@@ -14,11 +14,11 @@ import java.util.concurrent.Callable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Looks for services where only this module is there. */
+/** Looks up services when only this module is present. */
 class ServicesTest {
   @TempDir private Path folder;
 
-  /** Says that it was asked. */
+  /** A factory that reports that it was asked. */
   public static class First implements ProcessGroupFactory {
     /** Creates the factory. */
     public First() {}
@@ -34,7 +34,7 @@ class ServicesTest {
     }
   }
 
-  /** One too many. */
+  /** A second factory, which is one too many. */
   public static final class Second extends First {
     /** Creates the factory. */
     public Second() {}

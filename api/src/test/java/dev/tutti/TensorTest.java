@@ -23,7 +23,7 @@ class TensorTest {
           ? ByteOrder.LITTLE_ENDIAN
           : ByteOrder.BIG_ENDIAN;
 
-  /** Holds 0, 1, 2, ... in row-major order. */
+  /** Returns a tensor that holds 0, 1, 2, ... in row-major order. */
   private static Tensor counting(long... shape) {
     Tensor tensor = Tensor.allocate(DType.INT64, shape);
     for (long i = 0; i < tensor.numel(); i++) {
@@ -195,7 +195,7 @@ class TensorTest {
         .withMessageContaining("view needs a contiguous tensor");
   }
 
-  /** Cuts what a copier of the whole segment would take with it. */
+  /** The segment must end with the tensor's last element, so that a copy of it takes no more. */
   @Test
   void theSegmentEndsWithTheLastElement() {
     Tensor five = Tensor.of(1f, 2f, 3f, 4f, 5f);
@@ -538,7 +538,7 @@ class TensorTest {
 
   @Test
   void numbersAreRoundedOnceToHalves() {
-    // A double just above the midpoint of two neighbors, which as a float is the midpoint.
+    // A double just above the midpoint of two neighbors; rounded to float, it is the midpoint.
     double above = 1 + 0x1p-11 + 0x1p-40;
     assertThat(set(DType.FLOAT16, above)).isEqualTo(1 + 0x1p-10);
     assertThat(set(DType.FLOAT16, 1 + 0x1p-11)).isEqualTo(1);

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 @Timeout(300)
 class DlpackTest {
-  /* Offsets in bytes as a C compiler lays the header's structures out on 64-bit platforms. */
+  /* Offsets in bytes, as a C compiler lays out the header's structures on 64-bit platforms. */
   private static final int DATA = 0;
   private static final int DEVICE_TYPE = 8;
   private static final int DEVICE_ID = 12;

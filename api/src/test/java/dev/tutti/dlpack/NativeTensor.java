@@ -15,7 +15,7 @@ import java.lang.invoke.MethodType;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A DLPack tensor as native code gives it, in both structures: int32 of shape [2, 2] and strides
+ * A DLPack tensor as native code provides it, in both structures: int32 of shape [2, 2] and strides
  * [1, 2] in memory that holds 0, 1, 2, ...
  */
 final class NativeTensor implements AutoCloseable {
@@ -54,7 +54,7 @@ final class NativeTensor implements AutoCloseable {
               MethodHandles.lookup()
                   .bind(this, "delete", MethodType.methodType(void.class, MemorySegment.class)),
               FunctionDescriptor.ofVoid(ADDRESS),
-              // The thread that calls it may still be in it when the test is done.
+              // The calling thread may still be in the stub when the test is done.
               Arena.global());
     } catch (ReflectiveOperationException e) {
       throw new LinkageError(e.getMessage(), e);

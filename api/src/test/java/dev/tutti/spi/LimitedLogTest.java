@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
-/** Tests what is told of many warnings, by a clock that jumps. */
+/** Tests what is logged when there are many warnings, with a clock that jumps. */
 class LimitedLogTest {
   private final List<String> lines = new ArrayList<>();
   private final List<String> details = new ArrayList<>();

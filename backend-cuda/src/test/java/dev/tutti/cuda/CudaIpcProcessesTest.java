@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Counts what real processes share, each with a played driver of its own. */
+/** Counts what real processes share, each with its own fake driver. */
 @Timeout(300)
 @Isolated("counts the descriptors of the process")
 class CudaIpcProcessesTest {

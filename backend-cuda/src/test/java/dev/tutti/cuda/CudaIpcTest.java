@@ -38,7 +38,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Shares tensors within a process, which the played driver allows. */
+/** Shares tensors within a process, which the fake driver allows. */
 @Isolated("reads the log")
 class CudaIpcTest {
   private final FakeMachine machine = new FakeMachine(2);
@@ -216,7 +216,7 @@ class CudaIpcTest {
     consumer.open(shared.handle()).close();
   }
 
-  /** Changes bytes as another process of the job could, which has the token. */
+  /** Modifies bytes as another process of the job could, since it has the token. */
   @Test
   void handlesWithTheSealAndWithoutSenseAreRefused() {
     SharedTensor shared = producer.share(tensor());
@@ -402,7 +402,7 @@ class CudaIpcTest {
     assertThat(shared.isReturned()).isTrue();
   }
 
-  /** Gives a segment to a native function that calls back, until the second latch opens. */
+  /** Passes a segment to a native function that calls back, until the second latch opens. */
   private static void whileHeld(MemorySegment segment, CountDownLatch holds, CountDownLatch ends) {
     Linker linker = Linker.nativeLinker();
     try (Arena arena = Arena.ofConfined()) {
@@ -426,7 +426,7 @@ class CudaIpcTest {
   }
 
   private record Comparison(CountDownLatch holds, CountDownLatch ends) {
-    @SuppressWarnings("UnusedMethod") // found by its name
+    @SuppressWarnings("UnusedMethod") // looked up by name
     int compare(MemorySegment first, MemorySegment second) {
       holds.countDown();
       try {

@@ -20,7 +20,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 
-/** Runs ranks on CUDA devices as threads, each with a stream of its own. */
+/** Runs ranks on CUDA devices as threads, each with its own stream. */
 public final class CudaRanks {
   private static final Map<String, String> SMALL =
       Map.of(
@@ -40,12 +40,12 @@ public final class CudaRanks {
   private int devices;
   private BackendProvider provider;
 
-  /** What a rank does. */
+  /** The code that a rank runs. */
   public interface Body {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }
 
-  /** Gives each rank a device of its own as far as there are so many. */
+  /** Gives each rank its own device, as long as there are enough. */
   public CudaRanks(Cuda cuda) {
     this.cuda = cuda;
     this.devices = cuda.deviceCount();
@@ -67,7 +67,7 @@ public final class CudaRanks {
     return this;
   }
 
-  /** Gives the last rank another setting than the others. */
+  /** Gives the last rank a setting that differs from the others. */
   public CudaRanks withOnLast(String name, String value) {
     ofLast = chosen -> chosen.with(name, value);
     return this;

@@ -32,14 +32,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests sums of sparse tensors on played devices. */
+/** Tests sums of sparse tensors on fake devices. */
 class CudaSparseTest {
   private static final int MOST = 5000;
 
   private final FakeMachine machine = new FakeMachine(3);
   private final Cuda cuda = machine.cuda;
 
-  /** Joins the ranks. */
+  /** How the ranks are joined. */
   enum Kind {
     CUDA,
     NCCL,
@@ -90,7 +90,7 @@ class CudaSparseTest {
     }
   }
 
-  /** Has 3000 entries of one place on each rank, of which one goes to the host and back. */
+  /** Each rank has 3000 entries at one index; one entry per rank goes to the host and back. */
   @Test
   void whatGoesByWayOfTheHostIsCoalesced() throws Exception {
     ranks(Kind.GLOO_BY_HOST)
@@ -109,7 +109,10 @@ class CudaSparseTest {
             });
   }
 
-  /** Copies the 3000 places of one rank to the host, and from there to the devices of all three. */
+  /**
+   * Copies the 3000 entries of one rank to the host, and from there to the devices of all three
+   * ranks.
+   */
   @Test
   void whatGoesToAllRanksByWayOfTheHostIsCopiedThereOnce() throws Exception {
     ranks(Kind.GLOO_BY_HOST)
@@ -138,7 +141,7 @@ class CudaSparseTest {
         .orElseThrow();
   }
 
-  /** Lets one rank have far more entries than the others, so that parts are not of one size. */
+  /** Gives one rank far more entries than the others, so that the parts differ in size. */
   @ParameterizedTest
   @EnumSource(Kind.class)
   void oneRankMayHaveFarMoreThanTheOthers(Kind kind) throws Exception {
@@ -206,7 +209,7 @@ class CudaSparseTest {
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("more than 2^63 places");
               Tensor small = sparse(device, new long[] {2}, 5);
-              device.currentStream().await(Duration.ofSeconds(20)); // the session has another one
+              device.currentStream().await(Duration.ofSeconds(20)); // the session uses another
               try (CudaSession session = new CudaSession(device);
                   Recording _ =
                       session.record(
@@ -240,7 +243,9 @@ class CudaSparseTest {
             });
   }
 
-  /** Frees a tensor of a sum that timed out and that the device, held, has still to read. */
+  /**
+   * Frees a tensor of a sum that timed out while the device, which is held, still has to read it.
+   */
   @ParameterizedTest
   @EnumSource(
       value = Kind.class,
@@ -300,7 +305,7 @@ class CudaSparseTest {
             2,
             (group, device) -> {
               group.barrier();
-              // Both have left the barrier before one aborts the group.
+              // Both ranks have left the barrier before one aborts the group.
               group.store().barrier("ready", 2, Duration.ofSeconds(20));
               Tensor tensor = sparse(device, new long[] {1}, 5);
               CountDownLatch hold = machine.hold(device.currentStream());
@@ -326,7 +331,7 @@ class CudaSparseTest {
     return machine.fake.calls("cuLaunchKernel").stream().anyMatch(c -> c.contains("coalesce_runs"));
   }
 
-  /** Fails calls of the driver, each in its turn, until a sum needs no more of them. */
+  /** Fails each driver call in turn, until a sum needs no further calls. */
   @ParameterizedTest
   @CsvSource({
     "cuMemcpyAsync, 1", "cuEventRecord, 1", "cuLaunchKernel, 1",

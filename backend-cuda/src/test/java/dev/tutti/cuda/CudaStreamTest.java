@@ -50,7 +50,7 @@ class CudaStreamTest {
   }
 
   @Test
-  @SuppressWarnings("try") // closes on purpose where it must not be closed
+  @SuppressWarnings("try") // deliberately closed on the wrong thread
   void threadsHaveTheirOwnCurrentStream() {
     CudaStream stream = cuda.device(1).poolStream();
     try (CudaStream.Scope scope = stream.use()) {
@@ -130,7 +130,7 @@ class CudaStreamTest {
     assertThat(machine.fake.calls()).as("after it was reached").isEmpty();
   }
 
-  /** A rank may use a device that it never made its thread's current one. */
+  /** A rank may use a device that it never made current on its thread. */
   @Test
   void anEventOrdersTheCurrentStreamOfItsOwnDevice() {
     CudaStream other = cuda.device(1).poolStream();

@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** The backend under the contract suites: ranks as threads, each with a device of its own. */
+/** The backend as a subject of the contract suites: ranks are threads, each with its own device. */
 class CudaSubject implements ContractSubject {
   private static final InheritableThreadLocal<Integer> RANK = new InheritableThreadLocal<>();
 
@@ -25,9 +25,9 @@ class CudaSubject implements ContractSubject {
   /**
    * Creates a subject.
    *
-   * @param cuda has the devices
-   * @param mostRanks the largest world
-   * @param settings variables of the groups
+   * @param cuda provides the devices
+   * @param mostRanks the size of the largest world
+   * @param settings settings of the groups
    */
   CudaSubject(Cuda cuda, int mostRanks, Map<String, String> settings) {
     this.cuda = cuda;
@@ -82,13 +82,13 @@ class CudaSubject implements ContractSubject {
     }
     CudaDevice device = device(rank);
     if (device.currentStream().equals(device.defaultStream())) {
-      // A thread that a rank started; the threads of a rank use groups in orders of their own.
+      // A thread started by a rank; the threads of a rank use groups in their own orders.
       CudaStream.Scope _ = device.poolStream().use();
     }
     return device;
   }
 
-  /** Kernels do not compare the calls of their ranks. */
+  /** Kernels do not compare the calls of different ranks. */
   @Override
   public boolean detectsMismatches() {
     return false;

@@ -33,7 +33,7 @@ class CudaSymmetricMemoryTest {
     machine.close();
   }
 
-  /** Meets the other ranks without the device. */
+  /** Waits for the other ranks without using the device. */
   private static void meet(ProcessGroup group, String where) {
     group.store().barrier(where, group.size(), LONG);
   }
@@ -78,7 +78,10 @@ class CudaSymmetricMemoryTest {
     }
   }
 
-  /** All have their tensor in one memory, at places of their own; then rank 2 has it elsewhere. */
+  /**
+   * All ranks have their tensors in one memory, at different offsets; then rank 2 has its tensor
+   * elsewhere.
+   */
   @Test
   void resultsOfLargeReductionsGoStraightIntoSharedMemory() throws Exception {
     new CudaRanks(machine.cuda)

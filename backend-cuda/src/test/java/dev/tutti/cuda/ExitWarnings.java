@@ -9,11 +9,13 @@ import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.stream.Stream;
 
-/** Lets processes that shared tensors end, and reads what they say then. */
+/** Lets processes that have shared tensors exit, and reads the warnings they print. */
 final class ExitWarnings {
   private ExitWarnings() {}
 
-  /** Opens two of a process's four tensors and returns one of these, then lets it end. */
+  /**
+   * Opens two of a process's four tensors and returns one of the two, then lets the process exit.
+   */
   static void check(CudaIpc ipc, String driver, Path folder) throws Exception {
     Path log = folder.resolve("used");
     try (IpcProcess producer = new IpcProcess(driver, Redirect.to(log.toFile())).ready()) {

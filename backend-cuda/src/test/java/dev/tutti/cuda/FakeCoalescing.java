@@ -12,7 +12,9 @@ import dev.tutti.kernels.Kernel;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Plays one of the kernels that coalesce sparse tensors, in one thread, and checks its launch. */
+/**
+ * A fake of the kernels that coalesce sparse tensors: runs in one thread, and checks the launch.
+ */
 final class FakeCoalescing implements FakeStructKernel {
   private static final long DIGITS = CoalesceKernels.DIGITS;
   private static final long TILE = CoalesceKernels.TILE;
@@ -46,7 +48,7 @@ final class FakeCoalescing implements FakeStructKernel {
     }
   }
 
-  /** Views memory that the device may touch. */
+  /** Returns a view of memory that the device may access. */
   private MemorySegment at(long address, long bytes) {
     assertThat(fake.memory().isUsable(address, bytes)).as("memory of %s", kernel).isTrue();
     return MemorySegment.ofAddress(address).reinterpret(bytes);

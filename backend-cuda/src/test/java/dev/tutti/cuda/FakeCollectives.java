@@ -29,17 +29,17 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Plays the kernels of collectives and signals: what they do, by other protocols. Where ranks do
- * not agree on a call it waits until a deadline, as real ones may. Messages go through queues; a
- * queue is that of a channel's receiver and a sender, and a channel is known by a number in the
- * receiver's area.
+ * Fakes of the kernels of collectives and signals: they have the same results but use other
+ * protocols. If ranks disagree on a call, the call waits until a deadline, as a real one may.
+ * Messages pass through queues. A queue belongs to a sender and the receiver of a channel, and a
+ * channel is identified by a number in the receiver's area.
  */
 final class FakeCollectives {
   private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
   private static final AtomicLong NUMBERS = new AtomicLong();
 
-  /** The operators in the order of the kernels' numbers. */
+  /** The operators, in the order of their numbers in the kernels. */
   private static final List<ReduceOp.Kind> OPS =
       List.of(
           ReduceOp.Kind.SUM,
@@ -61,7 +61,7 @@ final class FakeCollectives {
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Message(String call, byte[] data) {}
 
-  /** Counts the parts that ranks wrote to the memory of others, instead of to slots. */
+  /** Counts the parts that ranks wrote to other ranks' memory instead of to slots. */
   final AtomicLong directParts = new AtomicLong();
 
   private static final long NUMBER = 15;
@@ -70,7 +70,7 @@ final class FakeCollectives {
     this.fake = fake;
   }
 
-  /** Gives a driver all kernels but the stream block's. */
+  /** Installs all kernels except the stream block's in a driver. */
   static FakeCollectives install(FakeCudaDriver fake) {
     FakeCollectives all = new FakeCollectives(fake);
     for (Kernel kernel : Kernels.all()) {
@@ -297,7 +297,8 @@ final class FakeCollectives {
   }
 
   /**
-   * Writes this rank's part to those who share memory with it, and keeps what others do not write.
+   * Writes this rank's part to the ranks that share memory with it, and keeps what other ranks do
+   * not write.
    */
   private void spread(View view, MemorySegment call, byte[] all, Patience patience)
       throws InterruptedException {

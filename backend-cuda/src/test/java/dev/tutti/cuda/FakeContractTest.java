@@ -6,7 +6,7 @@ import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 
-/** Runs the contract on played devices. */
+/** Runs the contract on fake devices. */
 class FakeContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
   private final ContractSubject subject =

@@ -7,7 +7,7 @@ import dev.tutti.testing.ContractWorld;
 import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.AfterAll;
 
-/** Runs the contract in Gloo groups with CUDA tensors, on played devices. */
+/** Runs the contract in Gloo groups with CUDA tensors, on fake devices. */
 class FakeGlooContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
   private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);
@@ -22,7 +22,7 @@ class FakeGlooContractTest extends ProcessGroupContract {
     return subject.capabilities();
   }
 
-  /** Tests nothing here: the group has symmetric memory, of the host. */
+  /** Tests nothing here: the group has symmetric memory, on the host. */
   @Override
   public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
 

@@ -8,9 +8,7 @@ import dev.tutti.testing.ProcessGroupContract;
 import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
-/**
- * Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on played devices.
- */
+/** Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on fake devices. */
 @Sampled
 class FakeGlooDirectContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
@@ -26,7 +24,7 @@ class FakeGlooDirectContractTest extends ProcessGroupContract {
     return subject.capabilities();
   }
 
-  /** Tests nothing here: the group has symmetric memory, of the host. */
+  /** Tests nothing here: the group has symmetric memory, on the host. */
   @Override
   public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
 

@@ -11,7 +11,10 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.CountDownLatch;
 
-/** A {@link Cuda} on a fake driver that has the kernel of stream blocks and one that holds. */
+/**
+ * A {@link Cuda} on a fake driver with two kernels: that of stream blocks, and one that holds a
+ * stream.
+ */
 public final class FakeMachine implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
   private static final String HOLD = "hold";
@@ -69,12 +72,12 @@ public final class FakeMachine implements AutoCloseable {
     return latch;
   }
 
-  /** Closes the driver, as the end of a process does. */
+  /** Closes the driver, as happens when a process exits. */
   public void closeDriver() {
     cuda.close();
   }
 
-  /** Closes all and checks that nothing is left. */
+  /** Closes everything and checks that nothing is left. */
   @Override
   public void close() {
     cuda.close();

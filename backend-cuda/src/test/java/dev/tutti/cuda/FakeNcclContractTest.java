@@ -6,7 +6,7 @@ import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.AfterAll;
 
-/** Runs the contract on a played NCCL. */
+/** Runs the contract on a fake NCCL. */
 class FakeNcclContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(3);
   private final ContractSubject subject =

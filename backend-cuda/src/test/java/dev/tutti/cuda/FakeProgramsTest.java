@@ -7,9 +7,9 @@ import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
 
-/** Runs random programs on played devices. */
+/** Runs random programs on fake devices. */
 class FakeProgramsTest {
-  /** Makes devices that have room for all tensors that the collector has not found yet. */
+  /** Creates devices with room for all tensors that the garbage collector has not found yet. */
   private static FakeMachine roomy(int devices) {
     FakeMachine machine = new FakeMachine(devices);
     machine.fake.memory().setCapacity(1L << 40);

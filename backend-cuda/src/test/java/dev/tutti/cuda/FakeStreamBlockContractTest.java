@@ -13,7 +13,7 @@ class FakeStreamBlockContractTest extends StreamBlockContract {
     return new Fixture(machine.cuda, machine);
   }
 
-  /** Gives the suite streams of the pool; the scopes end with the threads. */
+  /** Gives the suite streams from the pool; the scopes end with the threads. */
   static final class Fixture implements StreamBlockFixture {
     private final Cuda cuda;
     private final AutoCloseable machine;

@@ -7,7 +7,7 @@ import dev.tutti.cuda.driver.FakeStructKernel;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** Plays the kernel that copies between tensors with gaps and without, and checks its launch. */
+/** A fake of the kernel that copies between strided and contiguous tensors; checks its launch. */
 final class FakeStridedCopy implements FakeStructKernel {
   private final FakeCudaDriver fake;
 
@@ -40,7 +40,7 @@ final class FakeStridedCopy implements FakeStructKernel {
     }
   }
 
-  /** Views memory that the device may touch. */
+  /** Returns a view of memory that the device may access. */
   private MemorySegment at(long address, long bytes) {
     assertThat(fake.memory().isUsable(address, bytes)).as("memory is allocated").isTrue();
     return MemorySegment.ofAddress(address).reinterpret(bytes);

@@ -6,7 +6,7 @@ import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import java.time.Duration;
 
-/** Plays a rank of PyTorch: knows NCCL and the keys of c10d, and nothing of Tutti. */
+/** A fake PyTorch rank: it knows NCCL and the keys of c10d, but nothing of Tutti. */
 final class ForeignRank {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
@@ -20,7 +20,7 @@ final class ForeignRank {
   /**
    * Creates a rank.
    *
-   * @param prefix of the group's keys
+   * @param prefix the prefix of the group's keys
    */
   ForeignRank(NcclCalls nccl, CudaDevice device, Store store, String prefix, int rank, int size) {
     this.nccl = nccl;
@@ -44,19 +44,19 @@ final class ForeignRank {
         nccl, device.context()::enter, id, ranks, place, false, soon(), () -> {});
   }
 
-  /** Makes the communicator of the group. */
+  /** Creates the communicator of the group. */
   Communicator main() {
     return make("0", rank == 0, rank, size);
   }
 
-  /** Makes the communicator of this rank and another one. */
+  /** Creates the communicator of this rank and a peer. */
   Communicator pair(int peer) {
     boolean lower = rank < peer;
     String key = lower ? rank + ":" + peer : peer + ":" + rank;
     return make(key, lower, lower ? 0 : 1, 2);
   }
 
-  /** Runs calls as one, and waits for the device. */
+  /** Runs calls as one NCCL group, and waits for the device. */
   void run(Communicator communicator, Communicator.Call call) {
     device.context().enter();
     communicator.runGroup("a call", soon(), call);

@@ -11,14 +11,16 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Checks that a group keeps nothing of collectives that have ended. */
+/** Checks that a group retains nothing of collectives that have ended. */
 public final class ForgottenWorks {
   private static final int OPERATIONS = 300;
   private static final int LAST = 1;
 
   private ForgottenWorks() {}
 
-  /** Runs collectives and waits until nobody holds any but the last; all ranks call it. */
+  /**
+   * Runs collectives and waits until only the last one is still referenced; all ranks call this.
+   */
   public static void check(ProcessGroup group, CudaDevice device) {
     List<WeakReference<Work>> works = new ArrayList<>();
     for (int i = 0; i < OPERATIONS; i++) {

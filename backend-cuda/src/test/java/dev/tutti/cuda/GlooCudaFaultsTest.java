@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests operations of Gloo groups on CUDA tensors that fail while the device has not done them. */
+/** Tests Gloo operations on CUDA tensors that fail before the device has completed them. */
 @Timeout(300)
 class GlooCudaFaultsTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(2);
@@ -60,7 +60,7 @@ class GlooCudaFaultsTest {
             });
   }
 
-  /** Frees a tensor that a broadcast which timed out writes to when its device gets there. */
+  /** Frees a tensor of a broadcast that timed out but writes to it once its device gets there. */
   @ParameterizedTest
   @ValueSource(strings = {"0", "1"})
   void memoryOfALateResultIsNotUsedAgain(String direct) throws Exception {
@@ -91,7 +91,7 @@ class GlooCudaFaultsTest {
             });
   }
 
-  /** Loses the event behind a copy to the host that has not begun. */
+  /** Loses the event after a copy to the host that has not begun. */
   @Test
   void aBlockIsNotUsedAgainBeforeItsCopy() throws Exception {
     CudaDevice device = machine.cuda.device(0);

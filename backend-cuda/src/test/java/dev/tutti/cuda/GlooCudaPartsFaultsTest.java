@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests operations of Gloo groups on CUDA tensors that fail when some of their parts are done. */
+/** Tests Gloo operations on CUDA tensors that fail after some of their parts are done. */
 @Timeout(300)
 class GlooCudaPartsFaultsTest {
   private static final int UNKNOWN_ERROR = 999;
@@ -120,7 +120,7 @@ class GlooCudaPartsFaultsTest {
               Throwable own =
                   catchThrowable(
                       () -> {
-                        // The first call may be over before the other thread gets to abort.
+                        // The first call may have ended before the other thread aborts.
                         while (true) {
                           call.run(
                               group,
@@ -160,7 +160,7 @@ class GlooCudaPartsFaultsTest {
     return machine.fake.calls("cuMemcpyAsync");
   }
 
-  /** Returns the streams that something was copied in, in their order. */
+  /** Returns the streams in which copies ran, in order. */
   private List<Long> streams() {
     return copies().stream()
         .map(copy -> Long.decode(copy.substring(copy.lastIndexOf(' ') + 1)))
@@ -168,7 +168,10 @@ class GlooCudaPartsFaultsTest {
         .toList();
   }
 
-  /** Frees tensors of an operation that ended while a stream of it, held, has still to copy. */
+  /**
+   * Frees tensors of an operation that has ended while one of its streams, which is held, still has
+   * copies to run.
+   */
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, 0", "ALL_GATHER, 1", "REDUCE_SCATTER_INTO, 0", "REDUCE_SCATTER_INTO, 1"})
   @Tag("full")
@@ -210,7 +213,7 @@ class GlooCudaPartsFaultsTest {
                 }
               } finally {
                 ended.countDown();
-                // Why it failed, where it did, counts before what that led to.
+                // The original cause of the failure takes precedence over what it led to.
                 assertThat(other).succeedsWithin(Until.LONG);
               }
             });

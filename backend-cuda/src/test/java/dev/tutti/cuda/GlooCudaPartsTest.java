@@ -29,7 +29,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests that CUDA tensors in Gloo groups go through the host in parts, with the same bits. */
+/**
+ * Tests that CUDA tensors in Gloo groups go through the host in parts, with bitwise identical
+ * results.
+ */
 class GlooCudaPartsTest {
   private static final int CHUNK = 1024;
   private static final List<DType> OTHER_TYPES =
@@ -52,7 +55,7 @@ class GlooCudaPartsTest {
         .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", chunkBytes);
   }
 
-  /** Compares with host tensors, which the same group takes whole. */
+  /** Compares with host tensors, which the same group transfers whole. */
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void allSizesHaveTheBitsOfHostTensors(int size) throws Exception {
@@ -177,7 +180,7 @@ class GlooCudaPartsTest {
             });
   }
 
-  /** Counts the calls of the host for each operation of a group with ranks of PyTorch. */
+  /** Counts the host calls for each operation of a group with PyTorch ranks. */
   @Test
   void eachIsOneOperationOfTheHostWhereNotAllRanksAreOfTutti() throws Exception {
     List<String> calls = new ArrayList<>();

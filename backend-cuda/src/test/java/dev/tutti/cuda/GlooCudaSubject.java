@@ -7,7 +7,7 @@ import dev.tutti.spi.BackendProvider;
 import java.util.List;
 import java.util.Map;
 
-/** A Gloo group with CUDA tensors under the contract suites. */
+/** A Gloo group with CUDA tensors as a subject of the contract suites. */
 final class GlooCudaSubject extends CudaSubject {
   private final BackendProvider provider;
   private final boolean direct;
@@ -31,7 +31,7 @@ final class GlooCudaSubject extends CudaSubject {
     provider = new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));
   }
 
-  /** Kernels do not compare the calls of their ranks. */
+  /** Kernels do not compare the calls of different ranks. */
   @Override
   public boolean detectsMismatches() {
     return !direct;

@@ -41,11 +41,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests Gloo groups with CUDA tensors on played devices. */
+/** Tests Gloo groups with CUDA tensors on fake devices. */
 class GlooCudaTest {
   private static final int NUMEL = 5000;
 
-  /** The most events that page-locked memory keeps until it is used again, of all ranks. */
+  /**
+   * The maximum number of events, over all ranks, that page-locked memory keeps until it is reused.
+   */
   private static final int COPIES = 32;
 
   private FakeMachine machine;
@@ -128,7 +130,7 @@ class GlooCudaTest {
     assertThat(copies).as("copies of a whole part").isGreaterThanOrEqualTo(2 * (4 + 4 + 4));
   }
 
-  /** Starts behind the work of the caller's stream, although another thread runs it. */
+  /** Starts after the work in the caller's stream, although another thread runs the operation. */
   @Test
   void anAsynchronousOperationWaitsForTheCallersStream() throws Exception {
     ranks()
@@ -156,7 +158,7 @@ class GlooCudaTest {
             });
   }
 
-  /** Holds the stream in which the result is copied to the device, behind that of the caller. */
+  /** Holds the stream in which the result is copied to the device, after that of the caller. */
   @Test
   void callsReturnWhenTheCopyOfTheResultIsInItsStream() throws Exception {
     ranks()
@@ -185,13 +187,13 @@ class GlooCudaTest {
             });
   }
 
-  /** Finds the stream in which the only rank of a group gets its results. */
+  /** Finds the stream in which the only rank of a group receives its results. */
   private long resultStream(ProcessGroup group, CudaDevice device) {
     group.allReduce(filled(device, 1), ReduceOp.SUM, CallOptions.DEFAULT).await();
     return stream(machine.fake.calls("cuMemcpyAsync").getLast());
   }
 
-  /** Reads the stream, which is the last argument, of a call. */
+  /** Returns the stream of a call, which is the last argument. */
   private static long stream(String call) {
     return Long.decode(call.substring(call.lastIndexOf(' ') + 1));
   }
@@ -267,7 +269,7 @@ class GlooCudaTest {
             });
   }
 
-  /** Holds the copy from the dense memory to the tensor, which the next operation reads. */
+  /** Holds the copy from dense memory to the tensor that the next operation reads. */
   @Test
   void anOperationReadsAResultWithGapsThatIsNotThereYet() throws Exception {
     ranks()

@@ -7,12 +7,12 @@ import org.junit.jupiter.api.extension.ConditionEvaluationResult;
 import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** Gives tests the GPU of this machine; as a condition it skips a class where there is none. */
+/** Gives tests the GPU of this machine; as a condition, skips a class if there is no GPU. */
 final class Gpu implements ExecutionCondition {
-  /** Names a kernel that does nothing. */
+  /** The name of a kernel that does nothing. */
   static final String NOTHING = "nothing";
 
-  /** Names a kernel that adds a float to each of some floats: address, count, float. */
+  /** The name of a kernel that adds a float to each float of an array: address, count, float. */
   static final String ADD = "add";
 
   private static final String PTX =
@@ -58,7 +58,7 @@ final class Gpu implements ExecutionCondition {
         .orElseGet(() -> ConditionEvaluationResult.enabled("there is a GPU"));
   }
 
-  /** Loads the kernels of the tests into a device's context, and enters it. */
+  /** Loads the test kernels into a device's context, and enters that context. */
   static long loadKernels(CudaDevice device) {
     device.context().enter();
     CudaDriver driver = device.context().driver();

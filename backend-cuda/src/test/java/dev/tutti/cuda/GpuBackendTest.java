@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests ranks on one GPU, and on as many as there are. */
+/** Tests ranks on one GPU, and on as many as the machine has. */
 @ExtendWith(Gpu.class)
 class GpuBackendTest {
   private Cuda cuda;

@@ -27,13 +27,13 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * Times all-reduce (bfloat16, sum) of backend {@code cuda} as one rank, a process and a GPU for
- * each: eagerly and in a CUDA graph, in ordinary and in symmetric memory; and what a call costs the
- * host. Microseconds, the slowest rank of each series, the median of five series. Rank 0 writes
- * JSON lines.
+ * Times all-reduce (bfloat16, sum) of backend {@code cuda} as one rank, with one process and one
+ * GPU per rank. It times eager calls and CUDA graphs, ordinary and symmetric memory, and the host
+ * cost of a call. Times are in microseconds: the slowest rank of each series, the median of five
+ * series. Rank 0 writes JSON lines.
  *
- * <p>Arguments: the output file, a new file by which the ranks meet, the rank, the number of ranks,
- * the most bytes.
+ * <p>Arguments: the output file, a new file for the rendezvous, the rank, the number of ranks, the
+ * maximum size in bytes.
  */
 public final class GpuBench {
   private static final int SERIES = 5;
@@ -71,7 +71,7 @@ public final class GpuBench {
     this.stop = driver.events().create(EventCalls.Kind.TIMING);
   }
 
-  /** Runs all. */
+  /** Runs all measurements. */
   public static void main(String[] args) throws Exception {
     int rank = Integer.parseInt(args[2]);
     CudaDevice device = Cuda.get().device(rank);
@@ -95,7 +95,7 @@ public final class GpuBench {
       Tensor shared = memory.buffer(group.rank(), DType.BFLOAT16, 0, most / 2);
       cost(plain);
       heap(plain);
-      // The maximum of the times is another reduction, after which the compiler begins anew.
+      // The maximum of the times is another reduction, after which the compiler starts over.
       time(plain.narrow(0, 0, SIZES[0] / 2), SIZES[0]);
       for (long bytes : SIZES) {
         if (bytes <= most) {
@@ -114,7 +114,7 @@ public final class GpuBench {
 
   private record Times(double eager, double graph) {}
 
-  /** Checks that the sum of powers of two is right at the ends, then times. */
+  /** Checks both ends of a sum of powers of two, then times the call. */
   private Times time(Tensor tensor, long bytes) throws Exception {
     fill(tensor, (byte) 0x3f);
     group.allReduce(tensor, ReduceOp.SUM);
@@ -123,7 +123,7 @@ public final class GpuBench {
     fill(tensor, (byte) 0);
     int calls = bytes <= MIB ? 200 : bytes <= 64L * MIB ? 40 : 8;
     for (int i = 0; bytes <= WARM_BYTES && i < 60_000; i++) {
-      group.allReduce(tensor, ReduceOp.SUM); // the compiler may have other code in mind by now
+      group.allReduce(tensor, ReduceOp.SUM); // the compiler may be optimizing other code by now
     }
     double eager =
         series(
@@ -210,7 +210,7 @@ public final class GpuBench {
     return times[SERIES / 2];
   }
 
-  /** Times calls while the device is behind by less than what its queue holds. */
+  /** Times calls while the device lags by less than its queue holds. */
   private void cost(Tensor tensor) throws Exception {
     Tensor small = tensor.narrow(0, 0, 512);
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -259,7 +259,7 @@ public final class GpuBench {
     }
   }
 
-  /** Counts what void calls of other operations allocate, once the compiler is done. */
+  /** Counts what void calls of other operations allocate once the compiler has finished. */
   private void heap(Tensor tensor) throws Exception {
     Tensor one = tensor.narrow(0, 0, 64);
     Tensor all = tensor.narrow(0, 64, 64L * ranks);
@@ -297,7 +297,7 @@ public final class GpuBench {
     }
   }
 
-  /** Waits for the own stream and all ranks. */
+  /** Waits for this rank's stream and for all ranks. */
   private void meet() {
     group.barrier();
     stream.await(LIMIT);

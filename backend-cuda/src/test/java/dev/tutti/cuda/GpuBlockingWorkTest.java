@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Orders streams of a GPU behind operations on the host. */
+/** Orders GPU streams after operations on the host. */
 @ExtendWith(Gpu.class)
 class GpuBlockingWorkTest {
   @Test

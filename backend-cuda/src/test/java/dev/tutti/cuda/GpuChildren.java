@@ -17,12 +17,12 @@ final class GpuChildren {
   private GpuChildren() {}
 
   /**
-   * Runs both ranks to their end, and ends them after two minutes.
+   * Runs both ranks until they exit, and kills them after two minutes.
    *
-   * @param directory for what they print and the file by which they meet
-   * @param main of each; its arguments are the file, the rank, and {@code last}
+   * @param directory the directory for their output and the rendezvous file
+   * @param main the main class of each; its arguments are the file, the rank, and {@code last}
    * @param last the last argument
-   * @return what each printed
+   * @return the output of each
    */
   static List<String> run(Path directory, Class<?> main, String last) throws Exception {
     List<Process> ranks = new ArrayList<>();

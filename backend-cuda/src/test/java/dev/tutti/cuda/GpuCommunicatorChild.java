@@ -21,7 +21,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** One of two ranks of {@link GpuCommunicatorTest}. Arguments: store, rank, what to try. */
+/** One of two ranks of {@link GpuCommunicatorTest}. Arguments: store, rank, scenario. */
 final class GpuCommunicatorChild {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
@@ -93,7 +93,7 @@ final class GpuCommunicatorChild {
     require("sums", Arrays.equals(device.tensors().toHost(tensor).toFloatArray(), new float[] {8}));
   }
 
-  /** Nothing was connected, so the call waits for the other rank on the host. */
+  /** Nothing is connected yet, so the call waits on the host for the other rank. */
   private void abort() throws Exception {
     if (rank == 0) {
       try (ExecutorService thread = Executors.newSingleThreadExecutor()) {

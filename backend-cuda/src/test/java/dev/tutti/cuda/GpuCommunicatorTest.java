@@ -9,7 +9,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests calls that block in NCCL itself, each rank in a process. */
+/** Tests calls that block in NCCL itself, with one process per rank. */
 @ExtendWith(GpuNccl.class)
 class GpuCommunicatorTest {
   @ParameterizedTest

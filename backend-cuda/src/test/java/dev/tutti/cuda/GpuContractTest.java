@@ -11,7 +11,7 @@ import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Runs the contract on up to 4 GPUs; where there are fewer, 4 ranks share them. */
+/** Runs the contract on up to 4 GPUs; if there are fewer, 4 ranks share them. */
 @ExtendWith(Gpu.class)
 class GpuContractTest extends ProcessGroupContract {
   private static final int RANKS = 4;

@@ -15,8 +15,8 @@ import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Prints what calls cost on this machine's GPU: time on the host, the median of series, and bytes
- * allocated in the Java heap; then which calls wait for a stream that is held.
+ * Prints the cost of calls on this machine's GPU: host time as the median of several series, and
+ * bytes allocated in the Java heap. Then prints which calls wait for a held stream.
  */
 public final class GpuCosts {
   private static final int SERIES = 40;

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.opentest4j.TestAbortedException;
 
-/** Tests the adapter on a GPU; contexts are of threads. */
+/** Tests the adapter on a GPU; contexts belong to threads. */
 @ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
 @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
@@ -207,7 +207,7 @@ class GpuDriverTest {
     assertShared(handle, memory.importFabric(fabric), bytes);
   }
 
-  /** Writes by one handle, reads by the other, and gives up both. */
+  /** Writes through one handle, reads through the other, and releases both. */
   private void assertShared(long handle, long imported, long bytes) {
     VirtualMemoryCalls memory = driver.virtualMemory();
     long one = memory.reserve(bytes);
@@ -420,7 +420,8 @@ class GpuDriverTest {
 
   @Test
   void theDriverIsClosedAndOpenedAgain() {
-    // Another one of the same process: contexts are counted, so the first one stays.
+    // Another reference from the same process: contexts are reference-counted, so the first one
+    // remains.
     Cuda second = CudaModule.create();
     Tensor tensor = second.device(0).tensors().copyOf(Tensor.of(1f, 2f));
     assertThat(second.device(0).tensors().toHost(tensor).toFloatArray()).containsExactly(1, 2);

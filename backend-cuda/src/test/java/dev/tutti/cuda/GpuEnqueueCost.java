@@ -22,11 +22,12 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Times what an all-reduce of 1 KiB costs the host to enqueue, beside a launch alone, on one GPU:
- * two ranks are threads that share it, and rank 1 enqueues its calls when rank 0 is through, so
- * that nobody else calls the driver meanwhile. Nanoseconds of a call, in series of so many.
+ * Times the host cost of enqueuing an all-reduce of 1 KiB, compared with a bare launch, on one GPU.
+ * Two ranks are threads that share the GPU; rank 1 enqueues its calls after rank 0 has finished, so
+ * that no other thread calls the driver meanwhile. Prints nanoseconds per call, in series of a
+ * given number of calls.
  *
- * <p>Arguments: seconds to run, calls of a series (100).
+ * <p>Arguments: seconds to run, calls per series (100).
  */
 public final class GpuEnqueueCost {
   private static final int WARM_SERIES = 400;
@@ -44,7 +45,7 @@ public final class GpuEnqueueCost {
     this.calls = calls;
   }
 
-  /** Runs both ranks; rank 0 prints. */
+  /** Runs both ranks; rank 0 prints the results. */
   public static void main(String[] args) throws Exception {
     int calls = args.length > 1 ? Integer.parseInt(args[1]) : 100;
     GpuEnqueueCost cost =

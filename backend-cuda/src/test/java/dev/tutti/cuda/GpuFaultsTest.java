@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Tests what happens on GPUs when ranks die or are used wrongly, and what a thousand groups leave.
+ * Tests what happens on GPUs if ranks die or are misused, and what a thousand groups leave behind.
  */
 @ExtendWith(Gpu.class)
 @Isolated("counts what the process has")
@@ -39,14 +39,14 @@ class GpuFaultsTest {
 
   private final Cuda cuda = Cuda.get();
 
-  /** Kills one of three processes; the others fail in time, close, and go on in a new group. */
+  /** Kills one of three processes; the others fail in time, close, and continue in a new group. */
   @ParameterizedTest
   @ValueSource(strings = {"small", "large", "barrier", "symmetric", "messages"})
   void aKilledRankFailsTheOthers(String where, @TempDir Path directory) throws Exception {
     killOne(where, RANKS, directory);
   }
 
-  /** Starts the ranks, each a process that works as {@link GpuSurvivor} does, and kills one. */
+  /** Starts the ranks, each a process that runs {@link GpuSurvivor}, and kills one. */
   static void killOne(String where, int size, Path directory) throws Exception {
     List<Process> ranks = new ArrayList<>();
     try {
@@ -63,13 +63,13 @@ class GpuFaultsTest {
         String text = text(directory.resolve("out" + r));
         assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
         if (r != VICTIM) {
-          assertThat(text).contains("\ngood\n"); // NCCL may print its version behind it
+          assertThat(text).contains("\ngood\n"); // NCCL may print its version after it
           System.out.print(where + ", rank " + r + ": " + text.replaceAll("(?s).*ready\n", ""));
         }
       }
       try (Stream<Path> files = Files.list(directory)) {
         List<String> sockets = files.map(Path::toString).filter(f -> f.contains("tutti-")).toList();
-        // Two sockets of the rank that was killed.
+        // Two sockets of the killed rank.
         assertThat(sockets).hasSizeLessThanOrEqualTo(2);
       }
     } finally {

@@ -22,7 +22,7 @@ class GpuGlooContractTest extends ProcessGroupContract {
     return subject.capabilities();
   }
 
-  /** Tests nothing here: the group has symmetric memory, of the host. */
+  /** Tests nothing here: the group has symmetric memory, on the host. */
   @Override
   public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
 

@@ -26,7 +26,7 @@ class GpuGlooDirectContractTest extends ProcessGroupContract {
     return subject.capabilities();
   }
 
-  /** Tests nothing here: the group has symmetric memory, of the host. */
+  /** Tests nothing here: the group has symmetric memory, on the host. */
   @Override
   public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
 

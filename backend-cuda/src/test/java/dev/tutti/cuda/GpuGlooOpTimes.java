@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.IntUnaryOperator;
 
-/** Times collectives that move a part for each rank, of CUDA and of host tensors. */
+/** Times collectives that move a part per rank, for CUDA and host tensors. */
 final class GpuGlooOpTimes {
   private static final List<String> NAMES =
       List.of("allGatherInto", "reduceScatterInto", "gather", "scatter");
@@ -29,9 +29,9 @@ final class GpuGlooOpTimes {
   }
 
   /**
-   * Prints the median of the time of a call whose result is on the device, in microseconds.
+   * Prints the median time until the result of a call is on the device, in microseconds.
    *
-   * @param bytes of the parts of all ranks
+   * @param bytes the total size of the parts of all ranks
    */
   void print(int bytes) {
     for (String name : NAMES) {
@@ -61,7 +61,7 @@ final class GpuGlooOpTimes {
     for (int r = 0; r < size; r++) {
       parts.add(all.narrow(0, (long) r * numel, numel));
     }
-    // Rank 0, which takes the times, gets a result in each.
+    // Rank 0 takes the times, and receives a result in each collective.
     int last = size - 1;
     Runnable call =
         switch (name) {

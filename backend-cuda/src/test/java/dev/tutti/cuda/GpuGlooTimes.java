@@ -11,11 +11,12 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Times all-reduce of CUDA and of host tensors in a Gloo group, as one rank of the environment.
- * Prints the median of the time of a call whose result is on the device, in microseconds. Arguments
- * are the sizes in bytes; behind {@code --ops} those of the parts of all ranks (1 MiB and 64 MiB
- * without any), for which it times an all-gather, a reduce-scatter, a gather and a scatter. Behind
- * {@code --held} it prints how long a call holds its thread beside that.
+ * Times all-reduce of CUDA and host tensors in a Gloo group, as one rank defined by the
+ * environment. Prints the median time until the result of a call is on the device, in microseconds.
+ * The arguments are the sizes in bytes. After {@code --ops} they are the total sizes of the parts
+ * of all ranks (1 MiB and 64 MiB if none are given), for which it times an all-gather, a
+ * reduce-scatter, a gather and a scatter. After {@code --held} it also prints how long a call
+ * blocks its thread.
  */
 final class GpuGlooTimes {
   private static final List<String> SIZES_OF_OPS = List.of("1048576", "67108864");
@@ -89,7 +90,9 @@ final class GpuGlooTimes {
     }
   }
 
-  /** Returns how long a call holds its thread, and when its result is there, in microseconds. */
+  /**
+   * Returns how long a call blocks its thread and when its result is available, in microseconds.
+   */
   private static double[] medians(
       ProcessGroup group, CudaDevice device, Tensor tensor, int bytes, boolean isSynchronous) {
     int count = bytes <= 1 << 16 ? 2000 : bytes <= 1 << 22 ? 200 : 20;

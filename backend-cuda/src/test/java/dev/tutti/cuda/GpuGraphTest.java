@@ -10,7 +10,7 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Records collectives into a graph while operations of before end. */
+/** Captures collectives into a graph before earlier operations have ended. */
 @ExtendWith(Gpu.class)
 class GpuGraphTest {
   private static final int BEFORE = 150;

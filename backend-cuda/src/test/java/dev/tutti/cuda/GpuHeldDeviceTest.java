@@ -15,7 +15,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Works on GPUs of which a stream is held: what waits for a whole device would not end. */
+/** Works on GPUs with a held stream: any wait for a whole device would never end. */
 @ExtendWith(Gpu.class)
 class GpuHeldDeviceTest {
   private static final Duration HOLD = Duration.ofSeconds(40);
@@ -76,7 +76,8 @@ class GpuHeldDeviceTest {
   }
 
   /**
-   * Tells how many streams make progress at once; a kernel that waits for one beyond never ends.
+   * Checks how many streams make progress at once; a waiting kernel in a stream beyond them would
+   * never end.
    */
   @Test
   void enoughStreamsRunAtOnce() {

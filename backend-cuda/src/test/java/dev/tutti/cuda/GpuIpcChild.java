@@ -5,7 +5,9 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.ValueLayout;
 import java.util.HexFormat;
 
-/** Opens memory and an event of its parent's, reads a byte behind the event and sets all to 9. */
+/**
+ * Opens memory and an event of its parent, reads a byte after the event, and sets all bytes to 9.
+ */
 final class GpuIpcChild {
   private GpuIpcChild() {}
 

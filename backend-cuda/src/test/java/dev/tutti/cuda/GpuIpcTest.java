@@ -14,7 +14,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Shares tensors of a GPU between processes, some of which are killed. */
+/** Shares tensors on a GPU between processes, some of which are killed. */
 @ExtendWith(Gpu.class)
 @Isolated("counts the descriptors of the process")
 class GpuIpcTest {

@@ -7,7 +7,7 @@ import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Runs the contract on NCCL, on as many GPUs as there are. */
+/** Runs the contract on NCCL, on all GPUs of the machine. */
 @ExtendWith(GpuNccl.class)
 class GpuNcclContractTest extends ProcessGroupContract {
   @Override

@@ -9,8 +9,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Tests what happens to groups on NCCL when one of three processes, or of two where there are two
- * GPUs, is killed.
+ * Tests what happens to groups on NCCL if one of their processes is killed: one of three, or of two
+ * if there are two GPUs.
  */
 @ExtendWith(GpuNccl.class)
 class GpuNcclFaultsTest {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests messages on NCCL beside a collective that waits on the device for the receiver. */
+/** Tests NCCL messages alongside a collective that waits on the device for the receiver. */
 @ExtendWith(GpuNccl.class)
 class GpuNcclOrderTest {
   @ParameterizedTest

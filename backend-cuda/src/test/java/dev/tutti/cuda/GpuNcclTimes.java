@@ -16,10 +16,10 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /**
- * Times groups on NCCL: set-up, small all-reduces, groups of the same ranks, messages there and
- * back. Argument: the number of ranks, which are threads then; or the number, the rank of this
- * process and a file that does not exist, by which the processes meet. Checks what the messages
- * bring.
+ * Times groups on NCCL: setup, small all-reduces, groups of the same ranks, message round trips.
+ * The argument is the number of ranks, which then are threads. Otherwise the arguments are the
+ * number of ranks, the rank of this process, and a nonexistent file for the rendezvous of the
+ * processes. Checks the contents of the messages.
  */
 final class GpuNcclTimes {
   private static final int SERIES = 5;
@@ -102,7 +102,7 @@ final class GpuNcclTimes {
     print(group, "all-reduce of 1 KiB, us", times[SERIES / 2]);
   }
 
-  /** Sends around the ring, each rank to the next while it receives. */
+  /** Sends around the ring: each rank sends to the next one while it receives. */
   private static void messages(ProcessGroup group, CudaDevice device, int floats) {
     int rank = group.rank();
     int size = group.size();

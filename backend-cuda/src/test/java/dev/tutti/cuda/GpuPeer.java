@@ -19,13 +19,13 @@ import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
- * A rank of a job whose other ranks may be PyTorch's: {@code
- * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
- * the first argument names the backend, the others ask for more: {@code messages} in order and in
- * batches, {@code groups} of some of the ranks, {@code exchanges} by the other collectives, {@code
- * sparse} tensors, {@code empty} ones, {@code loss} of a rank amid messages (of PyTorch, or of the
- * one that the property {@code lost} names, by the signal of {@code signal}), and {@code tags},
- * which PyTorch's ranks do not share.
+ * A rank of a job whose other ranks may be PyTorch ranks; {@code
+ * benchmarks/pytorch-interop/gpu_peer.py} is its Python counterpart. The environment defines the
+ * rank. The first argument names the backend, and the others request further checks: {@code
+ * messages} in order and in batches, {@code groups} of some of the ranks, {@code exchanges} with
+ * the other collectives, {@code sparse} tensors, {@code empty} ones, {@code loss} of a rank during
+ * messages (a PyTorch rank, or the one named by the property {@code lost}, by the signal in {@code
+ * signal}), and {@code tags}, which PyTorch ranks do not support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -107,7 +107,9 @@ final class GpuPeer {
     }
   }
 
-  /** Passes around the ring, both ways, then exchanges with both neighbors at once. */
+  /**
+   * Passes messages around the ring in both directions, then exchanges with both neighbors at once.
+   */
   private static void messages(ProcessGroup group, CudaDevice device) {
     int rank = group.rank();
     int size = group.size();
@@ -138,7 +140,7 @@ final class GpuPeer {
     System.out.println("Java rank " + rank + " of " + size + ": messages exact");
   }
 
-  /** Lets rank 0 send first, and all others receive first. */
+  /** Lets rank 0 send first, and all other ranks receive first. */
   private static void pass(ProcessGroup group, Tensor own, int to, Tensor got, int from) {
     if (group.rank() == 0) {
       group.send(own, to);
@@ -150,7 +152,7 @@ final class GpuPeer {
     }
   }
 
-  /** Runs the collectives that {@link #sums} leaves out. */
+  /** Runs the collectives not covered by {@link #sums}. */
   private static void sparse(ProcessGroup group, CudaDevice device) {
     int places = 1000;
     int row = 3;
@@ -241,7 +243,7 @@ final class GpuPeer {
     }
   }
 
-  /** Moves nothing, which NCCL counts, with something after it. */
+  /** Runs operations without data, which NCCL counts, and then one with data. */
   private static void empty(ProcessGroup group, CudaDevice device) {
     int rank = group.rank();
     int size = group.size();
@@ -280,7 +282,8 @@ final class GpuPeer {
   }
 
   /**
-   * Sums and sends in groups: of all ranks, of the first and the last, of the even ones, of one.
+   * Sums and sends in several groups: all ranks, the first and the last, the even ones, a single
+   * one.
    */
   private static void groups(ProcessGroup group, CudaDevice device) {
     int size = group.size();
@@ -307,7 +310,10 @@ final class GpuPeer {
     }
   }
 
-  /** Passes messages around the ring, or sums, until a rank that ends itself is missed. */
+  /**
+   * Passes messages around the ring, or sums, until the loss of a rank that kills itself is
+   * noticed.
+   */
   private static void loss(ProcessGroup group, CudaDevice device, boolean inSums) {
     int next = (group.rank() + 1) % group.size();
     int previous = (group.rank() + group.size() - 1) % group.size();
@@ -350,7 +356,7 @@ final class GpuPeer {
     }
   }
 
-  /** Sends around the ring, out of order by tags; among ranks of Tutti. */
+  /** Sends around the ring, out of order by tag; among Tutti ranks only. */
   private static void tags(ProcessGroup group, CudaDevice device) {
     int next = (group.rank() + 1) % group.size();
     int previous = (group.rank() + group.size() - 1) % group.size();

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.opentest4j.TestAbortedException;
 
-/** Tests what two GPUs of a machine do together. */
+/** Tests two GPUs of a machine together. */
 @ExtendWith(Gpu.class)
 class GpuPeersTest {
   private Cuda cuda;

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /**
  * Runs the parts of the contract that ranks in several processes can share, as one of two ranks;
  * {@link GpuProcessesTest} starts both. The system properties {@value #RANK}, {@value #DIRECTORY}
- * and {@value #NCCL} say which rank this is, where the groups meet, and whether they are on NCCL.
+ * and {@value #NCCL} specify the rank, where the groups rendezvous, and whether they use NCCL.
  */
 @ExtendWith(Gpu.class)
 class GpuRankContract

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests sums of sparse tensors on the GPUs of this machine, which ranks share if there are few. */
+/** Tests sums of sparse tensors on this machine's GPUs, which ranks share if there are too few. */
 @ExtendWith(Gpu.class)
 class GpuSparseTest {
   private static final int MOST = 1_000_000;

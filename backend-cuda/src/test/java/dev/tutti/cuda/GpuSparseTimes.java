@@ -12,9 +12,9 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /**
- * Times all-reduce of sparse CUDA and host tensors in a Gloo group, as one rank of the environment.
- * Prints the median of the time of a call whose result is on the device, in microseconds. The
- * entries have any of a million places, and rows of 64 ones.
+ * Times all-reduce of sparse CUDA and host tensors in a Gloo group, as one rank defined by the
+ * environment. Prints the median time until the result of a call is on the device, in microseconds.
+ * The entries are rows of 64 elements at random indices below a million.
  */
 final class GpuSparseTimes {
   private static final long PLACES = 1_000_000;

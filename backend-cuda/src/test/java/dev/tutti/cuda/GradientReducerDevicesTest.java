@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests that gradients on devices are reduced, beside others on the host, on played devices. */
+/** Tests that gradients on fake devices are reduced alongside others on the host. */
 class GradientReducerDevicesTest {
   private final FakeMachine machine = new FakeMachine(2);
 
@@ -29,7 +29,7 @@ class GradientReducerDevicesTest {
     machine.close();
   }
 
-  /** Allocates on a device, and clears and copies by way of the host. */
+  /** Allocates on a device, and clears and copies via the host. */
   private record CudaBuckets(CudaDevice cuda) implements BucketAllocator {
     @Override
     public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {

@@ -8,14 +8,14 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 
 /**
- * Counts what groups can leave behind.
+ * Counts of the resources that groups can leave behind.
  *
- * @param fds file descriptors of this process
- * @param sockets files in the directory of sockets
- * @param threads threads that groups start
- * @param events events of all devices that are not given back
+ * @param fds open file descriptors of this process
+ * @param sockets files in the socket directory
+ * @param threads threads that groups have started
+ * @param events events on all devices that have not been returned
  * @param pinned blocks of page-locked memory in use
- * @param usedBytes bytes of all devices that their drivers do not have free
+ * @param usedBytes bytes on all devices that their drivers do not report as free
  */
 record GroupRemains(int fds, int sockets, int threads, int events, int pinned, long usedBytes) {
   private static final long LEAST_BYTES = 4 << 20;

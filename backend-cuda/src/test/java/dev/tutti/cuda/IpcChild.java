@@ -12,9 +12,9 @@ import java.util.HexFormat;
 import java.util.List;
 
 /**
- * Shares and opens tensors as it is told to by lines on its input, and answers each by a line:
- * {@code open HANDLE}, {@code close}, {@code cycle HANDLE}, which does both, {@code share NUMBER},
- * {@code state}, {@code end}, which closes the sharing.
+ * Shares and opens tensors on commands read from its input, one per line, and answers each with a
+ * line: {@code open HANDLE}, {@code close}, {@code cycle HANDLE}, which does both, {@code share
+ * NUMBER}, {@code state}, {@code end}, which closes the sharing.
  */
 final class IpcChild {
   static final String JOB = "job of the tests";
@@ -29,7 +29,7 @@ final class IpcChild {
     ipc = CudaIpc.create(cuda, JOB);
   }
 
-  /** Takes {@code fake} or {@code gpu}. */
+  /** Takes the argument {@code fake} or {@code gpu}. */
   public static void main(String[] args) throws IOException {
     IpcChild child = new IpcChild(args[0].equals("fake") ? new FakeMachine(1).cuda : Cuda.get());
     System.out.println("ready");

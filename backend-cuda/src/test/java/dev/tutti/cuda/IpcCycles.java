@@ -20,8 +20,8 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Shares tensors with some processes at once, each of which opens, reads and closes them and is
- * killed now and then at any point of that; then checks that nothing is left of it.
+ * Shares tensors with several processes at once. Each process opens, reads and closes them, and is
+ * killed now and then at an arbitrary point. Finally checks that nothing is left.
  */
 final class IpcCycles {
   private static final int WARM = 60;
@@ -40,9 +40,9 @@ final class IpcCycles {
   private final LongAdder closeNanos = new LongAdder();
 
   /**
-   * Creates cycles that have not begun.
+   * Creates cycles that have not started.
    *
-   * @param driver what the consumers have: {@code fake}, which has no contents to see, or {@code
+   * @param driver the driver of the consumers: {@code fake}, which shows no contents, or {@code
    *     gpu}
    */
   IpcCycles(CudaIpc ipc, CudaDevice device, String driver, int consumers) {
@@ -53,9 +53,9 @@ final class IpcCycles {
   }
 
   /**
-   * Runs them; one in {@code killEvery} consumers is killed while it is at work.
+   * Runs the cycles; one in {@code killEvery} consumers is killed while it is working.
    *
-   * @return what it cost
+   * @return the cost of the run
    */
   String run(int cycles, int killEvery) throws Exception {
     List<IpcProcess> all = new ArrayList<>();
@@ -96,7 +96,7 @@ final class IpcCycles {
     }
   }
 
-  /** Lets each consumer have a thread here. */
+  /** Gives each consumer a thread of its own here. */
   private void inTurns(List<IpcProcess> all, int cycles, int killEvery) throws Exception {
     next.set(0);
     List<Callable<Void>> work = new ArrayList<>();
@@ -120,7 +120,7 @@ final class IpcCycles {
     }
   }
 
-  /** Returns whether the consumer lives. */
+  /** Returns whether the consumer is alive. */
   private boolean cycle(IpcProcess consumer, int number, boolean kill) throws Exception {
     int size = 1 + number % 3 * (LARGEST_FLOATS / 3);
     float value = number % 1000 + 1;
@@ -135,7 +135,7 @@ final class IpcCycles {
       shared = ipc.share(tensor);
       nanos = System.nanoTime() - start;
       if (!arena.equals(late)) {
-        arena.close(); // in limbo until it comes back
+        arena.close(); // retained until it is returned
       }
       Thread killer = kill ? killSoon(consumer) : null;
       answer = ask(consumer, shared);
@@ -162,7 +162,7 @@ final class IpcCycles {
     try {
       return consumer.ask("cycle " + HexFormat.of().formatHex(shared.handle()));
     } catch (IOException e) {
-      return e.toString(); // it was killed before it could be asked
+      return e.toString(); // killed before it received the command
     }
   }
 

@@ -10,14 +10,14 @@ import java.io.Writer;
 import java.util.HexFormat;
 import java.util.concurrent.TimeUnit;
 
-/** Runs an {@link IpcChild}. */
+/** A process that runs {@link IpcChild}. */
 final class IpcProcess implements AutoCloseable {
   private final Process process;
   private final BufferedReader out;
   private final Writer in;
 
   /**
-   * Starts one.
+   * Starts a process.
    *
    * @param driver {@code fake} or {@code gpu}
    */
@@ -26,9 +26,9 @@ final class IpcProcess implements AutoCloseable {
   }
 
   /**
-   * Starts one.
+   * Starts a process.
    *
-   * @param errors where its standard error goes
+   * @param errors the destination of its standard error
    */
   IpcProcess(String driver, ProcessBuilder.Redirect errors) throws IOException {
     process =
@@ -49,7 +49,7 @@ final class IpcProcess implements AutoCloseable {
     in = new OutputStreamWriter(process.getOutputStream(), UTF_8);
   }
 
-  /** Waits until it can be asked. */
+  /** Waits until the process accepts commands. */
   IpcProcess ready() throws IOException {
     assertThat(out.readLine()).isEqualTo("ready");
     return this;
@@ -66,7 +66,7 @@ final class IpcProcess implements AutoCloseable {
     return ask("open " + HexFormat.of().formatHex(tensor.handle()));
   }
 
-  /** Lets it end by itself. */
+  /** Lets the process exit normally. */
   void end() throws Exception {
     in.close();
     assertThat(process.waitFor(60, TimeUnit.SECONDS)).as("whether it ends").isTrue();
@@ -77,12 +77,12 @@ final class IpcProcess implements AutoCloseable {
     return process.pid();
   }
 
-  /** Kills it and does not wait. */
+  /** Kills the process without waiting. */
   void killNow() {
     process.destroyForcibly();
   }
 
-  /** Kills it and waits for its end. */
+  /** Kills the process and waits for its exit. */
   void kill() {
     process.destroyForcibly();
     process.onExit().join();

@@ -23,14 +23,14 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Runs ranks of Tutti and ranks that make the calls of PyTorch, each on a thread and a device of
- * its own, on a played NCCL.
+ * Runs Tutti ranks and ranks that make PyTorch's calls, each on its own thread and device, on a
+ * fake NCCL.
  */
 final class MixedRanks implements AutoCloseable {
-  /** Begins the keys of the group of all ranks. */
+  /** The prefix of the keys of the group of all ranks. */
   static final String PREFIX = "0//cuda//";
 
-  /** How long a rank of Tutti waits, unless told otherwise. */
+  /** How long a Tutti rank waits by default. */
   static final Duration LIMIT = Duration.ofSeconds(60);
 
   final HashStore store = new HashStore();
@@ -39,12 +39,12 @@ final class MixedRanks implements AutoCloseable {
   private final FakeMachine machine;
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
-  /** What a rank of PyTorch does. */
+  /** The code that a PyTorch rank runs. */
   interface Foreign {
     void run(ForeignRank rank) throws Exception;
   }
 
-  /** What a rank of Tutti does. */
+  /** The code that a Tutti rank runs. */
   interface Own {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }
@@ -55,12 +55,12 @@ final class MixedRanks implements AutoCloseable {
     nccl = new FakeNccl(machine.fake);
   }
 
-  /** Starts a rank of PyTorch. */
+  /** Starts a PyTorch rank. */
   Future<?> foreign(int rank, int size, Foreign body) {
     return foreign(rank, size, PREFIX, body);
   }
 
-  /** Starts a rank of PyTorch in a group whose keys begin with a prefix. */
+  /** Starts a PyTorch rank in a group whose keys have a given prefix. */
   Future<?> foreign(int rank, int size, String prefix, Foreign body) {
     return threads.submit(
         () -> {
@@ -69,7 +69,7 @@ final class MixedRanks implements AutoCloseable {
         });
   }
 
-  /** Starts a rank of PyTorch that is in the communicator of all ranks until something is over. */
+  /** Starts a PyTorch rank that stays in the communicator of all ranks until a latch opens. */
   Future<?> foreignUntil(CountDownLatch over, int rank, int size) {
     return foreign(
         rank,
@@ -81,7 +81,7 @@ final class MixedRanks implements AutoCloseable {
         });
   }
 
-  /** Starts a rank of Tutti that makes its communicator when the group is made. */
+  /** Starts a Tutti rank that creates its communicator when the group is created. */
   Future<?> own(int rank, int size, Own body) {
     return own(rank, size, LIMIT, body);
   }
@@ -90,7 +90,7 @@ final class MixedRanks implements AutoCloseable {
     return start(rank, options(rank, size, false, timeout), body);
   }
 
-  /** Starts a rank of Tutti that makes its communicators when they are first needed. */
+  /** Starts a Tutti rank that creates its communicators on first use. */
   Future<?> lazy(int rank, int size, Own body) {
     return lazy(rank, size, LIMIT, body);
   }
@@ -145,7 +145,7 @@ final class MixedRanks implements AutoCloseable {
     return device.tensors().toHost(tensor).toFloatArray();
   }
 
-  /** Returns the keys of the group's communicators that ids were put under. */
+  /** Returns the keys under which the ids of the group's communicators were stored. */
   List<String> keys() {
     List<String> found = new ArrayList<>();
     for (String key : List.of("0", "0:1", "0:2", "1:2")) {
@@ -156,7 +156,7 @@ final class MixedRanks implements AutoCloseable {
     return found;
   }
 
-  /** Closes all and checks that nothing is left. */
+  /** Closes everything and checks that nothing is left. */
   @Override
   public void close() {
     threads.shutdownNow();

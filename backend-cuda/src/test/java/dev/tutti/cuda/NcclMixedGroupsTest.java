@@ -27,7 +27,7 @@ import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests subgroups of groups with ranks of PyTorch on a played NCCL. */
+/** Tests subgroups of groups with PyTorch ranks on a fake NCCL. */
 @Timeout(300)
 class NcclMixedGroupsTest {
   @AutoClose private final MixedRanks ranks = new MixedRanks(3);
@@ -152,7 +152,7 @@ class NcclMixedGroupsTest {
     assertThat(NcclSubgroups.color(List.of(5))).isEqualTo(14136057);
   }
 
-  /** Waits to split for a collective that cannot end any more. */
+  /** Makes a split wait for a collective that can no longer end. */
   @Test
   void whatNcclSaysIsHeardWhileASplitWaitsForOperations() throws Exception {
     CountDownLatch over = new CountDownLatch(1);

@@ -23,8 +23,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Tests, on a played NCCL, what is said where ranks make their communicators in different manners
- * or do not come, and that ranks of Tutti that come late are alone nevertheless.
+ * Tests, on a fake NCCL, what is reported if ranks create their communicators in different ways or
+ * never join. Also tests that Tutti ranks that join late still form a group of Tutti ranks only.
  */
 @Timeout(300)
 class NcclMixedMannersTest {
@@ -125,7 +125,7 @@ class NcclMixedMannersTest {
     }
   }
 
-  /** Lets rank 0 guess that there are ranks of PyTorch, as rank 1 comes late. */
+  /** Makes rank 0 assume that there are PyTorch ranks, because rank 1 joins late. */
   @Test
   void ranksOfTuttiThatComeLateAreAloneNevertheless() throws Exception {
     Future<?> first =

@@ -24,15 +24,15 @@ import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
+/** Tests messages between Tutti and PyTorch ranks on a fake NCCL. */
 @Timeout(300)
 class NcclMixedMessagesTest {
-  /** Several times as long as a rank waits before it looks who closed. */
+  /** Several times as long as a rank waits before it checks which ranks have closed. */
   private static final Duration SEVERAL_LOOKS = Duration.ofSeconds(1);
 
   @AutoClose private final MixedRanks ranks = new MixedRanks(3);
 
-  /** Takes the id from its key, and makes NCCL's calls in one communicator. */
+  /** Reads the id from its key, and makes NCCL calls in a single communicator. */
   @Test
   void collectivesAndMessagesAreInTheCommunicatorOfTheGroup() throws Exception {
     Future<?> foreign =
@@ -241,7 +241,7 @@ class NcclMixedMessagesTest {
     end(receiver, leaver);
   }
 
-  /** Receives in a stream that gets there after the sender has closed its group. */
+  /** Receives in a stream that reaches the receive after the sender has closed its group. */
   private void receiveAfterTheEnd(
       Future<?> sender, ProcessGroup group, CudaDevice device, int from, float expected)
       throws Exception {
@@ -255,7 +255,7 @@ class NcclMixedMessagesTest {
     assertThat(read(device, tensor)).containsExactly(expected);
   }
 
-  /** NCCL counts messages of no elements, and PyTorch sends them. */
+  /** NCCL counts messages without elements, and PyTorch sends them. */
   @Test
   void emptyMessagesAreMessages() throws Exception {
     Future<?> foreign =
@@ -288,7 +288,7 @@ class NcclMixedMessagesTest {
     end(own, foreign);
   }
 
-  /** Exchanges parts of no elements, as PyTorch's all_to_all_single does. */
+  /** Exchanges parts without elements, as PyTorch's all_to_all_single does. */
   @Test
   void emptyPartsAreMessages() throws Exception {
     Future<?> foreign =

@@ -21,12 +21,12 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests groups with ranks of PyTorch whose store is gone or does not answer. */
+/** Tests groups with PyTorch ranks whose store is gone or does not respond. */
 @Timeout(300)
 class NcclMixedStoreTest {
   @AutoClose private final MixedRanks ranks = new MixedRanks(2);
 
-  /** A rank of PyTorch that is killed may have served the store. */
+  /** A PyTorch rank that is killed may have hosted the store. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void whatNcclSaysIsHeardWithoutTheStore(boolean lazy) throws Exception {

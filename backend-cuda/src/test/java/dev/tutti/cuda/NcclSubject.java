@@ -6,7 +6,10 @@ import dev.tutti.spi.BackendProvider;
 import java.util.Map;
 import java.util.Optional;
 
-/** The backend on NCCL under the contract suites: ranks as threads, each with its device. */
+/**
+ * The backend on NCCL as a subject of the contract suites: ranks are threads, each with its own
+ * device.
+ */
 final class NcclSubject extends CudaSubject {
   private final Cuda cuda;
   private final NcclCalls nccl;
@@ -17,7 +20,7 @@ final class NcclSubject extends CudaSubject {
     this.nccl = nccl;
   }
 
-  /** NCCL multiplies what each rank brings by the inverse of their number. */
+  /** NCCL multiplies each rank's input by the inverse of the number of ranks. */
   @Override
   public boolean dividesTheSum() {
     return false;

@@ -5,9 +5,9 @@ import dev.tutti.Settings;
 import dev.tutti.cuda.nccl.NcclCalls;
 import java.util.function.Function;
 
-/** Stands for a machine without NCCL. */
+/** A substitute for a machine without NCCL. */
 public final class NoNccl {
-  /** Opens none. */
+  /** Opens no library. */
   public static final Function<Settings, NcclCalls> HERE =
       settings -> {
         throw new BackendException("no NCCL in this test");

@@ -15,7 +15,7 @@ import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/** Checks the values of every operation, on real and on played devices. */
+/** Checks the values of every operation, on real and on fake devices. */
 public final class OperationChecks {
   private static final DType[] REDUCED = {
     DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16,
@@ -34,7 +34,7 @@ public final class OperationChecks {
     this.size = group.size();
   }
 
-  /** Makes a tensor of this rank's device. */
+  /** Creates a tensor on this rank's device. */
   private Tensor tensor(DType dtype, int count, LongUnaryOperator value) {
     Tensor host = Tensor.allocate(dtype, count);
     for (int i = 0; i < count; i++) {
@@ -106,7 +106,7 @@ public final class OperationChecks {
     check("bxor", xor, i -> ranks().map(r -> (i + r) % 128).reduce(0, (a, b) -> a ^ b));
   }
 
-  /** Runs every other collective once for each root where there is one. */
+  /** Runs every other collective, once for each root if it has one. */
   void collectives(DType dtype, int count) {
     for (int root = 0; root < size; root++) {
       int from = root;
@@ -180,7 +180,7 @@ public final class OperationChecks {
     List<Tensor> outputs = new ArrayList<>();
     for (int r = 0; r < size; r++) {
       int peer = r;
-      // From rank a to rank b go count + a + 2 b elements.
+      // Rank a sends count + a + 2 b elements to rank b.
       inputs.add(tensor(dtype, count + rank + 2 * r, i -> (i + 10L * rank + peer) % 100));
       outputs.add(tensor(dtype, count + r + 2 * rank, i -> 0));
     }
@@ -198,7 +198,7 @@ public final class OperationChecks {
         i -> (i % count + (long) rank * count + 10 * (i / count)) % 100);
   }
 
-  /** Sends around the ring and back, with both directions at once. */
+  /** Sends around the ring and back, in both directions at once. */
   void messages(DType dtype, int count) {
     int next = (rank + 1) % size;
     int previous = (rank + size - 1) % size;
@@ -213,7 +213,7 @@ public final class OperationChecks {
     }
   }
 
-  /** Changes between two streams, which the group keeps in order. */
+  /** Alternates between two streams, which the group keeps in order. */
   void streams() {
     CudaStream other = device.poolStream();
     Tensor first = tensor(DType.INT32, 1000, i -> i + rank);
@@ -232,7 +232,7 @@ public final class OperationChecks {
     check("on the second stream", second, i -> 2 * i);
   }
 
-  /** Runs everything in several sizes. */
+  /** Runs everything at several sizes. */
   public void all(int... counts) {
     for (int count : counts) {
       reductions(count);

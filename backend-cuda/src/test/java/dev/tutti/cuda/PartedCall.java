@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/** A collective that Gloo groups do part by part for CUDA tensors. */
+/** A collective that Gloo groups perform part by part for CUDA tensors. */
 enum PartedCall {
   ALL_REDUCE(
       (group, memory, numel, _) -> {
@@ -107,30 +107,30 @@ enum PartedCall {
     this.body = body;
   }
 
-  /** Makes tensors and calls an operation with them. */
+  /** Creates tensors and calls an operation with them. */
   private interface Body {
     List<Tensor> run(ProcessGroup group, Memory memory, long numel, boolean inPlace);
   }
 
-  /** Makes tensors of any content, the same in each run. */
+  /** Creates tensors with arbitrary contents, the same in every run. */
   interface Memory {
     Tensor next(long numel);
   }
 
   /**
-   * Calls it with new tensors.
+   * Calls the operation with new tensors.
    *
-   * @param group of the call
-   * @param memory makes them
-   * @param numel elements of a rank's part
-   * @param inPlace whether what is read is a part of what is written, or the other way round
-   * @return all tensors of it whose content is defined
+   * @param group the group of the call
+   * @param memory creates the tensors
+   * @param numel the number of elements of a rank's part
+   * @param inPlace whether the input is a part of the output, or vice versa
+   * @return all tensors of the call whose contents are defined
    */
   List<Tensor> run(ProcessGroup group, Memory memory, long numel, boolean inPlace) {
     return body.run(group, memory, numel, inPlace);
   }
 
-  /** Tells whether there are two ways to call it. */
+  /** Returns whether the call can be made in place, too. */
   boolean canBeInPlace() {
     return switch (this) {
       case ALL_REDUCE, ALL_REDUCE_COALESCED, REDUCE, BROADCAST -> false;

@@ -18,12 +18,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Tests that what is refused, many times over, says why and leaves nothing behind. */
+/** Tests that rejected calls, repeated many times, give a reason and leave nothing behind. */
 @Isolated("counts the descriptors of the process")
 class RefusalTest {
   private static final int TIMES = 30;
-  private static final int COPIES = 4; // whose events nobody has looked at yet
-  private static final int OTHERS = 20; // what tests beside this one may open meanwhile
+  private static final int COPIES = 4; // their events have not been queried yet
+  private static final int OTHERS = 20; // opened by concurrent tests
 
   private final FakeMachine machine = new FakeMachine(2);
   private final ThreadGroup threads = new ThreadGroup("refused");
@@ -35,7 +35,7 @@ class RefusalTest {
     machine.close();
   }
 
-  /** What a rank, or a test, does in the group of threads that is looked at. */
+  /** What a rank or a test does in the group of threads under observation. */
   private interface Action {
     void run() throws Exception;
   }

@@ -18,9 +18,9 @@ public final class RunTests {
   private RunTests() {}
 
   /**
-   * Runs them, prints a line for each test, and ends with code 1 if one failed or none ran.
+   * Runs the tests, prints a line for each one, and exits with code 1 if one failed or none ran.
    *
-   * @param args names of test classes, or of methods such as {@code a.Test#name}
+   * @param args the names of test classes, or of methods such as {@code a.Test#name}
    */
   public static void main(String[] args) {
     List<DiscoverySelector> classes = new ArrayList<>();

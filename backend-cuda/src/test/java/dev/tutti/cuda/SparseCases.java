@@ -15,7 +15,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/** Sums sparse tensors of all shapes in a group, and compares each bit with what the host makes. */
+/**
+ * Sums sparse tensors of all shapes in a group, and compares the results bit by bit with those of
+ * the host.
+ */
 final class SparseCases {
   private final ProcessGroup group;
   private final CudaDevice device;
@@ -23,9 +26,9 @@ final class SparseCases {
   /**
    * A kind of tensor.
    *
-   * @param sparseDims of the shape
-   * @param distinct the most places that are used; all if there are fewer
-   * @param hot a share of the entries at one place, in percent
+   * @param sparseDims the number of sparse dimensions of the shape
+   * @param distinct the maximum number of distinct indices; all if there are fewer
+   * @param hot the share of the entries at one index, in percent
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   record Kind(DType dtype, int sparseDims, long[] shape, long distinct, int hot) {
@@ -60,7 +63,7 @@ final class SparseCases {
     this.device = device;
   }
 
-  /** Sums tensors of all kinds, with about so many entries at most. */
+  /** Sums tensors of all kinds, with at most about a given number of entries. */
   void all(int most) {
     for (DType dtype : DType.values()) {
       if (group.capabilities(device.device()).canReduce(dtype, ReduceOp.SUM)) {
@@ -121,8 +124,8 @@ final class SparseCases {
   }
 
   /**
-   * Makes a tensor of small whole numbers, whose sums are exact in any order, or of any numbers
-   * where few rows share a place.
+   * Creates a tensor of small whole numbers, whose sums are exact in any order, or of arbitrary
+   * numbers if few rows share an index.
    */
   private static Tensor tensor(Kind kind, int entries, long seed) {
     SplittableRandom random = new SplittableRandom(seed);
@@ -149,7 +152,7 @@ final class SparseCases {
       } else if (isSpread) {
         parts.setDouble(i, random.nextDouble(-3, 3));
       } else {
-        // In halves too sums of some thousand are exact.
+        // Even in half precision, sums of several thousand are exact.
         parts.setDouble(i, random.nextInt(64) == 0 ? 1.0 : 0.0);
       }
     }
@@ -160,7 +163,7 @@ final class SparseCases {
     return Tensor.sparse(indices, values, kind.shape);
   }
 
-  /** Views complex numbers as twice as many real ones. */
+  /** Returns a view of complex numbers as twice as many real ones. */
   private static Tensor parts(Tensor complex) {
     DType part = complex.dtype() == DType.COMPLEX64 ? DType.FLOAT32 : DType.FLOAT64;
     return Tensor.wrap(complex.segment(), part, 2 * complex.numel());

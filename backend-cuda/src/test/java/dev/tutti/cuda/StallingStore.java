@@ -10,14 +10,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Answers nothing for a while, as a store whose host was cut off. */
+/** A store that does not answer for a while, as if its host were cut off. */
 final class StallingStore implements InvocationHandler {
   private static final long MOST_SECONDS = 30;
 
   private final Store store;
   private final Stall stall;
 
-  /** Begins and ends the silence of stores. */
+  /** Starts and ends the silence of stores. */
   static final class Stall {
     private volatile @Nullable CountDownLatch over;
 

@@ -6,7 +6,7 @@ import java.util.function.BooleanSupplier;
 
 /** Waits for conditions, with a deadline. */
 public final class Until {
-  /** How long a test waits for what must come. */
+  /** How long a test waits for an event that must happen. */
   public static final Duration LONG = Duration.ofSeconds(60);
 
   private Until() {}

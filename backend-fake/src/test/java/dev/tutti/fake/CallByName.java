@@ -12,7 +12,7 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.List;
 
-/** Lets a test call the methods of a backend by their names, and runs them as a group does. */
+/** Lets a test call the methods of a backend by name, and runs them as a group does. */
 final class CallByName {
   private CallByName() {}
 

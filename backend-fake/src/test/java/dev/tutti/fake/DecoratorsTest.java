@@ -30,7 +30,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests that nothing of the service interfaces is lost on the way through a decorator. */
+/** Tests that a decorator passes on every method of the service interfaces. */
 class DecoratorsTest {
   private static final Map<Class<?>, Object> SAMPLES =
       Map.ofEntries(
@@ -101,7 +101,7 @@ class DecoratorsTest {
     }
   }
 
-  /** Tells whether a group calls it by way of {@code run} alone. */
+  /** Returns whether a group calls the method only through {@code run}. */
   private static boolean isBehindRun(Method method) {
     return Arrays.stream(OpType.values()).anyMatch(type -> type.label().equals(method.getName()));
   }
@@ -130,7 +130,7 @@ class DecoratorsTest {
     return method + " of " + Arrays.deepToString(arguments);
   }
 
-  /** Makes what notes its calls and answers with samples. */
+  /** Creates an object that records its calls and returns sample values. */
   private <T> T noting(Class<T> type) {
     return type.cast(
         Proxy.newProxyInstance(
@@ -142,7 +142,7 @@ class DecoratorsTest {
             }));
   }
 
-  /** Makes what nobody calls. */
+  /** Creates an object that is never called. */
   private static <T> T nothing(Class<T> type) {
     return type.cast(
         Proxy.newProxyInstance(

@@ -248,7 +248,7 @@ class FakeBackendTest {
         });
   }
 
-  /** A segment at address 64 would crash whoever read it. */
+  /** A segment at address 64 would crash any code that read it. */
   @Test
   void tensorsOnDevicesAreNotTouched() throws Exception {
     Tensor device = onDevice(64, 4);

@@ -146,7 +146,7 @@ class FaultsTest {
             group ->
                 assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
                     .isInstanceOf(CollectiveTimeoutException.class));
-    // Heal does not bring back what was lost, but later operations get through.
+    // Heal does not restore what was lost, but later operations get through.
     faults.heal();
     world(3).run(ProcessGroup::barrier);
   }
@@ -361,7 +361,7 @@ class FaultsTest {
                       child ->
                           assertThatThrownBy(
                                   () -> {
-                                    // Else the set-up of the other rank may hear of the failure.
+                                    // Otherwise the setup of the other rank may see the failure.
                                     child.barrier();
                                     child.barrier();
                                   })

@@ -18,18 +18,18 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/** Runs backends on threads, without groups. */
+/** A world that runs backends on threads, without groups. */
 final class RawWorld {
   static final Duration TIMEOUT = Duration.ofSeconds(60);
 
   private RawWorld() {}
 
-  /** What a rank does. */
+  /** The code that a rank runs. */
   interface Body<T> {
     T run(Rank rank) throws Exception;
   }
 
-  /** What a rank does without a result. */
+  /** The code that a rank runs, without a result. */
   interface Action {
     void run(Rank rank) throws Exception;
   }
@@ -40,7 +40,7 @@ final class RawWorld {
     final int size;
     final Backend backend;
 
-    /** Holds failures outside operations: blamed rank, cause. */
+    /** The failures outside operations: blamed rank and cause. */
     final ConcurrentHashMap<Integer, Throwable> heard;
 
     private long sequence;
@@ -84,7 +84,7 @@ final class RawWorld {
     }
   }
 
-  /** Returns for each rank what its body threw, or null. */
+  /** Returns what the body of each rank threw, or null. */
   static List<Throwable> failures(int size, BackendProvider provider, Action body) {
     return collect(
         size,

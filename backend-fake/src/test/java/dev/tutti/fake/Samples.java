@@ -7,7 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Makes inputs and, in float64 or exact integers, the results that reductions of them must have.
+ * Creates inputs and computes the results that reductions of them must have, in float64 or as exact
+ * integers.
  */
 final class Samples {
   private Samples() {}
@@ -30,7 +31,7 @@ final class Samples {
     return 0.5 * (rank + 1);
   }
 
-  /** Fills a tensor of one rank with small numbers that differ by rank and place. */
+  /** Fills a tensor of one rank with small numbers that depend on rank and index. */
   static Tensor fill(Tensor tensor, int rank) {
     Tensor real = tensor.viewAsReal();
     if (tensor.dtype().isOpaque()) {
@@ -54,7 +55,7 @@ final class Samples {
     return dtype.isFloatingPoint() && index % 2 == 1 ? -number : number;
   }
 
-  /** Computes what reducing {@link #fill}ed tensors gives, from element {@code start} on. */
+  /** Computes the result of reducing {@link #fill}ed tensors, starting at element {@code start}. */
   static Tensor reduced(DType dtype, ReduceOp op, int size, long start, long count) {
     Tensor expected = Tensor.allocate(dtype, count);
     Tensor real = expected.viewAsReal();
@@ -105,13 +106,13 @@ final class Samples {
     if (op.kind() != ReduceOp.Kind.AVG) {
       return result;
     }
-    // The sum wraps like the type before it is divided.
+    // The sum wraps around like the type before it is divided.
     Tensor wrapped = Tensor.allocate(dtype, 1);
     wrapped.setLong(0, result);
     return wrapped.getLong(0) / size;
   }
 
-  /** Tells whether two contiguous tensors have the same bytes. */
+  /** Returns whether two contiguous tensors have the same bytes. */
   static boolean sameBits(Tensor a, Tensor b) {
     return a.dtype() == b.dtype()
         && a.numel() == b.numel()

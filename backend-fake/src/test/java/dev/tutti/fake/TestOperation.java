@@ -102,7 +102,10 @@ final class TestOperation implements Operation {
     return true;
   }
 
-  /** Waits for the end, within the deadline, and returns the result or throws what happened. */
+  /**
+   * Waits until the operation ends, at most until the deadline, and returns its result or throws
+   * its failure.
+   */
   List<Tensor> result() throws Exception {
     try {
       return end.get(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);

@@ -141,7 +141,7 @@ class ThreadedFailureTest {
     op.result();
   }
 
-  /** The others disagree with rank 0, and rank 3 never comes. */
+  /** The other ranks disagree with rank 0, and rank 3 never joins. */
   @Test
   void aMismatchIsReportedWithoutTheMissing() {
     long start = System.nanoTime();
@@ -255,7 +255,7 @@ class ThreadedFailureTest {
             });
     assertThat(failures.get(1)).isNull();
     for (int peer : new int[] {0, 2}) {
-      // A rank that comes after the first has failed may see that rank's end instead.
+      // A rank that arrives after the first one failed may see that rank's exit instead.
       assertThat(failures.get(peer))
           .isInstanceOf(PeerLostException.class)
           .hasMessageContaining("closed group test");
@@ -307,7 +307,7 @@ class ThreadedFailureTest {
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(TimeoutException.class));
   }
 
-  /** The second number of elements makes each rank move its own part. */
+  /** The second element count makes each rank move its own part. */
   @ParameterizedTest
   @ValueSource(longs = {4, 300_000})
   void memoryThatIsFreedMeanwhileFailsAllRanks(long count) {
@@ -335,7 +335,7 @@ class ThreadedFailureTest {
                     .hasRootCauseMessage("Already closed"));
   }
 
-  /** The second number of elements makes each rank move its own part. */
+  /** The second element count makes each rank move its own part. */
   @ParameterizedTest
   @CsvSource({"0, 4", "1, 4", "0, 300000", "1, 300000"})
   void theRankWhoseMemoryIsFreedIsBlamedOnAllRanks(int culprit, long count) {
@@ -371,7 +371,7 @@ class ThreadedFailureTest {
                           0, 3, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
           .isInstanceOf(TimeoutException.class)
           .hasMessage("ranks 1, 2 did not join threaded group test in PT0.1S");
-      // Rank 0 took the world away, so rank 1 is told so.
+      // Rank 0 closed the world, so rank 1 is told that.
       assertThatThrownBy(
               () ->
                   PROVIDER.create(
@@ -436,7 +436,7 @@ class ThreadedFailureTest {
     try (HashStore store = new HashStore()) {
       PrefixStore own = new PrefixStore("group", store);
       CompletableFuture<Throwable> host = creation(0, own);
-      // A rank that joined too hears of it through the group.
+      // A rank that has also joined learns of it through the group.
       CompletableFuture<Throwable> visitor = creation(1, new PrefixStore("group", store));
       store.get("group/threaded/hub", RawWorld.TIMEOUT);
       own.close();

@@ -242,7 +242,7 @@ class ThreadedMessageTest {
         });
   }
 
-  /** Elements in another order are slow to copy. */
+  /** Elements in a different order are slow to copy. */
   @Test
   void abortWaitsForWhatIsBeingCopied() {
     long columns = 8_000_000;

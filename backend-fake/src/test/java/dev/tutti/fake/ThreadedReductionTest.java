@@ -22,7 +22,7 @@ class ThreadedReductionTest {
     void run(RawWorld.Rank rank, DType dtype, ReduceOp op) throws Exception;
   }
 
-  /** Runs a case on all ranks of a group, with each type and each operator that it has. */
+  /** Runs a case on all ranks of a group, for each type and each operator the type supports. */
   private static void forAll(int size, Case body) {
     RawWorld.run(
         size,
@@ -145,7 +145,7 @@ class ThreadedReductionTest {
         });
   }
 
-  /** Sums that depend on the order of the ranks must be those of rank order, on all ranks. */
+  /** Sums that depend on the order of the ranks must be computed in rank order, on all ranks. */
   @ParameterizedTest
   @ValueSource(ints = {1000, 400_001})
   void floatsAreAddedInOrderOfRank(int count) {
@@ -173,7 +173,7 @@ class ThreadedReductionTest {
 
   @Test
   void halvesAreRoundedOnce() {
-    // Each step of 1 would be lost in bfloat16 next to 256, their sum is not.
+    // In bfloat16 each single 1 would be lost next to 256, but their sum is not.
     RawWorld.run(
         4,
         rank -> {
@@ -191,7 +191,8 @@ class ThreadedReductionTest {
       RawWorld.run(
           3,
           rank -> {
-            // Shape [4, 3, 2] with two sparse dimensions; rank 2 brings nothing, rank 0 repeats.
+            // Shape [4, 3, 2] with two sparse dimensions; rank 2 contributes nothing, rank 0
+            // repeats an index.
             long[][] places =
                 switch (rank.rank) {
                   case 0 -> new long[][] {{3, 0, 3}, {1, 2, 1}};

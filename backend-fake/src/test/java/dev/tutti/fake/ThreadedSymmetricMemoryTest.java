@@ -60,7 +60,7 @@ class ThreadedSymmetricMemoryTest {
         2,
         rank -> {
           if (rank.rank == 0) {
-            // It waits for nobody then, which an interrupt would end.
+            // It then waits for no other rank, so an interrupt has nothing to end.
             awaitArrival(other);
             Thread.currentThread().interrupt();
           } else {
@@ -73,7 +73,7 @@ class ThreadedSymmetricMemoryTest {
         });
   }
 
-  /** Waits until a thread waits for the others in a collective. */
+  /** Waits until a thread is waiting for the others in a collective. */
   private static void awaitArrival(AtomicReference<Thread> other) {
     long deadline = System.nanoTime() + LONG.toNanos();
     while (!isInCollective(other.get())) {
@@ -130,7 +130,7 @@ class ThreadedSymmetricMemoryTest {
                   .isInstanceOf(CollectiveTimeoutException.class);
             }
             rank.backend.barrier(rank.op(OpType.BARRIER));
-            // The barrier that timed out counts for nothing.
+            // The barrier that timed out does not count.
             memory.barrier(1, LONG);
           }
         });

@@ -65,7 +65,7 @@ class ThreadedWorldTest {
     ThreadedWorld.of(2).withTimeout(Duration.ofSeconds(Long.MAX_VALUE)).run(ProcessGroup::barrier);
   }
 
-  /** Lets a collective time out while a message waits, with a longer time-out. */
+  /** Lets a collective time out while a message with a longer timeout is waiting. */
   @Test
   void aTimeoutIsThatOfTheOperationThatHadIt() {
     CountDownLatch failed = new CountDownLatch(1);
@@ -209,7 +209,7 @@ class ThreadedWorldTest {
           .anySatisfy(frame -> assertThat(frame.getClassName()).isEqualTo(getClass().getName()));
       assertThat(failure.getSuppressed()).hasSize(2);
       assertThat(failure.getSuppressed()[0]).hasMessage("rank " + first + " was the first to fail");
-      // The other rank hears of it from the first one, or finds it itself.
+      // The other rank learns of it from the first one, or detects it itself.
       assertThat(failure.getSuppressed()[1])
           .hasMessageMatching(
               "(?s)rank %d failed: dev\\.tutti\\.(Mismatch|PeerFailed)Exception: .*"

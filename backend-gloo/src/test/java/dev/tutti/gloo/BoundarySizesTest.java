@@ -30,19 +30,19 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Tests every collective with tensors whose sizes are a little below, at and above those at which
- * shared memory takes another stage, piece or algorithm, and with empty ones in between.
+ * Tests every collective with tensors whose sizes are slightly below, at and above those at which
+ * shared memory switches to another stage, piece or algorithm, with empty tensors in between.
  */
 @Timeout(300)
 class BoundarySizesTest {
-  /** The number of elements after which the values repeat; divides no boundary. */
+  /** The number of elements after which the values repeat; it divides no boundary. */
   private static final int PERIOD = 19;
 
   private static final int[] AROUND = {0, 1, 15, 17, 63};
 
   @TempDir Path directory;
 
-  /** Makes all calls of a rank, and checks what came of each. */
+  /** All calls of a rank, with a check of the result of each. */
   private static final class Calls {
     final ProcessGroup group;
     final int rank;
@@ -265,7 +265,7 @@ class BoundarySizesTest {
   private static final List<Collective> OF_ONE =
       List.of(Calls::allReduce, Calls::reduce, Calls::broadcast);
 
-  /** Collectives of one tensor for each rank; two that stage alike take turns with types. */
+  /** Collectives of one tensor per rank; two that are staged alike alternate between types. */
   private static final List<Collective> OF_PARTS =
       List.of(
           Calls::sparse,
@@ -291,7 +291,7 @@ class BoundarySizesTest {
     return counts;
   }
 
-  /** Returns what all ranks do, in an order that is the same in each run. */
+  /** Returns what all ranks do, in an order that is the same in every run. */
   private static List<Step> steps(int ranksOfHost, long budget) {
     long stage = Stages.bytes(ranksOfHost, budget);
     long piece = Stages.piece(ranksOfHost, budget);

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests the collectives on sockets. */
+/** Tests the collectives over sockets. */
 @Timeout(300)
 class CollectivesTest {
   private static final long LARGE = 1_000_003;
@@ -24,17 +24,17 @@ class CollectivesTest {
   /** The number of elements after which the values repeat. */
   private static final int PERIOD = 5;
 
-  /** Says how many bytes the ranks share. */
+  /** Returns how many bytes the ranks share. */
   String sharedBytes() {
     return "0";
   }
 
-  /** Says which algorithms to use. */
+  /** Returns which algorithms to use. */
   String algorithms() {
     return "";
   }
 
-  /** Returns who makes the backends. */
+  /** Returns the provider of the backends. */
   BackendProvider provider() {
     return new GlooProvider();
   }
@@ -57,7 +57,10 @@ class CollectivesTest {
     return (index % PERIOD + rank) % 4 + 1;
   }
 
-  /** Views the numbers of a vector: the real parts of complex ones, the bytes of opaque ones. */
+  /**
+   * Returns a view of the numbers of a vector: the real parts of complex ones, the bytes of opaque
+   * ones.
+   */
   private static Tensor reals(Tensor tensor) {
     if (tensor.dtype().isOpaque()) {
       return tensor.view(DType.UINT8);
@@ -127,7 +130,7 @@ class CollectivesTest {
       double value = values[(int) (i % PERIOD)];
       double expected = whole ? Math.floor(value) : value;
       double actual = reals.getDouble(i);
-      // The inputs are small whole numbers, so that only the division of AVG rounds.
+      // The inputs are small whole numbers, so only the division of AVG rounds.
       double tolerance = op.equals(ReduceOp.AVG) ? Math.abs(expected) / 128 : 0;
       if (Math.abs(actual - expected) > tolerance) {
         assertThat(actual).as("%s, element %d", what, i).isEqualTo(expected);
@@ -184,7 +187,7 @@ class CollectivesTest {
               }
             }
           }
-          // More than two segments for each rank: Gloo's ring then does more steps than needed.
+          // More than two segments per rank: Gloo's ring then takes more steps than needed.
           Tensor tensor = filled(DType.FLOAT32, group.rank(), 3 * LARGE);
           group.reduce(tensor, ReduceOp.SUM, size - 1);
           if (group.rank() == size - 1) {

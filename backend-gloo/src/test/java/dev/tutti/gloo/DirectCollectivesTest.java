@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Compares collectives of tensors that all ranks can see with those of tensors elsewhere. */
+/** Compares collectives on tensors that all ranks can access with those on other tensors. */
 @Timeout(300)
 class DirectCollectivesTest {
   @BeforeAll
@@ -43,7 +43,7 @@ class DirectCollectivesTest {
     return tensor;
   }
 
-  /** Returns numbers that another rank, or seed, does not have. */
+  /** Returns numbers that occur for no other rank or seed. */
   private static Tensor filled(Tensor tensor, int rank, long seed) {
     Random random = new Random(seed * 31 + rank);
     for (long i = 0; i < tensor.numel(); i++) {
@@ -89,7 +89,7 @@ class DirectCollectivesTest {
             group.allReduce(direct, op);
             group.allReduce(staged, op);
             assertSame(direct, staged, op + " of " + count);
-            // What others saw is the caller's again.
+            // The memory that other ranks accessed belongs to the caller again.
             direct.segment().fill((byte) round++);
           }
           return group.rank();
@@ -210,7 +210,7 @@ class DirectCollectivesTest {
         });
   }
 
-  /** Parts are of any size, none included, and those of rank 1 are sometimes elsewhere. */
+  /** Parts have any size, including zero, and those of rank 1 are sometimes in other memory. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3})
   void exchangesArrive(int ranks) throws Exception {

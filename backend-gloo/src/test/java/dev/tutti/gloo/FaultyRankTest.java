@@ -31,24 +31,29 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Lets one of four ranks do what the others do not expect: all ranks hear who it is, in time. */
+/**
+ * Lets one of four ranks do something that the others do not expect: all ranks learn which rank it
+ * is, in time.
+ */
 class FaultyRankTest {
   private static final int SIZE = 4;
   private static final int ODD = 2;
   private static final int COUNT = 1000;
   private static final Duration SHORT = Duration.ofSeconds(1);
 
-  /** Longer than any rank needs to hear of a failure, and shorter than it would wait alone. */
+  /**
+   * Longer than any rank needs to learn of a failure, and shorter than its own timeout would take.
+   */
   private static final Duration SLACK = GlooWorld.TIMEOUT.dividedBy(2);
 
-  /** Says through what the ranks exchange data. */
+  /** The medium through which the ranks exchange data. */
   enum Way {
     SOCKETS,
     MEMORY,
     TWO_LEVELS
   }
 
-  /** What one rank does where the others reduce 1000 elements. */
+  /** What one rank does while the others reduce 1000 elements. */
   enum Fault {
     OTHER_TYPE {
       @Override
@@ -99,7 +104,8 @@ class FaultyRankTest {
               Tensor tensor = Tensor.of(1f);
               group.allReduce(tensor);
               assertThat(tensor.toFloatArray()).containsExactly(SIZE);
-              // A failure would also end the first operation of a rank that is not through with it.
+              // A failure would also end the first operation of a rank that has not finished it
+              // yet.
               through.countDown();
               open(through);
               return body.run(group);
@@ -141,7 +147,8 @@ class FaultyRankTest {
                     } else {
                       group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
                     }
-                    // A rank of which nobody needs anything does not hear of it before the next.
+                    // A rank from which no other rank needs anything learns of the failure only in
+                    // the next operation.
                     group.barrier();
                   })
               .isInstanceOf(CollectiveException.class)
@@ -183,7 +190,7 @@ class FaultyRankTest {
             } finally {
               failed.countDown();
             }
-            // A rank that begins after the others hears of their time-out before its own.
+            // A rank that begins after the others learns of their timeout before its own expires.
             assertThat(Duration.ofNanos(System.nanoTime() - first)).isGreaterThan(SHORT);
             assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SHORT.plus(SLACK));
           }
@@ -191,7 +198,7 @@ class FaultyRankTest {
         });
   }
 
-  /** Lets a rank be refused and close its group, as it does at the end of a {@code try}. */
+  /** Lets a rank be rejected and close its group, as it does at the end of a {@code try}. */
   @ParameterizedTest
   @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
   void ranksThatWaitForARefusedOneLearnWhy(Way way) throws Exception {
@@ -215,7 +222,9 @@ class FaultyRankTest {
         });
   }
 
-  /** Lets a collective time out while a message and another collective wait, with longer ones. */
+  /**
+   * Lets a collective time out while a message and another collective with longer timeouts wait.
+   */
   @ParameterizedTest
   @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
   void aTimeoutIsThatOfTheOperationThatHadIt(Way way) throws Exception {
@@ -225,7 +234,7 @@ class FaultyRankTest {
     }
   }
 
-  /** Returns false where the time was over before the last of three operations was issued. */
+  /** Returns false if the timeout expired before the last of three operations was issued. */
   private boolean timesOutInTheMiddle(Way way, Duration timeout) throws Exception {
     CountDownLatch failed = new CountDownLatch(1);
     return run(
@@ -281,7 +290,7 @@ class FaultyRankTest {
     run(
         Way.MEMORY,
         group -> {
-          // Else others may fail first, each in its own way.
+          // Otherwise other ranks may fail first, each in its own way.
           if (group.rank() != 0) {
             open(failed);
             return null;

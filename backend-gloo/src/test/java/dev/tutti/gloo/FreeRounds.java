@@ -7,14 +7,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Repeats a round of several threads until each has had one in which it allocated nothing.
+ * A round that several threads repeat until each has had one in which it allocated nothing.
  *
- * <p>What happens once, such as the loading of a class, or until the compiler is done, or where two
- * threads meet at a lock, is no matter of the steady state. An object for each operation is: then
- * no round is free, however many there are.
+ * <p>Allocations that happen once do not belong to the steady state: for example those of class
+ * loading, those before the compiler has finished, or those where two threads contend for a lock.
+ * An object per operation does: then no round is free of allocations, however many there are.
  */
 public final class FreeRounds {
-  /** What a thread does again and again. */
+  /** The code that a thread runs repeatedly. */
   public interface Round {
     /** Runs once. */
     void run() throws Exception;
@@ -32,7 +32,7 @@ public final class FreeRounds {
   /**
    * Creates the rounds of some threads, each of which calls {@link #leastBytes}.
    *
-   * @param threads how many
+   * @param threads the number of threads
    */
   public FreeRounds(int threads) {
     allocating = new AtomicInteger(threads);
@@ -47,7 +47,7 @@ public final class FreeRounds {
     over = allocating.get() == 0 || now - begun > NANOS;
   }
 
-  /** Returns how many bytes the calling thread allocated in the best of its rounds. */
+  /** Returns how many bytes the calling thread allocated in its best round. */
   public long leastBytes(Round round) throws Exception {
     long least = Long.MAX_VALUE;
     do {

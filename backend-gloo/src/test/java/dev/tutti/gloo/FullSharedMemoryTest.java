@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Runs groups whose shared memory finds no room, or no more. */
+/** Runs groups whose shared memory finds no room, or runs out of it. */
 @Timeout(300)
 class FullSharedMemoryTest {
   private static final int SIZE = 3;
@@ -60,7 +60,7 @@ class FullSharedMemoryTest {
     assertThat(received.toFloatArray()).containsOnly(before);
   }
 
-  /** No room for the memory, or not even for the names of files. */
+  /** There is no room for the memory, or not even for the file names. */
   @ParameterizedTest
   @ValueSource(strings = {"size=64k", "size=1m", "size=64m,nr_inodes=3"})
   void ranksWithoutRoomUseSockets(String options) throws Exception {

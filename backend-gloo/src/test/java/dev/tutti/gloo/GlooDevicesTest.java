@@ -18,12 +18,12 @@ import java.util.function.IntPredicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Makes groups of ranks of which some have who serves another kind of device. */
+/** Creates groups in which only some ranks have a provider for another kind of device. */
 @Timeout(300)
 class GlooDevicesTest {
   private final Queue<Boolean> opened = new ConcurrentLinkedQueue<>();
 
-  /** Serves devices that are none. */
+  /** A provider of devices that do not exist. */
   private final class Toys implements GlooDeviceProvider {
     @Override
     public String deviceType() {

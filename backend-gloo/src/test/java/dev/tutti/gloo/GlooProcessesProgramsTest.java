@@ -4,7 +4,7 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.fuzz.FuzzContract;
 
-/** Runs random programs on ranks in three processes, of which some have two. */
+/** Runs random programs on ranks in three processes, some of which have two ranks. */
 class GlooProcessesProgramsTest implements FuzzContract {
   @Override
   public int processes() {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs random programs on each way in which the ranks of Gloo reach each other. */
+/** Runs random programs over each medium through which Gloo ranks communicate. */
 class GlooProgramsTest {
   private static final int[] SIZES = {2, 3, 4, 5};
 
@@ -63,7 +63,7 @@ class GlooProgramsTest {
     }
   }
 
-  /** Encrypts what goes over sockets. */
+  /** Encrypts the traffic on sockets. */
   @Nested
   @TestInstance(Lifecycle.PER_CLASS)
   class Tls implements FuzzContract {
@@ -82,7 +82,7 @@ class GlooProgramsTest {
     }
   }
 
-  /** Has hosts of two ranks, and one of one where their number is odd. */
+  /** Hosts with two ranks each; if the number of ranks is odd, one host has a single rank. */
   @Nested
   class TwoLevels implements FuzzContract {
     @TempDir Path directory;

@@ -5,7 +5,7 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.Settings;
 import java.util.Set;
 
-/** Runs the contract suite with ranks of one host that do not share memory. */
+/** Runs the contract suite with ranks on one host that do not share memory. */
 class GlooSocketsContractTest extends GlooContractTest {
   @Override
   protected Settings settings() {

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs what depends on the transport on ranks that encrypt. */
+/** Runs the transport-dependent part of the contract on ranks that encrypt. */
 @Sampled
 class GlooTlsContractTest
     implements PointToPointContract, MismatchContract, TimeoutContract, AbortContract {

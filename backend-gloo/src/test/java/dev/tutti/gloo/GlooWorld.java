@@ -21,18 +21,21 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** Runs the ranks of a Gloo group as threads of this JVM, on loopback sockets. */
+/** The ranks of a Gloo group, run as threads of this JVM on loopback sockets. */
 final class GlooWorld {
   interface Body<T> {
     T run(ProcessGroup group) throws Exception;
   }
 
-  /** The time-out of a group where a test has no other. */
+  /** The timeout of a group if a test sets no other. */
   static final Duration TIMEOUT = Duration.ofSeconds(60);
 
   private static final Duration LIMIT = Duration.ofSeconds(150);
 
-  /* Long enough to be taken, and short, as the ranks and other tests share the cores. */
+  /*
+   * Long enough for spinning to take place, but short because the ranks and other tests share the
+   * cores.
+   */
   private static final String SPIN = "0.02ms";
 
   private GlooWorld() {}
@@ -58,7 +61,7 @@ final class GlooWorld {
         .withTimeout(TIMEOUT);
   }
 
-  /** Runs a body on all ranks and returns what each returned; the first failure is thrown. */
+  /** Runs a body on all ranks and returns the result of each; throws the first failure. */
   static <T> List<T> run(int size, Body<T> body) throws Exception {
     return run(size, settings(), body);
   }
@@ -84,7 +87,10 @@ final class GlooWorld {
     void run(ProcessGroup group) throws Exception;
   }
 
-  /** Runs a call on two ranks, and again after one aborted: then it must fail on both. */
+  /**
+   * Runs a call on two ranks, and again after one rank has aborted: the call must then fail on
+   * both.
+   */
   static void failsWhenOneAborts(Call call) throws Exception {
     CountDownLatch left = new CountDownLatch(1);
     run(

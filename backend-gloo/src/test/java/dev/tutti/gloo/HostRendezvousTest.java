@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Lets one rank meet others, whose part in the store the test writes. */
+/** Lets one rank rendezvous with others whose entries in the store the test writes. */
 @Timeout(300)
 class HostRendezvousTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(60);

@@ -22,10 +22,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Runs every operation on a rank of {@link NetworkNamespacesTest} and checks the results. Prints
+ * Runs every operation on a rank of {@link NetworkNamespacesTest} and checks the results. It prints
  * where it listens, how its collectives run, what a large all-reduce sent through the interface,
- * and {@code OK} at the end; or {@code REFUSED} and why the ranks cannot meet. A second argument
- * makes the sizes fewer.
+ * and {@code OK} at the end; or {@code REFUSED} and why the ranks cannot connect. A second argument
+ * reduces the number of sizes.
  */
 final class HostsMain {
   private static final long[] COUNTS = {1, 1000, 10_000, 40_001, 300_001};
@@ -63,7 +63,7 @@ final class HostsMain {
     }
   }
 
-  /** Returns elements that tell whose they are. */
+  /** Returns elements that identify their owner. */
   private static Tensor filled(DType dtype, int owner, long count) {
     Tensor tensor = Tensor.allocate(dtype, count);
     for (long i = 0; i < count; i++) {

@@ -15,7 +15,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.IntUnaryOperator;
 
-/** Makes backends of gloo for ranks of this process that count as ranks of several hosts. */
+/** A provider of gloo backends for ranks of this process that count as ranks on several hosts. */
 class HostsProvider implements BackendProvider {
   private final GlooProvider gloo = new GlooProvider();
   private final Path directory;
@@ -25,7 +25,7 @@ class HostsProvider implements BackendProvider {
   /**
    * Creates the provider.
    *
-   * @param directory where each host gets a directory
+   * @param directory the directory in which each host gets one of its own
    * @param hostOf returns the host of a rank of the group of all ranks
    */
   HostsProvider(Path directory, IntUnaryOperator hostOf) {
@@ -33,7 +33,7 @@ class HostsProvider implements BackendProvider {
     this.hostOf = hostOf;
   }
 
-  /** Returns how the backends made so far run collectives, in any order. */
+  /** Returns how the backends created so far run collectives, in no particular order. */
   List<String> made() {
     return List.copyOf(made);
   }

@@ -23,9 +23,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Kills or stops one of four processes while they reduce, pass messages, wait in a barrier or do
- * nothing, as {@code DETECTS_DEAD_PEERS} promises. A stop that harms nobody lasts a second; {@code
- * -Dtutti.stopMillis=20000} makes it 20.
+ * Kills or stops one of four processes while they reduce, exchange messages, wait in a barrier or
+ * are idle, as {@code DETECTS_DEAD_PEERS} promises. A stop that should do no harm lasts a second;
+ * {@code -Dtutti.stopMillis=20000} makes it 20.
  */
 class KilledRankTest {
   private static final int SIZE = 4;
@@ -34,7 +34,7 @@ class KilledRankTest {
   private static final int GIVEN_UP_SECONDS = 5;
   private static final long STOP_MILLIS = Long.getLong("tutti.stopMillis", 1000);
 
-  /** A started rank and the lines it printed. */
+  /** A rank that has been started, and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
     static Rank start(int number, int port, int elements, String shared, String where)
         throws IOException {
@@ -133,7 +133,7 @@ class KilledRankTest {
     }
   }
 
-  /** Two ranks share the memory of each of two hosts. */
+  /** On each of two hosts, two ranks share memory. */
   @ParameterizedTest
   @CsvSource({
     "0, 1, ordinary",
@@ -169,7 +169,7 @@ class KilledRankTest {
       rank.awaitLine("READY", ready);
     }
     ranks.get(victim).process().destroyForcibly();
-    // Half of what they would wait for one that is silent.
+    // Half the time that they would wait for a silent rank.
     long limit = System.nanoTime() + TIMEOUT.dividedBy(2).toNanos();
     for (Rank rank : ranks) {
       if (rank.number() != victim) {
@@ -190,7 +190,7 @@ class KilledRankTest {
     void run(List<Rank> ranks) throws Exception;
   }
 
-  /** Runs ranks on hosts that share no memory, and ends them. */
+  /** Runs ranks on hosts that share no memory, and kills or stops one. */
   private static void onHosts(
       Path directory, int ranksOfHost, int elements, String where, int timeoutSeconds, Body body)
       throws Exception {
@@ -214,8 +214,8 @@ class KilledRankTest {
   }
 
   /**
-   * A rank that is stopped for longer than a timeout is given up; it ends when it continues, and
-   * all ranks, itself too, name it.
+   * A rank that is stopped for longer than the timeout is given up. It exits when it continues, and
+   * all ranks, including itself, name it.
    */
   @ParameterizedTest
   @CsvSource({"4, 1, messages", "2, 4000000, ordinary"})
@@ -255,7 +255,7 @@ class KilledRankTest {
         .isTrue();
   }
 
-  /** A rank that is stopped for less than the timeout only makes the others wait. */
+  /** A rank that is stopped for less than the timeout only delays the others. */
   @ParameterizedTest
   @CsvSource({"4, 1000, ordinary", "2, 1000, messages"})
   void aStoppedRankGoesOn(int ranksOfHost, int elements, String where, @TempDir Path directory)
@@ -275,7 +275,7 @@ class KilledRankTest {
           }
           signal(ranks.get(1), "CONT");
           long limit = System.nanoTime() + LIMIT.toNanos();
-          // One that comes now may be of before the stop, five are not.
+          // One line that arrives now may date from before the stop, five cannot.
           for (int round = 0; round < 5; round++) {
             for (Rank rank : ranks) {
               assertThat(rank.awaitLine("", limit)).isEqualTo("ON");

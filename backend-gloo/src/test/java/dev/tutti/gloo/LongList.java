@@ -2,7 +2,7 @@ package dev.tutti.gloo;
 
 import java.util.Arrays;
 
-/** Makes lists of counts to test with. */
+/** Creates lists of counts for tests. */
 final class LongList {
   private LongList() {}
 

@@ -11,9 +11,9 @@ import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A cable between two network interfaces that loses packets at random: whatever the kernel sends
- * through one of them comes out of the other, or not. The interfaces are TUN devices; they go when
- * this is closed, wherever they were moved.
+ * A cable between two network interfaces that loses packets at random: each packet that the kernel
+ * sends through one interface either comes out of the other or is lost. The interfaces are TUN
+ * devices; they disappear when this is closed, even if they were moved elsewhere.
  */
 final class LossyLink implements AutoCloseable {
   private static final String DEVICE = "/dev/net/tun";
@@ -57,13 +57,14 @@ final class LossyLink implements AutoCloseable {
   private volatile boolean closed;
 
   /**
-   * Makes the interfaces, which are to be given addresses and set up, and begins to carry packets.
+   * Creates the interfaces, which the caller then gives addresses and brings up, and starts to
+   * carry packets.
    *
-   * @param first name of one
-   * @param second name of the other
-   * @param loss part of the packets that is lost, 0 to 1
-   * @param seed of the random numbers that decide which
-   * @throws IOException if this process may not, or there are no such devices
+   * @param first name of one interface
+   * @param second name of the other interface
+   * @param loss the share of packets to lose, 0 to 1
+   * @param seed seed of the random numbers that choose the lost packets
+   * @throws IOException if this process lacks permission, or there are no such devices
    */
   LossyLink(String first, String second, double loss, long seed) throws IOException {
     this.loss = loss;
@@ -155,7 +156,7 @@ final class LossyLink implements AutoCloseable {
     }
   }
 
-  /** Returns how many packets came through. */
+  /** Returns how many packets arrived. */
   long carried() {
     return carried.get();
   }

@@ -1,6 +1,6 @@
 package dev.tutti.gloo;
 
-/** Tests the algorithms of few steps at all sizes. */
+/** Tests the algorithms with few steps at all sizes. */
 class LowLatencyCollectivesTest extends CollectivesTest {
   @Override
   String algorithms() {

@@ -14,9 +14,9 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 
 /**
- * A rank of {@link ManyProcessesTest}: says {@code UP}, joins its group when it reads a line, says
- * {@code MET}, reduces, says {@code HAS} with its sockets and the bytes of memory that are its own,
- * and leaves when it reads another line.
+ * A rank of {@link ManyProcessesTest}. It prints {@code UP}, joins its group when it reads a line,
+ * prints {@code MET}, reduces, prints {@code HAS} with its number of sockets and its private bytes
+ * of memory, and leaves when it reads another line.
  */
 final class ManyProcessesMain {
   private static final int COUNT = 100_000;
@@ -26,7 +26,7 @@ final class ManyProcessesMain {
   public static void main(String[] args) throws Exception {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    // What a process loads and compiles for its first group is no matter of how ranks meet.
+    // What a process loads and compiles for its first group is irrelevant to the rendezvous.
     GroupOptions alone = GroupOptions.DEFAULT.withStore(new HashStore()).withRank(0).withSize(1);
     try (ProcessGroup group = ProcessGroup.init(alone)) {
       group.barrier();

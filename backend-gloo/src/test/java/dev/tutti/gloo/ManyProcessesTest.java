@@ -20,18 +20,20 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Lets processes of one host meet that all are up already. Ten of them; {@code -Dtutti.ranks=64}
- * makes them 64.
+ * Runs a rendezvous of processes on one host that are all up already. There are ten; {@code
+ * -Dtutti.ranks=64} makes them 64.
  */
 @Timeout(300)
 @Tag("full")
 class ManyProcessesTest {
   private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
 
-  /** More than it takes: new processes need their cores for much else, as do other tests. */
+  /**
+   * More than the setup takes: new processes need their cores for much else, and so do other tests.
+   */
   private static final Duration SET_UP = Duration.ofSeconds(20 + RANKS);
 
-  /** A started process and the lines it printed. */
+  /** A process that has been started, and the lines it printed. */
   private record Rank(Process process, BlockingQueue<String> lines) {
     static Rank start(int number, int port, String shared) throws IOException {
       List<String> command = new ArrayList<>();
@@ -122,7 +124,7 @@ class ManyProcessesTest {
               + (memory >> 20)
               + " MiB of their own");
       assertThat(met).isLessThan(SET_UP);
-      // Beside those of the transport each has some with the store.
+      // Besides those of the transport, each process has some sockets to the store.
       long near = 2L * (Integer.SIZE - Integer.numberOfLeadingZeros(RANKS - 1));
       assertThat(sockets).isLessThanOrEqualTo(RANKS * (near + 6));
     } finally {

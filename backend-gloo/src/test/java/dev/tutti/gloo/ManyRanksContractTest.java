@@ -4,8 +4,8 @@ import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 
 /**
- * Runs the contract suite with so many ranks that they do not all connect when they meet: with ten,
- * and {@code -Dtutti.ranks=64} makes them 64.
+ * Runs the contract suite with so many ranks that they do not all connect at the rendezvous: ten,
+ * or 64 with {@code -Dtutti.ranks=64}.
  */
 @Tag("full")
 class ManyRanksContractTest extends GlooContractTest {

@@ -5,7 +5,7 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.Settings;
 import java.util.Set;
 
-/** Runs the contract suite with many ranks of one host that do not share memory. */
+/** Runs the contract suite with many ranks on one host that do not share memory. */
 class ManyRanksSocketsContractTest extends ManyRanksContractTest {
   @Override
   protected Settings settings() {

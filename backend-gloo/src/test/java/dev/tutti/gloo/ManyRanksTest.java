@@ -31,16 +31,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Counts what many ranks on one host need, here threads of one JVM. */
+/** Counts the resources that many ranks on one host need; here they are threads of one JVM. */
 @Isolated("counts the sockets and the memory of the process")
 @Timeout(300)
 class ManyRanksTest {
-  /** What the JDK may open beside. */
+  /** Descriptors that the JDK may open in addition. */
   private static final int SPARE = 4;
 
   private static final String SHARED = GlooProvider.SHARED_BYTES.name();
 
-  /** What the ranks of a group have open after they met, and after a few collectives. */
+  /** What the ranks of a group have open after the rendezvous, and after a few collectives. */
   private record Need(long sockets, long socketsAtLast, long mapped) {}
 
   private static Need measure(int size, String shared, GlooWorld.Body<Void> body) throws Exception {
@@ -108,7 +108,9 @@ class ManyRanksTest {
     return bytes;
   }
 
-  /** A connection is two sockets here; each rank keeps listening where not all are connected. */
+  /**
+   * A connection counts as two sockets here; each rank keeps listening if not all are connected.
+   */
   @ParameterizedTest
   @CsvSource({
     "8, 7, 0, 0", "16, 7, 1, 0", "32, 9, 1, 0", "64, 11, 1, 0",
@@ -118,13 +120,13 @@ class ManyRanksTest {
       int size, int connected, int listening, String shared) throws Exception {
     Need need = measure(size, shared, ManyRanksTest::collectives);
     long expected = (long) size * (connected + listening);
-    // A listener that is closed is gone only when its selector has been asked again.
+    // A closed listener disappears only when its selector has been polled again.
     assertThat(need.sockets()).isBetween(expected, expected + size + SPARE);
     assertThat(need.socketsAtLast()).isBetween(expected, expected + SPARE);
     assertThat(need.mapped()).isLessThanOrEqualTo(size * (shared.equals("0") ? 0 : 17L << 20));
   }
 
-  /** Each rank has something for each other one, which connects all. */
+  /** Each rank has data for every other one, so all connect. */
   @ParameterizedTest
   @ValueSource(strings = {"0", "16M"})
   void ranksConnectWhenTheyNeedIt(String shared) throws Exception {
@@ -159,7 +161,7 @@ class ManyRanksTest {
     return null;
   }
 
-  /** Of any two ranks one is to connect: each is the first to need it once. */
+  /** Of any two ranks, one has to connect; each rank is once the first to need the connection. */
   @ParameterizedTest
   @CsvSource({"0, true, 0", "0, false, 0", "3, true, 16M", "3, false, 16M"})
   void eitherRankMayBeTheFirstToNeedAConnection(int sender, boolean receiverFirst, String shared)
@@ -215,7 +217,7 @@ class ManyRanksTest {
     group.close();
   }
 
-  /** No connection of the two has ever been there. */
+  /** The two ranks have never had a connection. */
   @ParameterizedTest
   @ValueSource(strings = {"0", "16M"})
   void aRankThatLeftIsMissedByOneThatIsNotConnected(String shared) throws Exception {

@@ -27,10 +27,10 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Tests collectives of one thread while another thread of the rank waits for a message. */
+/** Tests collectives on one thread while another thread of the rank waits for a message. */
 @Timeout(120)
 class MixedThreadsTest {
-  /** More bytes in each message than a rank sends before its peer is ready. */
+  /** More bytes per message than a rank sends before its peer is ready. */
   private static final int LARGE = 50_000;
 
   private static final int ROUNDS = 5;
@@ -180,7 +180,7 @@ class MixedThreadsTest {
     return Stream.generate(() -> filled(LARGE, -1)).limit(group.size()).toList();
   }
 
-  /** Returns a tensor for each rank that holds the rank. */
+  /** Returns a tensor for each rank that contains the rank's number. */
   private static List<Tensor> inputs(ProcessGroup group) {
     List<Tensor> inputs = new ArrayList<>();
     for (int rank = 0; rank < group.size(); rank++) {
@@ -200,7 +200,9 @@ class MixedThreadsTest {
         .flatMap(medium -> Stream.of(Collective.values()).map(c -> Arguments.of(medium, c)));
   }
 
-  /** Each rank's message leaves only after the collective, for which a message is awaited. */
+  /**
+   * Each rank sends its message only after the collective, while a receive waits for that message.
+   */
   @ParameterizedTest
   @MethodSource("cases")
   void aCollectiveEndsWhileAReceiveWaits(Medium medium, Collective collective) throws Exception {
@@ -221,7 +223,7 @@ class MixedThreadsTest {
         });
   }
 
-  /** One thread a rank is enough where the collective is asynchronous. */
+  /** One thread per rank is enough if the collective is asynchronous. */
   @ParameterizedTest
   @EnumSource
   void aMessagePassesAllRanksBesideAnAsynchronousAllReduce(Medium medium) throws Exception {

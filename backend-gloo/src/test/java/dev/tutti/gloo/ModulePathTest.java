@@ -23,7 +23,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Runs a program that is a module, with Tutti's modules beside it and nothing on the class path.
+ * Runs a program that is a module, with Tutti's modules on the module path and nothing on the class
+ * path.
  */
 @Timeout(300)
 class ModulePathTest {

@@ -9,7 +9,10 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.concurrent.Callable;
 
-/** Lets a thread be in another network namespace than its process: its sockets are made there. */
+/**
+ * Lets a thread enter a network namespace other than that of its process, so that its sockets are
+ * created there.
+ */
 final class NamespaceThread {
   private static final int CLONE_NEWNET = 0x40000000;
   private static final int READ_ONLY_CLOSE_ON_EXEC = 02000000;
@@ -35,10 +38,10 @@ final class NamespaceThread {
   }
 
   /**
-   * Calls something on this thread, in a network namespace.
+   * Runs a call on this thread in a network namespace.
    *
-   * @param name of the namespace, from {@link NetworkNamespaces#name}
-   * @throws IOException if it cannot be entered, or left
+   * @param name the name of the namespace, from {@link NetworkNamespaces#name}
+   * @throws IOException if the namespace cannot be entered or left
    */
   static <T> T call(String name, Callable<T> body) throws Exception {
     int own = open("/proc/thread-self/ns/net");

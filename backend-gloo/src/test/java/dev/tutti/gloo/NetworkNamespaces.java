@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Two network namespaces that a cable joins, as if they were two hosts: what is sent in them stays
- * in them.
+ * Two network namespaces joined by a cable, as if they were two hosts; their traffic stays within
+ * them.
  */
 final class NetworkNamespaces implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("tutti-([0-9]+)-[0-9a-f]{8}-[01]");
@@ -34,20 +34,21 @@ final class NetworkNamespaces implements AutoCloseable {
   }
 
   /**
-   * Makes the namespaces.
+   * Creates the namespaces.
    *
-   * @throws TestAbortedException if this process may not, or there is no {@code ip}
+   * @throws TestAbortedException if this process lacks permission, or there is no {@code ip}
    */
   static NetworkNamespaces create() throws IOException {
     return create(NetworkNamespaces::cable);
   }
 
   /**
-   * Makes the namespaces with a cable that loses packets.
+   * Creates the namespaces with a cable that loses packets.
    *
-   * @param loss part of the packets that is lost, 0 to 1
-   * @param seed of the random numbers that decide which
-   * @throws TestAbortedException if this process may not, or there is no {@code ip} or TUN device
+   * @param loss the share of packets to lose, 0 to 1
+   * @param seed seed of the random numbers that choose the lost packets
+   * @throws TestAbortedException if this process lacks permission, or there is no {@code ip} or TUN
+   *     device
    */
   static NetworkNamespaces createLossy(double loss, long seed) throws IOException {
     return create(made -> made.lossyCable(loss, seed));
@@ -119,7 +120,7 @@ final class NetworkNamespaces implements AutoCloseable {
     }
   }
 
-  /** Removes what was left by a test that was killed. */
+  /** Removes what a killed test left behind. */
   private static void removeStale() throws IOException {
     for (String line : ip("netns", "list").lines().toList()) {
       Matcher matcher = NAME.matcher(line.split(" ", 2)[0]);
@@ -178,7 +179,7 @@ final class NetworkNamespaces implements AutoCloseable {
     return output;
   }
 
-  /** Removes the namespaces and the cable; no process may be left in them. */
+  /** Removes the namespaces and the cable; no process may still be in them. */
   @Override
   public void close() throws IOException {
     LossyLink cable = link;

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs a group on two hosts, which are network namespaces, with two ranks each. */
+/** Runs a group with two ranks on each of two hosts, which are network namespaces. */
 @Timeout(180)
 class NetworkNamespacesTest {
   private static final int SIZE = 4;
@@ -26,7 +26,7 @@ class NetworkNamespacesTest {
 
   @TempDir Path directory;
 
-  /** Runs all ranks to their end and returns what each printed. */
+  /** Runs all ranks until they exit and returns what each printed. */
   private List<List<String>> run(
       NetworkNamespaces hosts, Map<Integer, String> masters, String... arguments) throws Exception {
     List<Process> processes = new ArrayList<>();
@@ -92,7 +92,7 @@ class NetworkNamespacesTest {
             .contains("RUNS two levels: [0, 1] [2, 3]")
             .endsWith("OK");
         long sent = sent(outputs.get(rank));
-        // With one level a host would send 1.5 times the bytes of the tensor.
+        // With one level, a host would send 1.5 times the bytes of the tensor.
         assertThat(sent).as("sent by host %d", host).isBetween(LARGE_BYTES, LARGE_BYTES * 5 / 4);
       }
     }
@@ -127,7 +127,8 @@ class NetworkNamespacesTest {
   @Test
   void loopbackIsRefusedBetweenHosts() throws Exception {
     try (NetworkNamespaces hosts = NetworkNamespaces.create()) {
-      // The ranks beside the store reach it through the loopback, which is no use to the others.
+      // The ranks on the store's host reach it through the loopback address, which is of no use to
+      // the others.
       List<List<String>> outputs = run(hosts, Map.of(0, "127.0.0.1", 1, "127.0.0.1"));
       assertThat(outputs.get(0)).contains("LISTENS 127.0.0.1 lo");
       assertThat(outputs.get(2))

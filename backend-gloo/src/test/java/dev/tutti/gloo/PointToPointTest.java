@@ -19,12 +19,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests messages on sockets. */
+/** Tests messages over sockets. */
 @Timeout(300)
 class PointToPointTest {
   static final CallOptions ASYNC = CallOptions.ASYNC;
 
-  /** Says how many bytes the ranks share. */
+  /** Returns how many bytes the ranks share. */
   String sharedBytes() {
     return "0";
   }
@@ -245,7 +245,7 @@ class PointToPointTest {
             assertThatThrownBy(
                     () -> {
                       group.send(filled(3, 1), 0);
-                      // The send may be over before rank 0 refuses it.
+                      // The send may have ended before rank 0 rejects it.
                       group.barrier();
                     })
                 .hasMessageContaining("first failing rank");
@@ -254,7 +254,7 @@ class PointToPointTest {
         });
   }
 
-  /** Whoever comes first: the sender knows what the receiver is ready for before it sends. */
+  /** In either order of arrival, the sender knows what the receiver expects before it sends. */
   @ParameterizedTest
   @CsvSource({
     "true, 2, int32, int32[2] of 8 bytes",

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what a collective leaves behind that refuses a call after it was begun. */
+/** Tests what a collective leaves behind if it rejects a call after it has begun. */
 @Timeout(120)
 class RefusalTest {
   @Test
@@ -24,7 +24,7 @@ class RefusalTest {
         new HostsProvider(directory, rank -> 0),
         group -> {
           int peer = 1 - group.rank();
-          // That ranks cannot read such small tensors shows only when they have met.
+          // Only at the rendezvous do the ranks find out that they cannot read such small tensors.
           CallOptions direct = CallOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.DIRECT);
           Tensor in = Tensor.of(-1f);
           Work receive = group.recv(in, peer, 0, CallOptions.ASYNC);

@@ -30,9 +30,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Lets ranks meet of which one publishes something else than it should: all of them are through by
- * the deadline, either with a group that works or with an exception that says why. 60 such meetings
- * by default; {@code -Dtutti.fuzz=10000000} makes them 10 thousand.
+ * Runs rendezvous in which one rank publishes something wrong. All ranks must finish by the
+ * deadline, either with a working group or with an exception that gives the reason. There are 60
+ * rendezvous by default; {@code -Dtutti.fuzz=10000000} makes them 10 thousand.
  */
 class RendezvousFuzzTest {
   private static final int INPUTS = Math.max(60, Integer.getInteger("tutti.fuzz", 0) / 1000);
@@ -74,7 +74,7 @@ class RendezvousFuzzTest {
 
   @TempDir Path directory;
 
-  /** Returns a store in which what is set under a key is changed. */
+  /** Returns a store that modifies the value set under a key. */
   private static Store spoiled(HashStore store, String key, UnaryOperator<byte[]> change) {
     return (Store)
         Proxy.newProxyInstance(
@@ -97,7 +97,7 @@ class RendezvousFuzzTest {
             });
   }
 
-  /** Lets the ranks meet; returns what each threw, or null. */
+  /** Runs a rendezvous of the ranks; returns what each threw, or null. */
   private List<Throwable> meet(String key, UnaryOperator<byte[]> change, Duration timeout)
       throws Exception {
     Store store = spoiled(new HashStore(), key, change);
@@ -169,7 +169,7 @@ class RendezvousFuzzTest {
     return copy;
   }
 
-  /** Changes one text, which all ranks read, and none takes. */
+  /** Changes one text, which all ranks read and none accepts. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -193,7 +193,10 @@ class RendezvousFuzzTest {
                 assertThat(each).isInstanceOf(TuttiException.class).hasMessageContaining(message));
   }
 
-  /** Changes what only a follower reads, who says so: all go without shared memory. */
+  /**
+   * Changes a text that only a follower reads. The follower reports it, and all ranks continue
+   * without shared memory.
+   */
   @ParameterizedTest
   @CsvSource({"rubbish", "0123456789abcdef / 0", "0123456789abcdef tutti-1-1-0123456789abcdef 0,1"})
   void ranksGoWithoutMemoryThatCannotBeFound(String text) throws Exception {
@@ -202,7 +205,7 @@ class RendezvousFuzzTest {
     assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
   }
 
-  /** Changes the table into another one, by which all must go then. */
+  /** Replaces the table with another one, which all ranks must then use. */
   @Test
   void rankZeroGoesByTheTableThatTheOthersRead() throws Exception {
     byte[] bytes = "allReduce=halving-doubling".getBytes(StandardCharsets.UTF_8);
@@ -214,8 +217,7 @@ class RendezvousFuzzTest {
   void theTableOfRankZeroIsChecked() throws Exception {
     byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
     List<Throwable> thrown = meet("algorithms/0", good -> bytes, Duration.ofSeconds(30));
-    // A rank that is later than the first that reads it may hear that this one is gone, and nothing
-    // else.
+    // A rank that is later than the first reader may learn only that the first one has left.
     assertThat(thrown)
         .hasSize(SIZE)
         .allSatisfy(each -> assertThat(each).isInstanceOf(TuttiException.class))

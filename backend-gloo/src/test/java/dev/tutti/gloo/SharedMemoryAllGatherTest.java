@@ -11,7 +11,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests gathers of parts so large that ranks read them where they are, and a little smaller. */
+/**
+ * Tests gathers whose parts are so large that ranks read them in place, and slightly smaller ones.
+ */
 @Timeout(300)
 class SharedMemoryAllGatherTest {
   private static final int LEAST_READ = 1 << 18;
@@ -42,7 +44,7 @@ class SharedMemoryAllGatherTest {
         }
       }
     }
-    // What was lent is the caller's again.
+    // The lent memory belongs to the caller again.
     input.segment().fill((byte) -1);
   }
 

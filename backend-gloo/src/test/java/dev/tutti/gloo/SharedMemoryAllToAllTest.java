@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests exchanges of parts so large that ranks read them where they are. */
+/** Tests exchanges whose parts are so large that ranks read them in place. */
 @Timeout(300)
 class SharedMemoryAllToAllTest {
   private static final int ROUNDS = 4;
@@ -34,7 +34,7 @@ class SharedMemoryAllToAllTest {
     for (int i = 0; i < values.length; i++) {
       values[i] = value(from, to, round, i);
     }
-    // Not where other ranks can map it.
+    // Not in memory that other ranks can map.
     MemorySegment memory =
         Arena.ofAuto().allocate(4L * values.length, 4).copyFrom(MemorySegment.ofArray(values));
     return Tensor.wrap(memory, DType.INT32, values.length);
@@ -57,7 +57,7 @@ class SharedMemoryAllToAllTest {
           throw new AssertionError("element " + i + " of rank " + peer + " is " + received[i]);
         }
       }
-      // What was lent is the caller's again.
+      // The lent memory belongs to the caller again.
       inputs.get(peer).segment().fill((byte) -1);
     }
   }

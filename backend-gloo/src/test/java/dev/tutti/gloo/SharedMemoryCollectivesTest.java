@@ -1,6 +1,6 @@
 package dev.tutti.gloo;
 
-/** Tests the collectives in shared memory, little of it, so that most tensors take many steps. */
+/** Tests the collectives in shared memory that is so small that most tensors take many steps. */
 class SharedMemoryCollectivesTest extends CollectivesTest {
   @Override
   String sharedBytes() {

@@ -40,7 +40,8 @@ class SharedMemoryPointToPointTest extends PointToPointTest {
             Work work = group.recvAnySource(in, 5, CallOptions.ASYNC);
             work.await();
             assertThat(in.toFloatArray()).containsOnly(taken[work.sourceRank()]++);
-            // All were announced before the first was taken; the announcements are read in turns.
+            // All messages were announced before the first was taken; the announcements are read in
+            // turn.
             assertThat(IntStream.of(taken).skip(1).max().orElseThrow())
                 .isLessThanOrEqualTo(IntStream.of(taken).skip(1).min().orElseThrow() + 3);
           }

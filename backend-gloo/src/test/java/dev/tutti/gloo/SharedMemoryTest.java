@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests where shared memory comes from, and what happens to ranks that disagree in it. */
+/** Tests where shared memory comes from, and what happens if the ranks disagree about it. */
 @Timeout(300)
 class SharedMemoryTest {
   private static Settings shared(Path directory, String bytes) {
@@ -186,7 +186,7 @@ class SharedMemoryTest {
         "broadcast int8[16] of 16 bytes with root 0", broadcasts(16, 0), broadcasts(16, 1));
     assertMismatch("with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
     assertMismatch("broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
-    // Over sockets nothing is sent for no bytes.
+    // Over sockets, nothing is sent for zero bytes.
     assertMismatch("16M", "broadcast int8 of 0 bytes", broadcasts(0, 0), broadcasts(16, 0));
     assertMismatch(
         "16M", "sends 8 bytes to rank 1, which expects 16", exchanges(2, 2), exchanges(4, 2));
@@ -205,7 +205,7 @@ class SharedMemoryTest {
     return group -> group.broadcast(Tensor.allocate(DType.INT8, count), root);
   }
 
-  /** Exchanges with a peer of which it expects some elements, and which it sends some. */
+  /** Exchanges with a peer from which it expects some elements and to which it sends some. */
   private static Consumer<ProcessGroup> exchanges(long expected, long sent) {
     return group -> {
       Tensor[] outputs = new Tensor[2];

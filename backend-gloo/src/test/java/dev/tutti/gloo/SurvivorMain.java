@@ -11,11 +11,10 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Reduces, passes messages around, meets in the barrier of symmetric memory, or does nothing, until
- * something fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time,
- * {@code ON} every now and then, and {@code FAILED class failedRank message} at the end. From the
- * first time on operations have the timeout that the third argument says, if there is one, in
- * seconds.
+ * A rank of {@link KilledRankTest} that reduces, passes messages around, waits in the barrier of
+ * symmetric memory, or does nothing, until something fails. It prints {@code READY} after the first
+ * operation, {@code ON} every now and then, and {@code FAILED class failedRank message} at the end.
+ * After the first operation, the timeout is the third argument, in seconds, if there is one.
  */
 final class SurvivorMain {
   private static final long TELL_NANOS = 100_000_000;

@@ -43,14 +43,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SymmetricMemoryTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
-  /** A rank's group and what its backend knows of symmetric memory. */
+  /** A rank's group, and the symmetric memory of its backend. */
   private record Member(ProcessGroup group, SymmetricMemories memories) {}
 
   private interface Body {
     void run(Member member) throws Exception;
   }
 
-  /** Makes backends of gloo, and keeps the last one. */
+  /** A provider of gloo backends that keeps the last one. */
   private static final class Keeper implements BackendProvider {
     private final GlooProvider gloo = new GlooProvider();
     private Backend backend;
@@ -117,7 +117,7 @@ class SymmetricMemoryTest {
     };
   }
 
-  /** Fills with bits that are fractions in the types that have them, and no NaN. */
+  /** Fills a tensor with bits that are fractions, and not NaN, in the types that have them. */
   private static void fill(Tensor tensor, long seed) {
     SplittableRandom random = new SplittableRandom(seed);
     if (tensor.dtype().isFloatingPoint() || tensor.dtype().isComplex()) {
@@ -199,7 +199,7 @@ class SymmetricMemoryTest {
               }
             }
           }
-          // 2048 elements go through slots.
+          // 2048 elements fit through the slots.
           assertThat(member.memories().reductions()).isEqualTo(15);
         });
   }
@@ -364,7 +364,7 @@ class SymmetricMemoryTest {
         });
   }
 
-  /** Where nobody waits any more, who gave up is missing as much as who never came. */
+  /** Once no rank waits, a rank that gave up counts as missing, just like one that never came. */
   @Test
   void aBarrierNamesRanksThatGaveItUpBefore() throws Exception {
     CountDownLatch[] gaveUp = {new CountDownLatch(1), new CountDownLatch(1)};

@@ -6,11 +6,11 @@ import dev.tutti.spi.BackendContext;
 import java.time.Duration;
 import java.util.Map;
 
-/** Makes contexts of backends for the ranks of a group "g" of host memory, without settings. */
+/** Creates backend contexts for the ranks of a host-memory group "g", without settings. */
 public final class TestContexts {
   private TestContexts() {}
 
-  /** Returns the context of a rank to which failures are of no interest. */
+  /** Returns the context of a rank that ignores failures. */
   public static BackendContext of(int rank, int size, Store store, Duration timeout) {
     return of(rank, size, store, timeout, (cause, failedRank) -> {});
   }

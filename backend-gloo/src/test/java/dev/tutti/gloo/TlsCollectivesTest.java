@@ -18,8 +18,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Tests all operations between ranks that encrypt, at sizes from nothing to many records of TLS. A
- * group is used for all of them, as a handshake takes long where little code is compiled.
+ * Tests all operations between ranks that encrypt, at sizes from zero to many TLS records. One
+ * group serves for all of them, because a handshake is slow while little code is compiled.
  */
 @Timeout(300)
 class TlsCollectivesTest {
@@ -54,7 +54,7 @@ class TlsCollectivesTest {
     return tensor;
   }
 
-  /** Returns what a rank contributes; small whole numbers, so that sums are exact. */
+  /** Returns what a rank contributes: small whole numbers, so that sums are exact. */
   private static Tensor of(int rank, int count) {
     return filled(count, i -> i % 100 + 1000 * rank);
   }

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests groups whose ranks show certificates and encrypt. */
+/** Tests groups whose ranks present certificates and encrypt. */
 @Timeout(300)
 class TlsTest {
   private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
@@ -89,7 +89,7 @@ class TlsTest {
         .anySatisfy(e -> assertThat(e).hasMessageContaining("cannot be trusted"));
   }
 
-  /** Rank 1 trusts all, rank 0 does not, whichever of the two connects. */
+  /** Rank 1 trusts all certificates and rank 0 does not, whichever of the two connects. */
   @Test
   void theSideThatRefusedIsNamed() throws Exception {
     TlsWorld one = new TlsWorld(folder, "one");
@@ -111,7 +111,7 @@ class TlsTest {
     }
   }
 
-  /** Encrypts the store and the ranks by one setting. */
+  /** Encrypts the store and the ranks with a single setting. */
   @Test
   void oneSettingEncryptsStoreAndRanks() throws Exception {
     Settings settings =
@@ -197,7 +197,7 @@ class TlsTest {
         .anySatisfy(line -> assertThat(line).contains("cannot be encrypted: ").contains(words));
   }
 
-  /** Returns what two ranks that must not meet throw. */
+  /** Returns what each of two ranks throws that must not connect. */
   private static List<Throwable> failures(Settings... settings) throws Exception {
     long start = System.nanoTime();
     HashStore store = new HashStore();

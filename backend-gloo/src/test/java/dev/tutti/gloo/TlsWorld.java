@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.time.Instant;
 
-/** Makes settings of ranks with certificates of an authority of their own. */
+/** Creates settings for ranks with certificates from their own authority. */
 final class TlsWorld {
   private final TestAuthority authority;
 
@@ -19,7 +19,7 @@ final class TlsWorld {
     }
   }
 
-  /** Returns settings with a certificate that is valid. */
+  /** Returns settings with a valid certificate. */
   Settings settings(String subject, String... more) {
     try {
       return settings(authority.issue(subject), more);
@@ -28,7 +28,7 @@ final class TlsWorld {
     }
   }
 
-  /** Returns settings with a certificate that ends at some time. */
+  /** Returns settings with a certificate that expires at a given time. */
   Settings settings(String subject, Instant end) {
     try {
       return settings(authority.issue(subject, end));
@@ -46,7 +46,7 @@ final class TlsWorld {
     return trusting(settings, this);
   }
 
-  /** Returns settings that trust another authority. */
+  /** Returns settings that trust a different authority. */
   static Settings trusting(Settings settings, TlsWorld other) {
     return settings.with(
         "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", other.authority.certificate().toString());

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.opentest4j.TestAbortedException;
 
-/** A file system in memory, of a size that a test wants. */
+/** An in-memory file system of a size that the test chooses. */
 public final class Tmpfs implements AutoCloseable {
   private static final int SECONDS = 60;
   private static final byte[] PIECE = new byte[64 * 1024];
@@ -23,11 +23,11 @@ public final class Tmpfs implements AutoCloseable {
   }
 
   /**
-   * Makes the file system.
+   * Mounts the file system.
    *
-   * @param directory where it is mounted
-   * @param options such as {@code size=1m}
-   * @throws TestAbortedException if this process may not
+   * @param directory the mount point
+   * @param options mount options such as {@code size=1m}
+   * @throws TestAbortedException if this process lacks permission
    */
   public static Tmpfs mount(Path directory, String options) throws IOException {
     try {
@@ -40,16 +40,16 @@ public final class Tmpfs implements AutoCloseable {
     return new Tmpfs(directory);
   }
 
-  /** Returns where it is. */
+  /** Returns the mount point. */
   public Path directory() {
     return directory;
   }
 
   /**
-   * Writes a file until there is no room for more.
+   * Writes a file until there is no space left.
    *
-   * @param name of the file
-   * @return bytes written
+   * @param name the name of the file
+   * @return the number of bytes written
    */
   public long fill(String name) throws IOException {
     long written = 0;
@@ -86,7 +86,7 @@ public final class Tmpfs implements AutoCloseable {
     }
   }
 
-  /** Unmounts it; no process may have a file of it open. */
+  /** Unmounts the file system; no process may have a file on it open. */
   @Override
   public void close() throws IOException {
     run("umount", directory.toString());

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests groups whose ranks prove a token to each other. */
+/** Tests groups whose ranks authenticate each other with a token. */
 @Timeout(300)
 class TokenTest {
   private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);

@@ -4,7 +4,7 @@ import dev.tutti.spi.BackendProvider;
 import java.nio.file.Path;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests the collectives on hosts whose ranks do not follow each other. */
+/** Tests the collectives on hosts whose ranks are not consecutive. */
 class TwoLevelCollectivesTest extends CollectivesTest {
   @TempDir Path directory;
 

@@ -8,7 +8,10 @@ import java.nio.file.Path;
 import java.util.Set;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs the contract suite with two hosts of two ranks, and one of two and one of one. */
+/**
+ * Runs the contract suite with two hosts of two ranks, and with one host of two ranks and one of
+ * one.
+ */
 @Sampled
 class TwoLevelContractTest extends GlooContractTest {
   @TempDir static Path directory;

@@ -32,12 +32,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests which ranks share memory where a group is on several hosts, and what they agree on. */
+/** Tests which ranks share memory in a group that spans several hosts, and what they agree on. */
 @Timeout(300)
 class TwoLevelTest {
   @TempDir Path directory;
 
-  /** Runs ranks on hosts and returns how their collectives ran, each once. */
+  /** Runs ranks on hosts and returns how their collectives ran, each result once. */
   private List<String> layouts(
       int size,
       IntUnaryOperator hostOf,
@@ -46,7 +46,7 @@ class TwoLevelTest {
       throws Exception {
     HostsProvider provider = new HostsProvider(directory, hostOf);
     HashStore store = new HashStore();
-    // A rank that fails in the body must not be heard of by one that still is in the all-reduce.
+    // A failure in the body of one rank must not reach a rank that is still in the all-reduce.
     CyclicBarrier reduced = new CyclicBarrier(size);
     List<Float> sums =
         GlooWorld.inParallel(
@@ -156,7 +156,7 @@ class TwoLevelTest {
     }
   }
 
-  /** Sums fractions whose order matters. */
+  /** Sums fractions, for which the order matters. */
   @ParameterizedTest
   @ValueSource(ints = {4, 5})
   void allRanksHoldTheSameBits(int size) throws Exception {
@@ -222,7 +222,7 @@ class TwoLevelTest {
     }
   }
 
-  /** Two of four ranks call something else, all of a host or one of each. */
+  /** Two of four ranks make a different call: either both ranks of a host or one of each host. */
   private void assertMismatch(
       String text, Consumer<ProcessGroup> first, Consumer<ProcessGroup> second) throws Exception {
     for (IntUnaryOperator side : List.<IntUnaryOperator>of(rank -> rank / 2, rank -> rank % 2)) {
@@ -235,7 +235,8 @@ class TwoLevelTest {
           group -> {
             try {
               (side.applyAsInt(group.rank()) == 0 ? first : second).accept(group);
-              // A rank of which nobody needs anything does not hear of it before the next one.
+              // A rank from which no other rank needs anything learns of the failure only in the
+              // next operation.
               group.barrier();
             } catch (CollectiveException e) {
               failures.add(e);

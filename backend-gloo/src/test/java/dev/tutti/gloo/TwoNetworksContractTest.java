@@ -54,7 +54,8 @@ class TwoNetworksContractTest extends GlooContractTest {
   }
 
   private static BackendContext inside(BackendContext context, String otherHost) {
-    // The JDK looks interfaces up in the network of the process, and routes in that of the thread.
+    // The JDK looks up interfaces in the network namespace of the process, but routes in that of
+    // the thread.
     return context.withSettings(
         context
             .settings()

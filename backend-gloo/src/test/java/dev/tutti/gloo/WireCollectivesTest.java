@@ -1,6 +1,6 @@
 package dev.tutti.gloo;
 
-/** Tests Gloo's own algorithms, which are used when there is a rank of PyTorch, at all sizes. */
+/** Tests Gloo's own algorithms at all sizes; they are used if the group has a PyTorch rank. */
 class WireCollectivesTest extends CollectivesTest {
   @Override
   String algorithms() {

@@ -33,7 +33,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Knows which top-level classes of Tutti name which others, as their compiled code has it. */
+/**
+ * A graph of which top-level classes of Tutti name which others, according to their compiled code.
+ */
 final class ClassGraph {
   private static final Pattern NAME = Pattern.compile("L([\\w/$]+)[;<.]");
   private static final String OURS = "dev.tutti.";
@@ -44,8 +46,8 @@ final class ClassGraph {
   /**
    * Reads the classes of a module.
    *
-   * @param module its name
-   * @param anchor any of its classes
+   * @param module the name of the module
+   * @param anchor any class of the module
    */
   void read(String module, Class<?> anchor) throws Exception {
     Path place = Path.of(anchor.getProtectionDomain().getCodeSource().getLocation().toURI());
@@ -112,12 +114,12 @@ final class ClassGraph {
     return (dollar < 0 ? internalName : internalName.substring(0, dollar)).replace('/', '.');
   }
 
-  /** Returns all classes with those that they name. */
+  /** Returns all classes with the classes that they name. */
   SortedMap<String, NavigableSet<String>> uses() {
     return uses;
   }
 
-  /** Returns the module of a class; null if none was read that holds it. */
+  /** Returns the module of a class, or null if no module that was read contains it. */
   String moduleOf(String name) {
     return modules.get(name);
   }
@@ -128,9 +130,9 @@ final class ClassGraph {
   }
 
   /**
-   * Returns the circles of what classes belong to, the largest first.
+   * Returns the cycles among the owners of classes, the largest first.
    *
-   * @param owner what a class belongs to: itself, its package
+   * @param owner maps a class to what it belongs to: itself, or its package
    */
   List<NavigableSet<String>> circles(Function<String, String> owner) {
     SortedMap<String, NavigableSet<String>> edges = new TreeMap<>();
@@ -149,7 +151,7 @@ final class ClassGraph {
     return circles;
   }
 
-  /** Finds the strongly connected parts of a graph, as Kosaraju did. */
+  /** The strongly connected components of a graph, found with Kosaraju's algorithm. */
   private record Components(SortedMap<String, NavigableSet<String>> edges) {
     List<NavigableSet<String>> parts() {
       List<String> order = new ArrayList<>();
@@ -168,7 +170,9 @@ final class ClassGraph {
       return parts;
     }
 
-    /** Returns what is reached and was not seen before, each behind all that it leads to. */
+    /**
+     * Returns the nodes that are reached and were not seen before, each after all that it leads to.
+     */
     private static Collection<String> reached(
         String start, Map<String, NavigableSet<String>> edges, Set<String> seen) {
       List<String> done = new ArrayList<>();

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Compiles the Java of guides that cannot run anywhere: on GPUs, in a service, with ports. */
+/** Compiles the Java of guides that cannot run everywhere: on GPUs, in a service, with ports. */
 class GuidesTest {
   private static final String IMPORTS =
       """

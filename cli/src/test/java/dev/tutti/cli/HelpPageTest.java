@@ -16,14 +16,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Keeps the page of help true: the code has the messages that it explains. */
+/** Keeps the help page correct: the code has the messages that the page explains. */
 class HelpPageTest {
   private static final Pattern MESSAGE = Pattern.compile("^### `(.*)`$", Pattern.MULTILINE);
 
-  /** What stands between two parts of a text that is written in several lines. */
+  /** The separator between two parts of a text that is written on several lines. */
   private static final Pattern JOIN = Pattern.compile("\"\\s*\\+\\s*\"|\"\\s*\\\\?\\n\\s*\"");
 
-  /** What stands for a value in a format. */
+  /** A placeholder for a value in a format. */
   private static final Pattern VALUE = Pattern.compile("…|'…'");
 
   @Test

@@ -17,9 +17,11 @@ import java.util.function.Function;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Tests that modules, packages and classes depend on each other as docs/architecture.md says. */
+/**
+ * Tests that modules, packages and classes depend on each other as docs/architecture.md describes.
+ */
 class LayoutTest {
-  /** Names the modules that each one may use. */
+  /** The modules that each module may use. */
   private static final Map<String, Set<String>> MAY_USE =
       Map.ofEntries(
           Map.entry("api", Set.of()),
@@ -37,8 +39,8 @@ class LayoutTest {
   private static final int LARGEST_CIRCLE = 16;
 
   /**
-   * The packages that still name each other; no others of Tutti's do. What users see of a backend
-   * is above its parts, which take it as arguments; contracts and SPI are one layer.
+   * The packages that still name each other; no other packages of Tutti do. What users see of a
+   * backend is above its parts, which take it as arguments; contracts and the SPI are one layer.
    */
   private static final List<Set<String>> KNOWN_CIRCLES =
       List.of(
@@ -61,7 +63,7 @@ class LayoutTest {
     GRAPH.read("runtime", RuntimeSettings.class);
     GRAPH.read("aeron", AeronStore.class);
     GRAPH.read("cli", Main.class);
-    // Not on the path that this is compiled with.
+    // Not on the class path with which this test is compiled.
     GRAPH.read("kernels", Class.forName("dev.tutti.kernels.AllReduceLimits"));
     GRAPH.read("fake", Class.forName("dev.tutti.fake.FakeProvider"));
     GRAPH.read("gloo", Class.forName("dev.tutti.gloo.GlooProvider"));

@@ -87,7 +87,7 @@ class MainTest {
     assertThat(Main.execute(module, terminal, Map.of(), "doctor")).isEqualTo(1);
     assertThat(err.toString(UTF_8)).isEqualTo("tutti doctor: " + message + "\n");
     err.reset();
-    // A command that is a method.
+    // A command that is implemented as a method.
     String[] serve = {"store", "serve", "--at", "tcp://127.0.0.1:0"};
     assertThat(Main.execute(module, terminal, Map.of(), serve)).isEqualTo(1);
     assertThat(err.toString(UTF_8)).isEqualTo("tutti store serve: " + message + "\n");

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 
-/** Counts which ranks say that they would be faster with native access. */
+/** Counts the ranks that report that native access would make them faster. */
 @Timeout(120)
 @EnabledOnOs(value = LINUX, disabledReason = "only Linux reads the memory of other processes")
 class NativeAccessNoteTest {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Compiles and runs the Java of pages, and looks for operations that their page leaves out. */
+/** Compiles and runs the Java of pages, and checks for operations that their page omits. */
 @Timeout(300)
 class OperationsPageTest {
   private static final String OPERATIONS = "operations.md";

@@ -19,9 +19,9 @@ import java.util.regex.Pattern;
 import javax.tools.ToolProvider;
 
 /**
- * The Java of a page, compiled: a block that begins with an import is a program of its own, each
- * other one runs on 4 ranks with the names {@code group}, {@code rank} and {@code size}, and a
- * comment behind a {@code println} is what rank 1 prints.
+ * The compiled Java of a page. A block that begins with an import is a program of its own; every
+ * other block runs on 4 ranks with the names {@code group}, {@code rank} and {@code size}. A
+ * comment after a {@code println} is what rank 1 prints.
  */
 final class PageSnippets implements AutoCloseable {
   private static final Pattern BLOCK = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
@@ -38,8 +38,8 @@ final class PageSnippets implements AutoCloseable {
   /**
    * Compiles the Java of a page.
    *
-   * @param page its text
-   * @param folder where sources and classes go
+   * @param page the text of the page
+   * @param folder the folder for sources and classes
    */
   PageSnippets(String page, Path folder) throws IOException {
     this(page, folder, "");
@@ -48,9 +48,9 @@ final class PageSnippets implements AutoCloseable {
   /**
    * Compiles the Java of a page.
    *
-   * @param page its text
-   * @param folder where sources and classes go
-   * @param imports more of them, for blocks that are no programs
+   * @param page the text of the page
+   * @param folder the folder for sources and classes
+   * @param imports additional imports for blocks that are not programs
    */
   PageSnippets(String page, Path folder, String imports) throws IOException {
     StringBuilder program = new StringBuilder(16_384).append(imports);
@@ -95,12 +95,12 @@ final class PageSnippets implements AutoCloseable {
     return snippets + files.size() - 1;
   }
 
-  /** Returns what the page says that rank 1 prints. */
+  /** Returns what rank 1 prints according to the page. */
   List<String> expected() {
     return List.copyOf(expected);
   }
 
-  /** Runs all blocks in their order and returns what rank 1 prints. */
+  /** Runs all blocks in order and returns what rank 1 prints. */
   List<String> printed(String backend) throws ClassNotFoundException {
     Class<?> program = loader.loadClass("Snippets");
     List<String> lines = Collections.synchronizedList(new ArrayList<>());
@@ -122,7 +122,7 @@ final class PageSnippets implements AutoCloseable {
     return lines;
   }
 
-  /** Returns the text of a page of docs. */
+  /** Returns the text of a page of the docs. */
   static String page(String name) throws IOException {
     Path folder = Path.of("").toAbsolutePath();
     while (!Files.exists(folder.resolve("docs").resolve(name))) {

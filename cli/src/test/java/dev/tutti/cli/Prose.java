@@ -11,7 +11,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/** Rules of language, as checks of a text. */
+/** The rules of language, as checks of a text. */
 final class Prose {
   private static final Pattern FRONT_MATTER = Pattern.compile("\\A---\n.*?\n---\n", Pattern.DOTALL);
   private static final Pattern CODE_BLOCK =
@@ -28,7 +28,10 @@ final class Prose {
 
   private Prose() {}
 
-  /** Returns the sentences of a page that have more than a number of words; a code span is one. */
+  /**
+   * Returns the sentences of a page that have more than a given number of words; a code span counts
+   * as one.
+   */
   static List<String> sentencesOver(int words, String page) {
     List<String> found = new ArrayList<>();
     for (String text : paragraphs(page)) {
@@ -41,7 +44,7 @@ final class Prose {
     return found;
   }
 
-  /** Returns the text of paragraphs and of items of lists, each in one line. */
+  /** Returns the text of paragraphs and list items, each on one line. */
   private static List<String> paragraphs(String page) {
     String text = FRONT_MATTER.matcher(page).replaceFirst("");
     text = CODE_BLOCK.matcher(text).replaceAll("\n");
@@ -62,12 +65,12 @@ final class Prose {
     return found;
   }
 
-  /** Returns the lines of a text that have more than a number of characters. */
+  /** Returns the lines of a text that have more than a given number of characters. */
   static List<String> linesOver(int characters, String text) {
     return text.lines().filter(line -> line.length() > characters).toList();
   }
 
-  /** Returns the words and phrases that nobody shall write. */
+  /** Returns the words and phrases that must not be used. */
   static List<String> unwanted() throws IOException {
     try (InputStream in = Prose.class.getResourceAsStream("unwanted-words.txt")) {
       return new String(Objects.requireNonNull(in).readAllBytes(), UTF_8)
@@ -78,8 +81,9 @@ final class Prose {
   }
 
   /**
-   * Matches any of some words or phrases, also where a line breaks between two words. Those with
-   * the same first letter are one alternative, as most words of a text begin with another one.
+   * Matches any of the given words or phrases, even if a line breaks between two words. Those with
+   * the same first letter form one alternative, since most words of a text begin with another
+   * letter.
    */
   static Pattern anyOf(List<String> phrases) {
     return phrases.stream()

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Tests that the checks of language find what they are there for. */
+/** Tests that the checks of language find what they should find. */
 class ProseRulesTest {
   private static final String FORTY = "Word " + "word ".repeat(38) + "word.";
   private static final String FORTY_ONE = "Word " + "word ".repeat(39) + "word.";

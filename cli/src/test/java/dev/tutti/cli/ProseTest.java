@@ -15,7 +15,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Tests that comments and pages keep to the project's rules of language. */
+/** Tests that comments and pages follow the project's rules of language. */
 class ProseTest {
   /** A Javadoc comment that says "Is the…" where a noun phrase or a verb belongs. */
   private static final Pattern OPENS_WITH_IS = Pattern.compile("/\\*\\*\\s+(\\*\\s+)?(Is|Are) ");
@@ -97,7 +97,7 @@ class ProseTest {
     assertThat(wrong).isEmpty();
   }
 
-  /** Tables, code and what cannot be broken, such as a long link, may be longer. */
+  /** Tables, code and text that cannot be broken, such as a long link, may be longer. */
   @Test
   void linesOfPagesHaveAtMost120Characters() throws IOException {
     List<String> wrong = new ArrayList<>();

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Keeps the README's program and the table of what works where true. */
+/** Keeps the README's program and its table of what works where correct. */
 @Timeout(300)
 class ReadmeTest {
   private static final EnumSet<OpType> LISTED =

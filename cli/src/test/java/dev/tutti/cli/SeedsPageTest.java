@@ -15,14 +15,14 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Tests that what the page of PyTorch's files names is there. */
+/** Tests that everything named on the page about PyTorch's files exists. */
 class SeedsPageTest {
   private static final Path ROOT = root();
   private static final Pattern SOURCE = Pattern.compile("`([a-z_]+\\.cuh)`");
   private static final Pattern CLASS = Pattern.compile("`([A-Z]\\w*[a-z]\\w*)(?:\\.(\\w+))?`");
   private static final Pattern REASON = Pattern.compile("\\((\\d+)\\)");
 
-  /** Has the files of each name: modules may have one of the same name. */
+  /** The files by name: several modules may have a file of the same name. */
   private final Map<String, List<Path>> sources = sources();
 
   private final List<String> rows = rows();
@@ -64,7 +64,7 @@ class SeedsPageTest {
     }
   }
 
-  /** Returns a column of all rows with content. */
+  /** Returns a column of all non-empty rows. */
   private List<String> column(int number) {
     return rows.stream()
         .map(row -> row.split("\\|", -1)[number + 1].strip())

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs the script of a clone in a folder that looks built, with a JDK that prints what it gets. */
+/** Runs a clone's script in a folder that looks built, with a JDK that prints its arguments. */
 @Timeout(300)
 class TuttiScriptTest {
   @TempDir private Path clone;

@@ -103,7 +103,7 @@ class HostReducerTest {
       HostReducer.reduce(kind, dtype, pieces, at, inputs, half + at, n);
     }
     if (whole.mismatch(pieces) >= 0) {
-      // Which NaN a sum of two is, depends on how far the loop is compiled.
+      // Which NaN results from a sum of two NaNs depends on how far the loop has been compiled.
       assertSame(dtype, whole, pieces.toArray(ValueLayout.JAVA_BYTE), 0, count);
     }
   }
@@ -362,7 +362,7 @@ class HostReducerTest {
         case FLOAT64 -> segment.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, at, value);
         case FLOAT32 -> segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at, (float) value);
         case FLOAT16, BFLOAT16 -> {
-          // Also the random bits themselves, which are all kinds of NaN and subnormals.
+          // Also the random bits themselves, which include all kinds of NaNs and subnormals.
           if (random.nextBoolean()) {
             long bits = ScalarReduction.narrow(real, value);
             segment.set(ValueLayout.JAVA_SHORT_UNALIGNED, at, (short) bits);
@@ -371,7 +371,7 @@ class HostReducerTest {
         case BOOL ->
             memory[at] = (byte) (random.nextInt(3) == 0 ? random.nextInt() : random.nextInt(2));
         default -> {
-          // Random bits; and equal elements, which minima must keep.
+          // Random bits, and equal elements, which minima must keep.
           if (random.nextInt(4) == 0) {
             Arrays.fill(memory, at, at + real.byteSize(), (byte) (random.nextInt(3) - 1));
           }

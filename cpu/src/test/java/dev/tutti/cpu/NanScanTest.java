@@ -12,7 +12,9 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class NanScanTest {
-  /** For each type with NaN: bits of NaNs, and bits of infinity or the largest number. */
+  /**
+   * For each type that has NaNs: the bits of NaNs, and the bits of infinity or the largest number.
+   */
   private static final Map<DType, long[][]> BITS =
       Map.of(
           DType.FLOAT32, new long[][] {{0x7fc00000L, 0xffc00000L, 0x7f800001L}, {0xff800000L}},

@@ -112,7 +112,7 @@ class SparseSumTest {
     }
   }
 
-  /** Makes each element a NaN that arithmetic would make quiet. */
+  /** Turns each element into a NaN that arithmetic would make quiet. */
   private static void signalling(DType dtype, byte[] elements) {
     MemorySegment memory = MemorySegment.ofArray(elements);
     for (int at = 0; at < elements.length; at += dtype.toReal().byteSize()) {

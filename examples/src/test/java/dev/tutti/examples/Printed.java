@@ -6,7 +6,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.List;
 
-/** Runs a program in this JVM and returns the lines it prints. */
+/** Runs a program in this JVM and returns the lines that it prints. */
 public final class Printed {
   private Printed() {}
 
@@ -16,7 +16,7 @@ public final class Printed {
     void main(String[] args) throws Exception;
   }
 
-  /** Runs a program; nothing else may print meanwhile. */
+  /** Runs a program; nothing else may print in the meantime. */
   public static List<String> by(Program program, String... args) throws Exception {
     PrintStream before = System.out;
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();

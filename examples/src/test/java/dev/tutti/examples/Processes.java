@@ -21,7 +21,7 @@ import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
-/** Starts a program once for each rank, as a launcher would, and returns what it prints. */
+/** Starts a program once per rank, as a launcher would, and returns what it prints. */
 public final class Processes {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
@@ -31,9 +31,9 @@ public final class Processes {
    * Runs a program and waits for all ranks to succeed.
    *
    * @param size number of ranks
-   * @param program has the main method
-   * @param classPath jars and folders
-   * @param folder for the output
+   * @param program the class with the main method
+   * @param classPath the jars and folders
+   * @param folder the folder for the output
    * @return the lines of all ranks, in order of rank
    */
   public static List<String> run(int size, Class<?> program, List<Path> classPath, Path folder)
@@ -45,9 +45,9 @@ public final class Processes {
    * Runs a program and waits for all ranks to succeed.
    *
    * @param size number of ranks
-   * @param program name of a class, or a source file
-   * @param classPath jars and folders
-   * @param folder for the output
+   * @param program the name of a class, or a source file
+   * @param classPath the jars and folders
+   * @param folder the folder for the output
    * @return the lines of all ranks, in order of rank
    */
   public static List<String> run(int size, String program, List<Path> classPath, Path folder)
@@ -107,9 +107,9 @@ public final class Processes {
   }
 
   /**
-   * Returns the jars and folders of a program, as a build puts them together.
+   * Returns the jars and folders of a program, as a build would assemble them.
    *
-   * @param types one class of each jar that the program names; what these bring along is added
+   * @param types one class of each jar that the program names; their dependencies are added
    */
   public static List<Path> classPath(Class<?>... types) throws Exception {
     Set<Path> paths = new LinkedHashSet<>();

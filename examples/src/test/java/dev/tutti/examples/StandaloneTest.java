@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Keeps the project to copy true, which the build leaves out: its program and its version. */
+/** Keeps the standalone project, which the build omits, in sync: its program and its version. */
 class StandaloneTest {
   private static final Path PROJECT = Path.of("standalone").toAbsolutePath();
 

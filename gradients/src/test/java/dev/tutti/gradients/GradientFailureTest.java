@@ -16,7 +16,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests that what goes wrong on one rank is told on all, with the parameter. */
+/** Tests that an error on one rank is reported on all ranks, with the parameter it concerns. */
 @Execution(ExecutionMode.SAME_THREAD)
 class GradientFailureTest {
   private static final ReducerOptions NAMED =
@@ -82,7 +82,7 @@ class GradientFailureTest {
         });
   }
 
-  /** Runs a step in which rank 1 does something wrong, and looks what each rank is told. */
+  /** Runs a step in which rank 1 makes a mistake, and checks what each rank is told. */
   private static void fails(Worlds world, ReducerOptions options, Wrong wrong, String what) {
     fails(world, options, wrong, what, true);
     fails(world, options, wrong, what, false);
@@ -99,7 +99,8 @@ class GradientFailureTest {
             reducer.ready(1);
             reducer.ready(0);
             reducer.await();
-            // No barrier of the group: rank 1 may leave that, and abort, before the others do.
+            // No barrier of the group here: rank 1 may leave the barrier and abort before the
+            // others leave it.
             int _ = through.await(30, TimeUnit.SECONDS);
             ThrowingCallable step =
                 () -> {
@@ -126,7 +127,7 @@ class GradientFailureTest {
         });
   }
 
-  /** Waits for the failure of the group, which an abort brings about but does not wait for. */
+  /** Waits until the group has failed; an abort causes the failure but does not wait for it. */
   private static void awaitFailure(ProcessGroup group) {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
     while (group.failure().isEmpty()) {

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests what a reducer does where nothing goes wrong. */
+/** Tests a reducer when nothing goes wrong. */
 class GradientReducerTest {
   private static List<Tensor> parameters(long... sizes) {
     List<Tensor> all = new ArrayList<>();

@@ -21,8 +21,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Compiles and runs the code of docs/gradients.md, and the code without an engine of
- * docs/training.md.
+ * Compiles and runs the code of docs/gradients.md, and the code of docs/training.md that needs no
+ * engine.
  */
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "docs", "gradients.md");

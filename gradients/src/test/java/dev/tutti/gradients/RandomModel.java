@@ -13,11 +13,11 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * A model and its training made of a seed: types and sizes of parameters, sizes of buckets, views
- * or copies, and for each step which parameters are used, how many passes add up, in which order
- * and by how many threads gradients come, and how many steps each rank has. What a rank adds to an
- * element is a function of seed, step, pass, rank and place, so every rank can compute in float64
- * what comes of all.
+ * A model and its training, generated from a seed: the types and sizes of the parameters, the sizes
+ * of the buckets, and views or copies. The seed also determines, for each step, which parameters
+ * are used, how many passes accumulate, in which order and on how many threads gradients arrive,
+ * and how many steps each rank runs. What a rank adds to an element is a function of seed, step,
+ * pass, rank and index, so every rank can compute all results in float64.
  */
 final class RandomModel {
   private static final DType[] TYPES = {
@@ -108,7 +108,7 @@ final class RandomModel {
     return !unused || at(-2, step, rank, parameter).nextInt(3) > 0;
   }
 
-  /** Returns what a rank adds in a pass, exact in the parameter's type. */
+  /** Returns what a rank adds in a pass, exactly representable in the parameter's type. */
   private double[] added(int step, int pass, int rank, int parameter, int numel) {
     Random random = at(step, pass, rank, parameter);
     Tensor rounded = Tensor.allocate(types.get(parameter), 1);
@@ -223,7 +223,7 @@ final class RandomModel {
         .isEqualTo(used || !unused);
     double[] found = gradient.toDoubleArray();
     double epsilon = epsilon(types.get(parameter)) * (ranks + passes);
-    // Below it elements of a type are no more precise than there.
+    // Below this value, elements of a type are no more precise than at it.
     double smallest = types.get(parameter) == DType.FLOAT16 ? 0x1p-14 : 1e-30;
     for (int i = 0; i < numel; i++) {
       double expected = sum[i] / divided;

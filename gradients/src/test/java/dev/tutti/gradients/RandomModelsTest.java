@@ -9,7 +9,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Compares the gradients of random models with a float64 reference. {@code -Dtutti.gradientSeed=N}
- * begins at another seed.
+ * starts at another seed.
  */
 class RandomModelsTest {
   private static final long SEED = Long.getLong("tutti.gradientSeed", 1);

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Counts the bytes that a step allocates, on the program's thread and on the reducer's. */
+/** Counts the bytes that a step allocates on the program's thread and on the reducer's thread. */
 @Isolated("counts what is allocated once the compiler is done, and waits for it")
 class ReducerAllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -78,7 +78,10 @@ class ReducerAllocationTest {
     assertThat(least).hasSize(2).containsOnly(0L);
   }
 
-  /** Returns the last started thread of a name; other tests in this JVM may have had one, too. */
+  /**
+   * Returns the most recently started thread with a name; other tests in this JVM may have started
+   * one too.
+   */
   private static long newest(String name) {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().equals(name))
@@ -107,7 +110,10 @@ class ReducerAllocationTest {
     };
   }
 
-  /** Returns what the best round allocated; ranks go on until each has had one without. */
+  /**
+   * Returns what the best round allocated; the ranks continue until each has had a round without
+   * allocation.
+   */
   private static long leastBytes(
       Store store, int rank, GradientReducer reducer, Kind kind, long[] threads) {
     long least = Long.MAX_VALUE;

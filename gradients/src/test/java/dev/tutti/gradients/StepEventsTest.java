@@ -12,7 +12,7 @@ import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what the JDK's flight recorder is told. */
+/** Tests the events that JDK Flight Recorder receives. */
 class StepEventsTest {
   @TempDir Path folder;
 

@@ -11,14 +11,14 @@ import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Trains a network of two layers on several ranks and on one, with the same whole batch. */
+/** Trains a two-layer network on several ranks and on one, with the same total batch. */
 class WholeBatchTest {
   private static final int BATCH = 24;
   private static final int INPUTS = 7;
   private static final int HIDDEN = 9;
   private static final int STEPS = 40;
 
-  /** A network with one output and half the squared error as its loss. */
+  /** A network with one output that uses half the squared error as its loss. */
   private static final class Network {
     final List<Tensor> parameters =
         List.of(
@@ -46,9 +46,7 @@ class WholeBatchTest {
       }
     }
 
-    /**
-     * Writes the mean of the gradients of some samples, and returns the loss of each in the mean.
-     */
+    /** Writes the mean of the gradients of some samples, and returns the mean loss per sample. */
     double backward(int from, int to, List<Tensor> gradients) {
       gradients.forEach(gradient -> gradient.fill(0));
       double loss = 0;

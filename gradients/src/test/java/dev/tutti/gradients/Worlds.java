@@ -7,11 +7,11 @@ import java.time.Duration;
 
 /** The worlds that the tests run in. */
 public enum Worlds {
-  /** Threads with the backend that is one of them. */
+  /** Threads with the threaded backend. */
   THREADED("threaded", "16M"),
-  /** Threads that meet in shared memory, as processes of a host do. */
+  /** Threads that communicate through shared memory, as processes of one host do. */
   SHARED_MEMORY("gloo", "16M"),
-  /** Threads that meet over loopback sockets. */
+  /** Threads that communicate over loopback sockets. */
   SOCKETS("gloo", "0");
 
   private final String backend;
@@ -22,7 +22,7 @@ public enum Worlds {
     this.sharedBytes = sharedBytes;
   }
 
-  /** Describes a world of some ranks. */
+  /** Describes a world of a given size. */
   public ThreadedWorld of(int size) {
     return ThreadedWorld.of(size)
         .withBackend(backend)

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Groups of which some ranks are libtorch 2.10: they must not notice. */
+/** Tests groups in which some ranks are libtorch 2.10; libtorch must not notice. */
 @Execution(ExecutionMode.CONCURRENT)
 class LibtorchInteropTest {
   private static final List<String> FLOATS = List.of("float32", "float64", "float16", "bfloat16");
@@ -69,7 +69,7 @@ class LibtorchInteropTest {
       lines.add("scatter float32 " + count + " root=" + (size - 1));
       lines.add("alltoall_base float32 " + count);
     }
-    // More than two segments for each rank, where the ring of reduce does more than it needs.
+    // More than two segments per rank, for which the ring of reduce does more than it needs to.
     lines.add("reduce float32 sum 2600000 root=1");
     lines.add("allreduce float64 sum 1300007");
     lines.add("allreduce_coalesced float32 sum 3,0,5");
@@ -102,8 +102,8 @@ class LibtorchInteropTest {
     // libtorch adds bools as bytes and leaves the number of trues; Tutti leaves a bool.
     addReductions(lines, "bool", size, "product", "min", "max", "band", "bor", "bxor");
     addMoves(lines, "bool", size);
-    // libtorch divides some complex numbers and multiplies others by a rounded 1/N, as its vectors
-    // fall.
+    // libtorch divides some complex numbers and multiplies others by a rounded 1/N, depending on
+    // where its vectors fall.
     String exact = Integer.bitCount(size) == 1 ? "avg" : "sum";
     for (String type : List.of("complex64", "complex128")) {
       lines.add("allreduce " + type + " sum 17");
@@ -114,7 +114,10 @@ class LibtorchInteropTest {
     return lines;
   }
 
-  /** Returns a part in which each size, host and mode occurs, or those of {@code tutti.worlds}. */
+  /**
+   * Returns a subset in which each size, host and mode occurs, or the worlds of {@code
+   * tutti.worlds}.
+   */
   static List<Arguments> worlds() {
     List<Arguments> worlds = new ArrayList<>();
     String which = System.getProperty("tutti.worlds");

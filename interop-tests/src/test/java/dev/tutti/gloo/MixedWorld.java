@@ -31,16 +31,18 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** A Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes. */
+/**
+ * A Gloo group in which some ranks are Tutti's, as threads here, and some libtorch's, as processes.
+ */
 final class MixedWorld implements AutoCloseable {
-  /** Says who hosts the store. */
+  /** The kind of server that hosts the store. */
   enum Host {
     TUTTI,
     LIBUV,
     LEGACY
   }
 
-  /** Longer than the time-outs of the ranks, so that what they say of them is seen. */
+  /** Longer than the timeouts of the ranks, so that their reports of them are seen. */
   private static final Duration LIMIT = Duration.ofSeconds(90);
 
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
@@ -56,10 +58,10 @@ final class MixedWorld implements AutoCloseable {
   /**
    * Starts the ranks of libtorch.
    *
-   * @param ranks for each rank L for libtorch or T for Tutti
-   * @param host who hosts the store
+   * @param ranks L for libtorch or T for Tutti, for each rank
+   * @param host the kind of server that hosts the store
    * @param lazy whether ranks connect on first use
-   * @param namesAndValues settings of Tutti's ranks
+   * @param namesAndValues the settings of Tutti's ranks
    */
   MixedWorld(String ranks, Host host, boolean lazy, String... namesAndValues) {
     this.ranks = ranks;
@@ -122,7 +124,7 @@ final class MixedWorld implements AutoCloseable {
     void run(ProcessGroup group) throws Exception;
   }
 
-  /** Runs a body on the ranks of Tutti; the first failure is thrown. */
+  /** Runs a body on the ranks of Tutti; throws the first failure. */
   private void onTutti(Body body) throws Exception {
     List<Callable<@Nullable Void>> calls = new ArrayList<>();
     for (int rank : ranksOf('T')) {
@@ -164,7 +166,7 @@ final class MixedWorld implements AutoCloseable {
         .withTimeout(TIMEOUT);
   }
 
-  /** Makes the lines that each rank runs. */
+  /** A function that returns the lines that each rank runs. */
   interface Script {
     List<String> of(int rank);
   }
@@ -206,7 +208,7 @@ final class MixedWorld implements AutoCloseable {
             synchronized (checksums) {
               checksums.put(group.rank(), own);
             }
-            // The close of the peers is a barrier.
+            // Closing the peers is a barrier.
             group.barrier();
           }
         });
@@ -214,8 +216,8 @@ final class MixedWorld implements AutoCloseable {
   }
 
   /**
-   * Starts the peers' scripts when all ranks have published where they are: a rank of libtorch that
-   * connects lazily to one that has not crashes.
+   * Starts the peers' scripts once all ranks have published their addresses: a rank of libtorch
+   * that connects lazily to one that has not done so crashes.
    */
   private void start(Script script, CountDownLatch joined) {
     try {
@@ -223,8 +225,8 @@ final class MixedWorld implements AutoCloseable {
         peer.awaitReady(LIMIT);
       }
       if (joined.await(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
-        // A long script fills its pipe until the peers get on, so each is written beside the
-        // others.
+        // A long script fills its pipe until the peers make progress, so the scripts are written in
+        // parallel.
         peers.forEach(
             (rank, peer) ->
                 Thread.ofPlatform()
@@ -236,16 +238,16 @@ final class MixedWorld implements AutoCloseable {
     }
   }
 
-  /** Makes the lines that all ranks of a group run. */
+  /** A function that returns the lines that all ranks of a group run. */
   interface Lines {
     List<String> of(int size);
   }
 
   /**
-   * Runs the same lines on all ranks, then in subgroups, each with connections of its own and
-   * perhaps without one of the ranks, and compares each result with what must be.
+   * Runs the same lines on all ranks, then in subgroups, each with its own connections and possibly
+   * without one of the ranks, and compares each result with the expected one.
    *
-   * @param rounds number of groups, that of all ranks included
+   * @param rounds the number of groups, including the group of all ranks
    */
   void expectAll(Lines lines, int rounds) throws Exception {
     limit = LIMIT.multipliedBy(rounds);
@@ -274,7 +276,7 @@ final class MixedWorld implements AutoCloseable {
     }
   }
 
-  /** A line of the script; results come from the ranks named, in their order. */
+  /** A line of the script; results come from the named ranks, in that order. */
   private record Step(String line, String group, List<Integer> members) {
     String expected(int rank, Map<List<Object>, String> known) {
       int position = members.indexOf(rank);
@@ -293,7 +295,8 @@ final class MixedWorld implements AutoCloseable {
     if (round > 0) {
       String names = String.join(",", members.stream().map(String::valueOf).toList());
       steps.add(new Step("subgroup ranks=" + names + " name=" + round, "", List.of()));
-      // Without it a lazy rank of libtorch would connect to one that has not published its address.
+      // Without the barrier a lazy rank of libtorch would connect to one that has not published its
+      // address.
       steps.add(barrier);
       group = " group=" + round;
     }
@@ -303,7 +306,9 @@ final class MixedWorld implements AutoCloseable {
     steps.add(barrier);
   }
 
-  /** Returns the ranks of a round: all of them, or all but one, who changes from round to round. */
+  /**
+   * Returns the ranks of a round: all of them, or all but one, which changes from round to round.
+   */
   private List<Integer> members(int round) {
     List<Integer> members = new ArrayList<>(IntStream.range(0, size()).boxed().toList());
     if (size() > 2) {

@@ -22,7 +22,7 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/** Runs lines of a libtorch peer's script on a rank of Tutti, one subgroup at a time. */
+/** A rank of Tutti that runs lines of a libtorch peer's script, one subgroup at a time. */
 final class ScriptedRank implements AutoCloseable {
   private final ProcessGroup group;
   private final int size;

@@ -36,7 +36,7 @@ class FileStoreInteropTest {
     return new LibtorchStore(PeerArguments.file(1, 2, file.toString()));
   }
 
-  /** Lists keys; libtorch's include those of the file's keepers, without their first letter. */
+  /** Lists the keys; libtorch's include those of the file's keepers, without their first letter. */
   private static List<String> theirsListed(LibtorchStore theirs) {
     return Arrays.stream(theirs.run("store_list_keys").split(","))
         .filter(key -> !key.startsWith("efcount/") && !key.startsWith("utti/"))
@@ -76,7 +76,7 @@ class FileStoreInteropTest {
       assertThat(ours.listKeys()).containsExactly("a", "empty", "log");
       assertThat(theirsListed(theirs)).containsExactly("a", "empty", "log");
 
-      // What is Tutti's own does not disturb the others.
+      // Data that only Tutti uses does not disturb the others.
       ours.queuePush("queue", tutti);
       ours.barrier("barrier", 1, LONG);
       assertThat(theirsListed(theirs)).containsExactly("a", "empty", "log");
@@ -121,7 +121,7 @@ class FileStoreInteropTest {
       ours.set("key", "value");
       try (LibtorchStore theirs = theirs(file)) {
         assertThat(theirs.run("store_get key")).isEqualTo("value");
-        // The value, the number of libtorch's users of the file, and Tutti's one.
+        // The value, libtorch's count of the file's users, and Tutti's count.
         assertThat(theirs.run("store_num_keys")).isEqualTo("3");
       }
     }

@@ -9,14 +9,14 @@ import dev.tutti.peer.libtorch.PeerProcess;
 import dev.tutti.peer.libtorch.PeerResult;
 import java.time.Duration;
 
-/** A store of libtorch's in another process, told what to do line by line. */
+/** A store of libtorch in another process, controlled line by line. */
 final class LibtorchStore implements AutoCloseable {
-  /** Longer than the peer's own limit, so that what it says of it is seen. */
+  /** Longer than the peer's own limit, so that its report of a timeout is seen. */
   private static final Duration LIMIT = Duration.ofSeconds(90);
 
   private final PeerProcess process;
 
-  /** Loads libtorch, or skips the tests where it does not run, and says why. */
+  /** Loads libtorch, or skips the tests if it does not run here, with the reason. */
   static void prepare() {
     assumeTrue(
         LibtorchClasspath.unsupportedReason().isEmpty(),
@@ -62,7 +62,7 @@ final class LibtorchStore implements AutoCloseable {
     return reply();
   }
 
-  /** Runs an operation that must fail, and returns why it did. */
+  /** Runs an operation that must fail, and returns the reason. */
   String error(String line) {
     send(line);
     PeerResult result = process.await(LIMIT);

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Runs Tutti's clients and libtorch's on one server, each other's and their own. */
+/** Runs Tutti's and libtorch's clients on one server, each on the other's and on their own. */
 @Execution(ExecutionMode.CONCURRENT)
 class TcpStoreInteropTest {
   private static final Duration LONG = Duration.ofSeconds(60);
@@ -36,14 +36,14 @@ class TcpStoreInteropTest {
     LibtorchStore.prepare();
   }
 
-  /** Says whose server it is. */
+  /** The kind of server. */
   enum Server {
     TUTTI,
     LIBUV,
     LEGACY
   }
 
-  /** A server with a client of either kind. */
+  /** A server with a client of each kind. */
   private static final class SharedServer implements AutoCloseable {
     private final Runnable closeServer;
     final Calls calls = new Calls();
@@ -109,7 +109,7 @@ class TcpStoreInteropTest {
       assertThat(ours.compareSet("fresh", null, bytes("new")).stored()).isTrue();
       assertThat(theirs.run("store_get fresh")).isEqualTo("new");
 
-      // No reply says that an append is done, but what the same client asks next comes after it.
+      // No reply confirms an append, but the same client's next request is served after it.
       theirs.run("store_append log one,");
       assertThat(theirs.run("store_get log")).isEqualTo("one,");
       ours.append("log", bytes("two"));
@@ -155,7 +155,7 @@ class TcpStoreInteropTest {
       Calls.assertBlocked(wait);
       theirs.run("store_add y 1");
       Calls.ended(wait);
-      // The poll-loop server wakes nobody for this one.
+      // The poll-loop server wakes no waiter for this operation.
       Future<byte[]> swapped = shared.calls.start(() -> ours.get("z", LONG));
       Calls.assertBlocked(swapped);
       theirs.run("store_compare_set z - swapped");

@@ -12,7 +12,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Reads uncompressed CUDA fatbins: their members, and the kernels of each with their parameters.
+ * A reader of uncompressed CUDA fatbins: their members, and the kernels of each member with their
+ * parameters.
  */
 final class Fatbin {
   private static final int MAGIC = 0xBA55ED50;
@@ -26,7 +27,7 @@ final class Fatbin {
 
   /** A program for one architecture: machine code, or PTX for all later ones. */
   record Member(boolean ptx, int architecture, ByteBuffer bytes) {
-    /** Returns the sizes of the parameters of each kernel, in order. */
+    /** Returns the sizes of each kernel's parameters, in order. */
     Map<String, List<Integer>> kernels() {
       return ptx ? ptxKernels(text()) : elfKernels(bytes);
     }
@@ -63,7 +64,10 @@ final class Fatbin {
     return members;
   }
 
-  /** Returns the text of each kernel, without what depends on the other kernels of a file. */
+  /**
+   * Returns the text of each kernel, without the parts that depend on the other kernels in the
+   * file.
+   */
   static Map<String, String> ptxBodies(String text) {
     String plain =
         text.replaceAll("//[^\n]*", "")
@@ -74,7 +78,7 @@ final class Fatbin {
     Map<String, String> bodies = new TreeMap<>();
     for (String part : plain.split("\\.visible \\.entry ", -1)) {
       int parenthesis = part.indexOf('(');
-      // The last kernel's text ends where the bodies of functions begin, if they follow.
+      // The last kernel's text ends where function bodies begin, if there are any.
       int end = part.indexOf(".func ");
       if (part.startsWith("tutti_")) {
         bodies.put(

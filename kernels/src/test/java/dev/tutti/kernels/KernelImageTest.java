@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Proves that the compiled kernels in the jar are those of the sources and of the descriptions. */
+/** Proves that the compiled kernels in the jar match the sources and the descriptions. */
 class KernelImageTest {
   private static final Path SOURCES = Path.of("src/main/cuda");
   private static final long COMPILER_SECONDS = 100;
@@ -53,8 +53,8 @@ class KernelImageTest {
   }
 
   /**
-   * Compares PTX, from which the machine code follows by one program of the same version, and of
-   * the reductions only two types, which takes seconds instead of a minute.
+   * Compares PTX, from which one program of the same version generates the machine code. It
+   * compiles only two types of the reductions, which takes seconds instead of a minute.
    */
   @Test
   void sameCompilerMakesTheSameCode(@TempDir Path folder) throws Exception {

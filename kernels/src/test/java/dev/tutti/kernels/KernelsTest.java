@@ -33,7 +33,7 @@ class KernelsTest {
     assertThat(Kernels.isReducible(DType.BOOL)).isFalse();
   }
 
-  /** Places of a lane are one per packet: a launch that needs more would write behind its slots. */
+  /** A lane has one place per packet: a launch that needs more would write past its slots. */
   @Test
   void launchesStayWithinLanesAndSlots() {
     for (DType dtype : new DType[] {DType.INT32, DType.INT64}) {

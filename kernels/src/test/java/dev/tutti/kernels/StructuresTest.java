@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;
 
-/** Compares what Java writes with the offsets of protocol.cuh. */
+/** Compares what Java writes with the offsets in protocol.cuh. */
 class StructuresTest {
   private static MemorySegment words(int bytes) {
     return MemorySegment.ofArray(new long[bytes / 8]);
@@ -18,7 +18,10 @@ class StructuresTest {
     return memory.get(ValueLayout.JAVA_LONG, offset);
   }
 
-  /** Kernels that wait for each other must all be on the device, one block on a multiprocessor. */
+  /**
+   * Kernels that wait for each other must all be resident on the device, one block per
+   * multiprocessor.
+   */
   @Test
   void blocksFitOnTheSmallestDevice() {
     assertThat(ChannelLayout.lanes(128, 132, 1)).isEqualTo(128);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests that clients and strangers cannot make a server end, or fill its log. */
+/** Tests that clients and strangers cannot make a server end or fill its log. */
 @Timeout(value = 100, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class AeronStoreExhaustionTest {
   @TempDir Path folder;
@@ -180,7 +180,7 @@ class AeronStoreExhaustionTest {
   }
 
   @Test
-  @SuppressWarnings("NullAway") // is what makes the thread fail
+  @SuppressWarnings("NullAway") // makes the thread fail
   @Tag("full")
   void endsForGoodWhereItsThreadEnds() throws Exception {
     try (AeronStoreServer server =

@@ -17,8 +17,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Tests the contract on a server in another network namespace, to which one packet in a hundred is
- * lost and all others take 5 ms.
+ * Tests the contract on a server in another network namespace; on the way to it one packet in a
+ * hundred is lost, and all others take 5 ms.
  */
 @Tag("full")
 class AeronStoreFarTest extends StoreContract {

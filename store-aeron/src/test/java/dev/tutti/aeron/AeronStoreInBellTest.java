@@ -7,7 +7,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Runs the contract where client and server sleep in their bells. */
+/** Tests the contract when client and server sleep in their bells. */
 @SuppressWarnings("JUnitMethodInvoked") // to say for one when it runs
 @Sampled
 class AeronStoreInBellTest extends StoreContract {

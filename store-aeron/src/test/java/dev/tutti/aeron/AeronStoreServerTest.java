@@ -51,7 +51,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests what goes wrong between a client and its server, and what is left of them. */
+/** Tests failures between a client and its server, and what they leave behind. */
 class AeronStoreServerTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
@@ -125,7 +125,7 @@ class AeronStoreServerTest {
         assertThat(System.nanoTime() - start).isLessThan(LONG.toNanos() / 2);
       }
     }
-    // A client of its folder deletes it; without one the next server does.
+    // A client that uses the server's folder deletes it; otherwise the next server does.
     new AeronStoreServer(options(0)).close();
     assertThat(left()).isEmpty();
   }
@@ -167,7 +167,10 @@ class AeronStoreServerTest {
     assertThat(left()).isEmpty();
   }
 
-  /** Looks at a barrier of two until it has as many members as this one makes it, or complete. */
+  /**
+   * Polls a barrier of two until it has the expected number of members, this call included, or is
+   * complete.
+   */
   private static void awaitMembers(AeronStore store, int expected) {
     long deadline = System.nanoTime() + LONG.toNanos();
     while (true) {
@@ -175,7 +178,7 @@ class AeronStoreServerTest {
         store.barrier("barrier", 3, Duration.ZERO);
         throw new AssertionError("a barrier of three is complete");
       } catch (StoreException e) {
-        // Where the other one waits, its size is another one.
+        // If the other client is waiting, the sizes differ.
         boolean other = e.getMessage().contains("has 2 members");
         if (other == (expected == 2)) {
           return;
@@ -256,7 +259,7 @@ class AeronStoreServerTest {
         byte[] noise = new byte[1 + random.nextInt(2000)];
         random.nextBytes(noise);
         if (i % 2 == 0) {
-          // Comes as far as the number of the protocol's version, or the token.
+          // Reaches the protocol version, or the token.
           byte[] magic = "TuttiAer".getBytes(StandardCharsets.US_ASCII);
           System.arraycopy(magic, 0, noise, 0, Math.min(noise.length, magic.length));
         }
@@ -357,7 +360,7 @@ class AeronStoreServerTest {
     }
   }
 
-  /** Logs nothing of a connection that a server, about to end, did not take. */
+  /** A connection that a closing server did not accept must not be logged. */
   @Test
   void anAttemptOverUdpThatFailsIsNotLogged() throws Exception {
     List<String> logged = new CopyOnWriteArrayList<>();
@@ -396,7 +399,7 @@ class AeronStoreServerTest {
     assertThat(logged).noneMatch(text -> text.contains("127.0.0.1:" + port));
   }
 
-  /** Admits a client as a server does. */
+  /** Admits a client like a server. */
   private static void tellSession(
       Control control, EmbeddedDriver driver, String path, int bell, long deadline)
       throws IOException {
@@ -444,7 +447,7 @@ class AeronStoreServerTest {
       FutureTask<?> opening =
           start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(1))));
       Control control = new Control(listener.accept(), timing);
-      driver.sharedAgentInvoker().invoke(); // says that it lives, and is not asked again
+      driver.sharedAgentInvoker().invoke(); // reports that it is alive, and is not asked again
       long deadline = System.nanoTime() + LONG.toNanos();
       tellSession(control, folder, driver.aeronDirectoryName(), 0, deadline);
       assertFails(
@@ -537,7 +540,7 @@ class AeronStoreServerTest {
         waiting.get(60, TimeUnit.SECONDS);
         woken += System.nanoTime() - start < TimeUnit.MILLISECONDS.toNanos(500) ? 1 : 0;
       }
-      // Without a ring the server looks after a second, and the client not at all.
+      // If the bell is not rung, the server checks after a second, and the client not at all.
       assertThat(woken).as("of " + rounds + " rounds").isGreaterThan(rounds / 2);
     }
   }

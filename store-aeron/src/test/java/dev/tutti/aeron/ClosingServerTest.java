@@ -16,16 +16,18 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what becomes of clients that come while a server closes. */
+/** Tests what happens to clients that arrive while a server closes. */
 class ClosingServerTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
-  /** Of a server with a client that says nothing. */
+  /** Half of a server's patience with a client that stays silent. */
   private static final Duration HALF_OF_THE_PATIENCE = Duration.ofSeconds(5);
 
   @TempDir private Path directory;
 
-  /** Else a client that comes while a server closes waits for a media driver that is gone. */
+  /**
+   * Otherwise a client that arrives while a server closes waits for a media driver that is gone.
+   */
   @Test
   void clientsThatComeWhileTheServerClosesAreSentAway() throws Exception {
     AeronStoreOptions options =
@@ -59,7 +61,7 @@ class ClosingServerTest {
     try {
       assertThat(socket.getInputStream().readAllBytes()).isEmpty();
     } catch (SocketException e) {
-      assertThat(e).hasMessageContaining("reset"); // it was not accepted yet
+      assertThat(e).hasMessageContaining("reset"); // it had not been accepted yet
     }
   }
 }

@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what a cluster keeps, whom it refuses, and what it says of wrong set-ups. */
+/** Tests what a cluster keeps, which clients it refuses, and what it reports about wrong setups. */
 class ClusterFaultsTest {
   private static final Duration LONG = Duration.ofSeconds(100);
   private static final Duration SHORT = Duration.ofSeconds(3);
@@ -78,7 +78,7 @@ class ClusterFaultsTest {
       store.add("count", 1);
       assertThat(store.queuePop("queue", Duration.ZERO)).containsExactly(1);
 
-      // A member that starts again takes the session on, though it led: the others elected
+      // A restarted member takes over the session even if it led: the others elected a leader
       // meanwhile.
       int leader = store.leader();
       cluster.restart(leader);
@@ -90,10 +90,11 @@ class ClusterFaultsTest {
       assertThat(waiter.get(100, TimeUnit.SECONDS)).containsExactly(9);
       assertThat(store.check(List.of("will/1"))).isFalse();
 
-      // Where all start, who was connected has to come again, and leaves its will.
+      // After all members restart, a client that was connected must come back; its will is
+      // executed.
       cluster.restartAll();
       CompletableFuture<byte[]> never = asker(() -> store.get("never", LONG));
-      // With another lease it has a session of its own.
+      // With another lease the client gets a session of its own.
       AeronStoreOptions other = cluster.options().withLease(Duration.ofSeconds(4));
       try (Store again = new AeronClusterStore(cluster.members, other)) {
         assertThat(again.add("count", 0)).isEqualTo(43);
@@ -103,7 +104,7 @@ class ClusterFaultsTest {
         assertThat(again.get("will/1")).containsExactly(3);
         assertThatThrownBy(() -> never.get(100, TimeUnit.SECONDS))
             .hasCauseInstanceOf(StoreConnectionException.class)
-            // The latter where the members take longer to start than a client waits for one.
+            // The latter if the members take longer to start than a client waits for one.
             .hasMessageMatching(
                 "(?s).*(it does not know the session of this process, as all members"
                     + "|is gone: no member answered for).*");
@@ -131,7 +132,7 @@ class ClusterFaultsTest {
         pause();
       }
 
-      // What a member misses is not cut before it came back.
+      // The log that a member misses is not truncated before it comes back.
       int follower = (store.leader() + 1) % TestCluster.SIZE;
       cluster.servers().get(follower).close();
       for (int i = 0; i < 400; i++) {
@@ -142,7 +143,7 @@ class ClusterFaultsTest {
       cluster.restart(follower);
       await(() -> cluster.servers().get(follower).isReady());
 
-      // One that lost its folder takes that of another.
+      // A member that lost its folder takes another's.
       cluster.stopAll();
       deleteAll(directory.resolve("m2"));
       copyState(directory.resolve("m0"), directory.resolve("m2"));
@@ -159,7 +160,7 @@ class ClusterFaultsTest {
   }
 
   private static void pause() throws InterruptedException {
-    TimeUnit.MILLISECONDS.sleep(10); // lets slow members follow
+    TimeUnit.MILLISECONDS.sleep(10); // lets slow members catch up
   }
 
   private static void deleteAll(Path folder) throws IOException {
@@ -325,7 +326,7 @@ class ClusterFaultsTest {
     }
   }
 
-  /** Makes the length of a key wrong wherever it is written; returns how often. */
+  /** Corrupts the length of a key wherever it is written; returns the number of places. */
   private static int garble(Path archive, String key) throws IOException {
     int found = 0;
     try (Stream<Path> files = Files.list(archive)) {
@@ -366,7 +367,7 @@ class ClusterFaultsTest {
             .matcher(failureOf(none, options));
     assertThat(failure.matches()).as(failure.toString()).isTrue();
     assertThat(failure.group(1)).isEqualTo(none);
-    // 1, 2, 4 ... 64 ms, and each 100 ms from there on.
+    // 1, 2, 4 ... 64 ms, and then every 100 ms.
     assertThat(Integer.parseInt(failure.group(2))).isBetween(1, 25);
     assertThat(failureOf(TestCluster.freeMembers() + ",no-a.invalid:29500", options))
         .contains("cannot resolve no-a.invalid (");

@@ -13,8 +13,8 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Tests the contract on a cluster of three members; each test has keys and queues of its own. The
- * longest value takes 11 s where every thread waits for a core.
+ * Tests the contract on a cluster of three members; each test uses its own keys and queues. The
+ * longest value takes 11 s when every thread waits for a core.
  */
 @Timeout(value = 300, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
 class ClusterStoreTest extends StoreContract {

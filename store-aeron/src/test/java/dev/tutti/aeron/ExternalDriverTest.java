@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Uses a media driver that somebody else runs, with its own settings. */
+/** Tests with a media driver that runs elsewhere, with its own settings. */
 class ExternalDriverTest {
   private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final int LIMIT_SECONDS = 60;
@@ -192,7 +192,7 @@ class ExternalDriverTest {
     }
   }
 
-  /** Stops a process for longer than the driver lets its clients be silent. */
+  /** Stops a process for longer than the driver lets clients be silent. */
   private static void pause(StoreChild child) throws Exception {
     child.signal("STOP");
     long end = System.nanoTime() + LIVENESS_NANOS + LIVENESS_NANOS / 2;

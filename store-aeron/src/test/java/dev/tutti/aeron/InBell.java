@@ -10,26 +10,26 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/** Brings sessions of this process to where a thread that waits sleeps in the bell. */
+/** Brings sessions of this process to the point where a waiting thread sleeps in the bell. */
 final class InBell {
   private static final String KEY = "in-bell";
   private static final long LIMIT = TimeUnit.SECONDS.toNanos(30);
 
   private InBell() {}
 
-  /** Links the futex; skips the test where there is none. */
+  /** Links the futex; skips the test if there is none. */
   static void link() {
     assumeThat(Futex.isAvailable()).as("this system has a futex").isTrue();
     Futex.link();
     await(Futex::isLinked);
   }
 
-  /** Returns the store once server and client agreed that they wake each other in their bells. */
+  /** Returns the store once server and client have agreed to wake each other in their bells. */
   static AeronStore ready(AeronStore store) throws InterruptedException {
     Thread waits = Thread.ofPlatform().daemon().start(() -> store.await(List.of(KEY)));
     await(
         () -> {
-          // The client says so when it goes to sleep, the server when it next does.
+          // The client announces it when it goes to sleep, the server the next time it does.
           store.set(KEY + "/again", new byte[0]);
           return store.isInBell();
         });

@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Kills members of a cluster as kill -9 does: nothing is lost, nothing is done twice. */
+/** Kills members of a cluster as kill -9 does: nothing is lost, and nothing is done twice. */
 class KilledMemberTest {
   private static final Duration LONG = Duration.ofSeconds(100);
   private static final Duration SERVED_AGAIN = LONG.dividedBy(2);
@@ -85,7 +85,7 @@ class KilledMemberTest {
     }
   }
 
-  /** Kills the leader, and waits until calls go on. */
+  /** Kills the leader, and waits until calls continue. */
   private static int killLeader(AeronClusterStore store, List<StoreChild> children, Load load)
       throws Exception {
     int leader = store.leader();
@@ -97,7 +97,7 @@ class KilledMemberTest {
     return leader;
   }
 
-  /** Adds to a counter and pushes its value, one after the other. */
+  /** A load that adds to a counter and then pushes its value, repeatedly. */
   private static final class Load {
     private final AtomicBoolean stopped = new AtomicBoolean();
     private final AtomicLong added = new AtomicLong();

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Stops a client for three leases, as a pause for garbage collection may. */
+/** Stops a client for three leases, as a garbage collection pause might. */
 @Timeout(300)
 @Tag("full")
 class LongPauseTest {
@@ -31,7 +31,8 @@ class LongPauseTest {
         assertThat(client.line()).isEqualTo("READY true");
         client.signal("STOP");
         long start = System.nanoTime();
-        // The key for which the stopped client waits is there at once; its reply waits for it.
+        // The key for which the stopped client waits is set at once; the reply waits for the
+        // client.
         store.set("go", "1");
         while (System.nanoTime() - start < PAUSE_NANOS) {
           assertThat(store.queueLength("nothing")).isZero();

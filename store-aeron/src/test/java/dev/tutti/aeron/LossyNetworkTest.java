@@ -21,7 +21,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Talks UDP to a server of another process, whose media driver loses packets in both directions.
+ * Uses UDP to reach a server in another process, whose media driver loses packets in both
+ * directions.
  */
 @Timeout(300)
 @Tag("full")
@@ -98,7 +99,7 @@ class LossyNetworkTest {
   }
 
   /**
-   * Looks whether requests and replies were lost: this side sent some again, and asked for some.
+   * Checks that requests and replies were lost: this side resent some, and requested some again.
    */
   private static void assertLosses(String driver) {
     try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(driver))) {

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
-/** Cuts the wire between two network namespaces, in one of which a client is. */
+/** Cuts the link between two network namespaces, one of which contains a client. */
 class LostHostTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
@@ -26,7 +26,7 @@ class LostHostTest {
     }
   }
 
-  /** A namespace with one wire to this one. */
+  /** A namespace with a single link to this one. */
   private static final class Elsewhere implements AutoCloseable {
     final String name = "tutti" + ProcessHandle.current().pid();
     final String wire = "tt" + ProcessHandle.current().pid();
@@ -98,8 +98,8 @@ class LostHostTest {
       elsewhere.cut();
       assertThat(store.get("will/1")).asString(StandardCharsets.UTF_8).isEqualTo("gone");
       assertThat(client.line()).startsWith("FAILED").contains("is gone");
-      // The lease, which the kernel counts in seconds, and what a busy machine needs to say it; a
-      // call would wait twice as long.
+      // The lease, which the kernel counts in seconds, plus the time that a busy machine needs to
+      // report it; a call would wait twice as long.
       assertThat(System.nanoTime() - start).isLessThan(LONG.toNanos() / 2);
     }
   }

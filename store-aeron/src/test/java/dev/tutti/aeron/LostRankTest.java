@@ -14,7 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what others learn of a process that ends: kills it, or lets it close. */
+/** Tests what others learn when a process ends, because it was killed or because it closed. */
 class LostRankTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final int SIZE = 3;
@@ -64,7 +64,7 @@ class LostRankTest {
       AeronStore last = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
       last.leaveWill("last/", new byte[1]);
       last.close();
-      // The server hears of the end of a client before it serves one that comes later.
+      // The server learns of the end of a client before it serves a later one.
       try (AeronStore later =
           new AeronStore(options(server.port()).withLease(Duration.ofSeconds(7)))) {
         assertThat(later.keyCount()).isZero();
@@ -73,7 +73,7 @@ class LostRankTest {
     }
   }
 
-  /** Starts the ranks of a job, each in a process of its own, and waits until they have met. */
+  /** Starts the ranks of a job, each in its own process, and waits until they have met. */
   private void start(int size, boolean isServed, int port) throws Exception {
     for (int rank = 0; rank < size; rank++) {
       ranks.add(
@@ -100,7 +100,7 @@ class LostRankTest {
     }
   }
 
-  /** Kills a rank, and asserts what the others then say. */
+  /** Kills a rank, and asserts what the others then report. */
   private void assertOthersLearnOfTheEndOf(int killed, String... words) throws Exception {
     long start = System.nanoTime();
     ranks.get(killed).kill();

@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Serves 200 sessions through shared memory, 50 in each of four processes: so many processes are
- * too much for a small machine, and the server sees no difference.
+ * Serves 200 sessions through shared memory, 50 in each of four processes: 200 processes are too
+ * many for a small machine, and the server sees no difference.
  */
 @Timeout(300)
 @Tag("full")

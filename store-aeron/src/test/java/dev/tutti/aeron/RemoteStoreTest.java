@@ -18,9 +18,9 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests calls that begin while their store is closed. */
+/** Tests calls that start while their store is being closed. */
 class RemoteStoreTest {
-  /** Closes the store when a call begins. */
+  /** A session that closes the store when a call starts. */
   private final class Closing implements StoreSession {
     final List<Integer> sent = new ArrayList<>();
     final List<PendingCall> calls = new ArrayList<>();

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests waits of calls whose threads sleep in the bell, or leave that to others. */
+/** Tests waiting calls whose threads sleep in the bell, or leave that to others. */
 @Timeout(300)
 class ReplyWaitersTest {
   private static final int SECONDS = 100;
@@ -193,7 +193,8 @@ class ReplyWaitersTest {
       other.await(List.of("pong" + round), Duration.ofSeconds(SECONDS));
       LockSupport.parkNanos(ThreadLocalRandom.current().nextInt(1_000_000));
     }
-    // Each sleep in the bell is short, so a message that wakes nobody would show as such a pause.
+    // Each sleep in the bell is short, so a message that wakes no thread would show up as such a
+    // pause.
     assertThat(task.get(SECONDS, TimeUnit.SECONDS)).isLessThan(rounds / 20);
   }
 }

@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.opentest4j.TestAbortedException;
 
-/** Tests what the store takes of a machine: room in shared memory, files, flags of the JVM. */
+/** Tests what the store uses on a machine: space in shared memory, files, JVM flags. */
 @Timeout(300)
 class SharedMemoryTest {
   private static final int SECONDS = 100;
@@ -164,7 +164,7 @@ class SharedMemoryTest {
         });
   }
 
-  /** Clients of this process that share nothing, as if each were a process of its own. */
+  /** Clients in this process that share nothing, as if each were in its own process. */
   private static final class Sessions implements AutoCloseable {
     final List<AeronStore> all = new ArrayList<>();
 
@@ -174,7 +174,7 @@ class SharedMemoryTest {
       }
     }
 
-    /** Returns a lease of its own: stores with another one have another session. */
+    /** Returns a unique lease: stores with different leases use different sessions. */
     static Duration lease(int number) {
       return Duration.ofSeconds(5).plusMillis(number);
     }
@@ -233,7 +233,7 @@ class SharedMemoryTest {
     assertThat(directory).isEmptyDirectory();
   }
 
-  /** Loads the store's classes once more. */
+  /** A loader that loads the store's classes once more. */
   private static final class SecondLoader extends URLClassLoader {
     SecondLoader() {
       super(
@@ -297,7 +297,7 @@ class SharedMemoryTest {
         .contains("TUTTI_STORE=tcp");
   }
 
-  /** Tries to open a store. */
+  /** A program that tries to open a store. */
   static final class WithoutFlag {
     private WithoutFlag() {}
 

@@ -5,13 +5,13 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** Empties a store for the next test, where it is too dear to start one for each. */
+/** Empties a store for the next test when starting one per test is too expensive. */
 final class SharedStore {
   private static final int THREADS = 64;
 
   private SharedStore() {}
 
-  /** Deletes all keys, many at a time; what is left in queues needs another prefix. */
+  /** Deletes all keys, many at a time; tests must use another prefix for leftover queues. */
   static void deleteAll(Store store) {
     List<String> keys = store.listKeys();
     try (ExecutorService pool = Executors.newVirtualThreadPerTaskExecutor()) {

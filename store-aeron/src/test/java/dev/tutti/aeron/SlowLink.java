@@ -14,8 +14,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A cable between two TUN devices that loses packets at random, and carries the others late: what
- * the kernel sends through one of them comes out of the other. They go when this is closed.
+ * A link between two TUN devices that loses packets at random and delays the others: what the
+ * kernel sends through one device arrives at the other. The devices disappear when the link is
+ * closed.
  */
 final class SlowLink implements AutoCloseable {
   private static final String DEVICE = "/dev/net/tun";
@@ -43,13 +44,13 @@ final class SlowLink implements AutoCloseable {
   private record Packet(MemorySegment bytes, long due) {}
 
   /**
-   * Makes the devices and begins to carry packets.
+   * Creates the devices and starts to carry packets.
    *
-   * @param first name of one
-   * @param second name of the other
-   * @param loss part of the packets that is lost, 0 to 1
-   * @param delayMillis how late the others come
-   * @throws IOException if this process may not, or there are no such devices
+   * @param first the name of one device
+   * @param second the name of the other device
+   * @param loss the fraction of packets that are lost, 0 to 1
+   * @param delayMillis the delay of the other packets
+   * @throws IOException if this process lacks the permission, or the devices cannot be created
    */
   SlowLink(String first, String second, double loss, long delayMillis) throws IOException {
     this.loss = loss;

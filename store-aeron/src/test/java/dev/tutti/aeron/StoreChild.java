@@ -19,8 +19,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Another process: one that serves, or a client that waits for a key. It says READY and its port,
- * then how its call ended.
+ * A child process: a server, or a client that waits for a key. It prints READY and its port, then
+ * how its call ended.
  */
 final class StoreChild implements AutoCloseable {
   private static final int SECONDS = 90;
@@ -75,13 +75,15 @@ final class StoreChild implements AutoCloseable {
     }
   }
 
-  /** Connects to the cluster whose members the environment says, else to a server. */
+  /** Connects to the cluster if the environment names its members, else to a server. */
   private static Store connect(AeronStoreOptions options) {
     String members = System.getenv("MEMBERS");
     return members == null ? new AeronStore(options) : new AeronClusterStore(members, options);
   }
 
-  /** Many clients, each with a session of its own, who meet those of the other processes. */
+  /**
+   * Runs many clients, each with its own session, which meet the clients of the other processes.
+   */
   private static void clients(AeronStoreOptions options) {
     int first = Integer.parseInt(System.getenv("FIRST"));
     int count = Integer.parseInt(System.getenv("COUNT"));
@@ -145,7 +147,7 @@ final class StoreChild implements AutoCloseable {
     return System.getenv().getOrDefault("HOST", "127.0.0.1");
   }
 
-  /** Joins a group by the environment, and says when that fails. */
+  /** Joins a group configured by the environment, and reports if that fails. */
   private static void rank() throws IOException {
     try (ProcessGroup group = ProcessGroup.init()) {
       group.addListener(
@@ -164,18 +166,19 @@ final class StoreChild implements AutoCloseable {
   /**
    * Starts a process.
    *
-   * @param role serve, member, wait, will, barrier, clients, or rank
-   * @param port of the server; 0 for a free one; the number of a member
-   * @param environment more variables, NAME=VALUE
+   * @param role one of serve, member, wait, will, barrier, clients, or rank
+   * @param port the port of the server, 0 for a free one; or the number of a member
+   * @param environment additional variables, as NAME=VALUE
    */
   static StoreChild start(String role, int port, String... environment) throws IOException {
     return start(List.of(), "128m", role, port, environment);
   }
 
   /**
-   * Starts a process by a command that runs another one; HOST in the environment says where.
+   * Starts a process with a command that runs another command; HOST in the environment names the
+   * host.
    *
-   * @param heap its size, as -Xmx takes it
+   * @param heap the heap size, as -Xmx takes it
    */
   static StoreChild start(
       List<String> by, String heap, String role, int port, String... environment)
@@ -213,7 +216,7 @@ final class StoreChild implements AutoCloseable {
         .get(SECONDS, TimeUnit.SECONDS);
   }
 
-  /** Lets a process end that serves, or is a rank. */
+  /** Lets a process end that is a server or a rank. */
   void end() throws IOException {
     process.getOutputStream().close();
   }

@@ -48,7 +48,7 @@ final class TestCluster implements AutoCloseable {
     }
   }
 
-  /** Returns members of this host with ports that are free now. */
+  /** Returns members on this host with ports that are free now. */
   static String freeMembers() throws IOException {
     for (int i = 0; i < TRIES; i++) {
       int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
@@ -96,19 +96,19 @@ final class TestCluster implements AutoCloseable {
     return servers;
   }
 
-  /** Ends a member, and starts it again. */
+  /** Stops a member, and starts it again. */
   void restart(int member) {
     servers.get(member).close();
     servers.set(member, start(member));
   }
 
-  /** Ends all members, then starts them again. */
+  /** Stops all members, then starts them again. */
   void restartAll() {
     stopAll();
     startAll();
   }
 
-  /** Ends all members. */
+  /** Stops all members. */
   void stopAll() {
     servers.forEach(AeronClusterServer::close);
   }

@@ -37,7 +37,7 @@ class CallsTest {
     Calls.failed(waiting, InterruptedException.class);
   }
 
-  /** Makes a store that is its own handle and notes its close. */
+  /** Creates a store that is its own handle and records that it was closed. */
   private Store duplicating(String name) {
     return (Store)
         Proxy.newProxyInstance(

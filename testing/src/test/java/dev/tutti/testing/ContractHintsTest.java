@@ -26,11 +26,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Tests what the suite says of a backend that does not keep its promises. */
+/** Tests what the suite reports about a backend that breaks its promises. */
 @Isolated("reads the log")
 @Timeout(120)
 class ContractHintsTest {
-  /** Cannot reduce. */
+  /** A backend that cannot reduce. */
   static class NoReduce implements ReduceContract {
     @Override
     public ContractSubject subject() {
@@ -38,7 +38,7 @@ class ContractHintsTest {
     }
   }
 
-  /** Does not say that calls do not fit. */
+  /** A backend that does not report mismatched calls. */
   static class NoMismatches implements MismatchContract {
     @Override
     public ContractSubject subject() {
@@ -46,7 +46,7 @@ class ContractHintsTest {
     }
   }
 
-  /** Has listeners that throw. */
+  /** A backend whose listeners throw. */
   static class Listening implements ListenerContract {
     @Override
     public ContractSubject subject() {

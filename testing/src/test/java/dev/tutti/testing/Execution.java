@@ -13,7 +13,7 @@ import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
-/** Runs test classes as JUnit would, and keeps what came out. */
+/** A run of test classes as JUnit would run them, with a record of the outcome. */
 final class Execution implements TestExecutionListener {
   private final Map<String, TestExecutionResult> tests = new ConcurrentHashMap<>();
   private final List<String> started = Collections.synchronizedList(new ArrayList<>());
@@ -35,7 +35,7 @@ final class Execution implements TestExecutionListener {
         testClasses);
   }
 
-  /** Runs tests as JUnit before 5.13 does, which does not close each AutoCloseable of a store. */
+  /** Runs tests as JUnit before 5.13 does, which does not close every AutoCloseable in a store. */
   static Execution inOlderJunit(Class<?>... testClasses) {
     return run(
         Map.of("junit.jupiter.extensions.store.close.autocloseable.enabled", "false"), testClasses);
@@ -68,7 +68,7 @@ final class Execution implements TestExecutionListener {
     }
   }
 
-  /** Returns the display names of the tests in the order in which they started. */
+  /** Returns the display names of the tests, in the order in which they started. */
   List<String> names() {
     return List.copyOf(started);
   }
@@ -77,12 +77,12 @@ final class Execution implements TestExecutionListener {
     return result(name).getStatus();
   }
 
-  /** Returns what a test threw. */
+  /** Returns the exception that a test threw. */
   Throwable thrownBy(String name) {
     return result(name).getThrowable().orElseThrow(() -> new AssertionError(name + " passed"));
   }
 
-  /** Returns what the end of a class threw. */
+  /** Returns the exception thrown at the end of a class. */
   Throwable thrownAfter(Class<?> testClass) {
     TestExecutionResult result = containers.get(testClass.getName());
     if (result == null) {

@@ -2,7 +2,10 @@ package dev.tutti.testing;
 
 import dev.tutti.fake.FakeProvider;
 
-/** Runs on the fake group what needs no real results: arguments, works, listeners, life. */
+/**
+ * Runs the tests that need no real results on the fake group: arguments, works, listeners, life
+ * cycle.
+ */
 class FakeContractTest
     implements ArgumentsContract,
         CapabilitiesContract,

@@ -19,12 +19,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.opentest4j.TestAbortedException;
 
-/** Tests worlds of which a JVM has one rank, with two such worlds in this JVM. */
+/** Tests worlds with only one rank in each JVM, using two such worlds in this JVM. */
 @Timeout(300)
 class LoneRankTest {
   private final HashStore store = new HashStore();
 
-  /** Has one of two ranks. */
+  /** One of two ranks. */
   private record Half(int rank, HashStore store) implements ContractSubject {
     @Override
     public BackendProvider provider() {

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 /** Tests that the suite finds backends that mix up ranks or groups. */
 @Timeout(300)
 class MixedUpBackendTest {
-  /** Takes the ranks of a group for those of the job. */
+  /** A backend that mistakes the ranks of a group for ranks of the job. */
   static class GlobalRoots implements SubgroupContract {
     @Override
     public ContractSubject subject() {
@@ -31,7 +31,7 @@ class MixedUpBackendTest {
     }
   }
 
-  /** Sends the messages of all groups through the group of all ranks. */
+  /** A backend that sends the messages of all groups through the group of all ranks. */
   static class OneMailbox implements ConcurrencyContract {
     @Override
     public ContractSubject subject() {

@@ -11,7 +11,10 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import java.util.Set;
 
-/** Runs the suite on a backend that declares little: what it does not declare must be refused. */
+/**
+ * Runs the suite on a backend that declares few capabilities: it must reject whatever it does not
+ * declare.
+ */
 @Sampled
 class NarrowContractTest extends ProcessGroupContract {
   @Override

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.ResourceLock;
 
-/** Compiles and runs the unit tests that the README and its guide show. */
+/** Compiles and runs the unit tests shown in the README and its guide. */
 @ResourceLock("shared memory that worlds leave")
 class ReadmeWorldTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);

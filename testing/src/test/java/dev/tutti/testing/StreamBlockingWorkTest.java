@@ -16,7 +16,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
 /**
- * Tests {@link Work#blockCurrentStream()}; the host stream's provider is a service of the tests.
+ * Tests {@link Work#blockCurrentStream()}; the provider of the host stream is a service of the
+ * tests.
  */
 class StreamBlockingWorkTest {
   @Test

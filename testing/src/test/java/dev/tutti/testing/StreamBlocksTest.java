@@ -11,7 +11,7 @@ import dev.tutti.spi.DeviceEvent;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** Blocks the host stream, whose provider is a service of the tests, as a user does. */
+/** Blocks the host stream as a user does; the stream's provider is a service of the tests. */
 class StreamBlocksTest {
   private static final Device DEVICE = new Device(HostStreamBlockProvider.DEVICE_TYPE, 0);
 

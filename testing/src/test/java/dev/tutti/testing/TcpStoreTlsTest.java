@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs the contract of stores over TLS, and tests who is refused. */
+/** Runs the store contract over TLS, and tests which clients are rejected. */
 @Sampled
 class TcpStoreTlsTest extends StoreContract {
   private static final Duration LONG = Duration.ofSeconds(30);
@@ -150,7 +150,7 @@ class TcpStoreTlsTest extends StoreContract {
     }
   }
 
-  /** Serves others while clients send requests without replies as fast as they can. */
+  /** Serves other clients while some send requests without replies as fast as they can. */
   @Test
   @Timeout(120)
   void fastSendersKeepNobodyWaiting() throws Exception {
@@ -211,7 +211,7 @@ class TcpStoreTlsTest extends StoreContract {
     }
   }
 
-  /** Drops what is no TLS, and serves on. */
+  /** Drops a connection that does not speak TLS, and continues to serve. */
   @Test
   @Timeout(120)
   void garbageEndsOnlyItsConnection() throws IOException {
@@ -220,7 +220,7 @@ class TcpStoreTlsTest extends StoreContract {
       garbage.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
       garbage.setSoTimeout(30_000);
       while (garbage.getInputStream().read() >= 0) {
-        // An alert of TLS.
+        // A TLS alert.
       }
       try (TcpStore member = new TcpStore(options(server, one))) {
         assertThat(member.add("count", 2)).isEqualTo(2);

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class TestTierTest {
-  /** Whose names draw different lots. */
+  /** Suites whose names yield different random choices. */
   private static final List<Class<?>> SUITES =
       Stream.of(ContractTest.class, GroupContract.class, World.class, Leaks.class, Layout.class)
           .flatMap(suite -> Stream.of(suite, suite.arrayType(), suite.arrayType().arrayType()))
@@ -62,7 +62,7 @@ class TestTierTest {
     assertThat(few(waits, 1, 2)).containsOnly(2);
   }
 
-  /** Returns what some suites have in the fast tier. */
+  /** Returns the selection that suites get in the fast tier. */
   private static Set<Integer> few(Method method, int... worlds) {
     List<Integer> all = ContractExtension.sizes(method.getAnnotation(ContractTest.class), worlds);
     return SUITES.stream()

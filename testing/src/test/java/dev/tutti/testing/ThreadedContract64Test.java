@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /**
- * Runs the whole suite on 64 ranks. Two cores need less than a minute; as other programs may share
- * them, the bound is on what this process used: twice a minute.
+ * Runs the whole suite on 64 ranks. Two cores need less than a minute. Because other programs may
+ * share the cores, the limit applies to the CPU time of this process: twice a minute.
  */
 @Isolated("measures the processor time of the process")
 @Tag("full")

@@ -2,7 +2,7 @@ package dev.tutti.testing;
 
 import dev.tutti.fake.FakeProvider;
 
-/** Runs on the fake group of uniform ranks what needs no real results. */
+/** Runs the tests that need no real results on the fake group of uniform ranks. */
 class UniformFakeContractTest implements ArgumentsContract, WorkContract, BatchContract {
   @Override
   public ContractSubject subject() {

@@ -8,7 +8,7 @@ import dev.tutti.spi.BackendProvider;
 import java.util.Optional;
 import java.util.Set;
 
-/** Offers a backend that cannot run anywhere; a service of the tests. */
+/** The provider of a backend that cannot run anywhere; a service of the tests. */
 public final class UnusableProvider implements BackendProvider {
   @Override
   public int spiVersion() {

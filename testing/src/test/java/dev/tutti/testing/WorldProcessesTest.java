@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.opentest4j.TestAbortedException;
 
-/** Tests {@link World} with processes, and what else the operating system sees. */
+/** Tests {@link World} with processes, and its effects visible to the operating system. */
 @ResourceLock("shared memory that worlds leave")
 class WorldProcessesTest {
   @Test

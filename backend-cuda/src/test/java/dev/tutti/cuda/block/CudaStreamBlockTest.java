@@ -96,7 +96,7 @@ class CudaStreamBlockTest {
     third.close();
   }
 
-  /** Launches a block that is closed at once and returns its state. */
+  /** Launches a block that is closed immediately and returns its state. */
   private BlockState block(CudaStream stream) {
     BlockState state = new BlockState(stream.device());
     access().pinned(stream.device()).useOn(state.words(), stream.handle());

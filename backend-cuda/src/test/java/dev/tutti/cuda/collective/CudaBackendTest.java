@@ -104,7 +104,7 @@ class CudaBackendTest {
             "tutti_chunks_f32_sum");
   }
 
-  /** Two devices: at a switch, linked with each other, without links, and where NVML is missing. */
+  /** Two devices: connected by a switch, linked directly, without links, and with NVML missing. */
   @ParameterizedTest
   @CsvSource({
     "switch, cuda/one-shot",
@@ -294,7 +294,7 @@ class CudaBackendTest {
                     .isInstanceOf(TuttiException.class);
               }
             });
-    // The devices are still good.
+    // The devices are still usable.
     new CudaRanks(cuda).run(2, (group, device) -> new OperationChecks(group, device).all(3));
   }
 
@@ -305,7 +305,7 @@ class CudaBackendTest {
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              // A rank that still joins hears of the abort as the end of its set-up.
+              // A rank that is still joining sees the abort as the end of its setup.
               group.barrier();
               if (group.rank() == 0) {
                 Work work = sum(group, tensor);
@@ -457,7 +457,7 @@ class CudaBackendTest {
         .hasStackTraceContaining("NVLink");
   }
 
-  /** To make a stream may wait for a kernel that waits for a message of another group. */
+  /** Creating a stream may wait for a kernel that waits for a message of another group. */
   @Test
   void messagesOfManyGroupsMakeNoStreams() throws Exception {
     new CudaRanks(cuda)
@@ -479,7 +479,7 @@ class CudaBackendTest {
             });
   }
 
-  /** Sends to each rank, and receives from each. */
+  /** Sends to each rank and receives from each. */
   private static void exchange(ProcessGroup group, CudaDevice device) {
     Tensor own = device.tensors().copyOf(Tensor.of(group.rank() + 1f));
     List<Work> works = new ArrayList<>();

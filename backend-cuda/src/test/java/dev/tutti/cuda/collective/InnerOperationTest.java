@@ -20,8 +20,7 @@ class InnerOperationTest {
           answering(Operation.class), new Call(OpType.ALL_REDUCE).inPlace(Tensor.of(1f)));
 
   /**
-   * Returns an event that is reached, or an operation that is never asked for anything but its
-   * time.
+   * Returns an event that has been reached, or an operation that is only ever asked for its time.
    */
   private <T> T answering(Class<T> type) {
     return type.cast(

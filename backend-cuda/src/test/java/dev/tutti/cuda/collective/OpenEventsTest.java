@@ -10,7 +10,7 @@ import dev.tutti.cuda.Until;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests that events are known as long as they may have something of the driver's, not longer. */
+/** Tests that events are tracked exactly as long as they may hold driver resources. */
 class OpenEventsTest {
   private static final int MANY = 10_000;
   private static final int BOUND = 64;

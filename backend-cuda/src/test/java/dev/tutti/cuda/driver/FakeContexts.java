@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 final class FakeContexts implements ContextCalls {
-  private static final long BASE = 1L << 48; // beyond all other handles
+  private static final long BASE = 1L << 48; // above all other handles
 
   private final FakeCudaDriver fake;
   private final ThreadLocal<Long> current = ThreadLocal.withInitial(() -> 0L);
@@ -31,7 +31,7 @@ final class FakeContexts implements ContextCalls {
     }
   }
 
-  /** Continues without a context, as a virtual thread may after a wait. */
+  /** Continues without a context, as a virtual thread may after it has blocked. */
   void forget() {
     current.set(0L);
   }

@@ -16,11 +16,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Plays the CUDA driver without a device: streams are threads with queues, device memory is host
- * memory, kernels are Java code. Records the calls in their order, fails those it is told to, and
- * knows what was made and not destroyed. Checks what the real driver does not forgive: calls
- * without the right context, work on freed memory, use of destroyed streams, calls that spoil a
- * recording, and frees that wait for a stream that nobody releases.
+ * A fake CUDA driver that needs no device: streams are threads with queues, device memory is host
+ * memory, and kernels are Java code. It records the calls in order, fails the calls it is told to
+ * fail, and tracks what was created and not destroyed. It checks for what the real driver does not
+ * forgive: calls without the right context, work on freed memory, use of destroyed streams, calls
+ * that invalidate a capture, and frees that wait for a stream that nothing releases.
  */
 public final class FakeCudaDriver implements AutoCloseable {
   static final int INVALID_VALUE = 1;
@@ -56,7 +56,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
 
-  /** The most calls that are remembered. */
+  /** The maximum number of calls that are recorded. */
   private static final int MOST_CALLS = 1_000_000;
 
   private final List<String> calls = new ArrayList<>();
@@ -83,7 +83,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     }
   }
 
-  /** Plays a machine with some devices. */
+  /** Creates a fake of a machine with a given number of devices. */
   public FakeCudaDriver(int devices) {
     this.devices = devices;
     this.memory = new FakeMemory(this);
@@ -95,7 +95,7 @@ public final class FakeCudaDriver implements AutoCloseable {
         new FakeDevices(this), contexts, kernels, streams, events, memory, virtualMemory, graphs);
   }
 
-  /** Returns what {@link #setLinks} said, at first that each device has 18 links to a switch. */
+  /** Returns the links set by {@link #setLinks}; initially each device has 18 links to a switch. */
   public LinkCalls links() {
     return busId -> links.links(busId);
   }
@@ -113,7 +113,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     return version;
   }
 
-  /** Makes the driver an older or newer one. */
+  /** Sets the driver's version. */
   public void setVersion(int newVersion) {
     version = newVersion;
   }
@@ -123,7 +123,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     attributes.put(attribute, value);
   }
 
-  /** Lets two devices reach each other no more. */
+  /** Removes the peer access between two devices. */
   public void cutLink(int device, int peer) {
     cutLinks.add(Set.of(device, peer));
   }
@@ -136,21 +136,21 @@ public final class FakeCudaDriver implements AutoCloseable {
     return attributes.get(attribute);
   }
 
-  /** Lets a call fail: the nth from now, 1 for the next. */
+  /** Makes a call fail: the nth from now, 1 for the next. */
   public void failOn(String call, int nth, int code) {
     synchronized (calls) {
       failures.add(new Failure(call, nth, code));
     }
   }
 
-  /** Takes back what {@link #failOn} said and was not met with. */
+  /** Cancels the failures requested through {@link #failOn} that have not occurred yet. */
   public void clearFailures() {
     synchronized (calls) {
       failures.clear();
     }
   }
 
-  /** Lets all later calls of a function block until a latch is opened. */
+  /** Makes all later calls of a function block until a latch is opened. */
   public void holdOn(String call, CountDownLatch latch) {
     holds.put(call, latch);
   }
@@ -186,7 +186,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     }
   }
 
-  /** Records a call and lets it fail if it shall. */
+  /** Records a call, and makes it fail if requested. */
   void enter(String call, String arguments) {
     synchronized (calls) {
       if (calls.size() == MOST_CALLS) {
@@ -206,7 +206,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     return new CudaException(call, code, NAMES.getOrDefault(code, "CUDA_ERROR_" + code));
   }
 
-  /** Throws what the device reported, as the real one does from then on. */
+  /** Throws the error that the device has reported, as the real driver does from then on. */
   void requireHealthy(String call) {
     if (deviceError != 0) {
       throw error(call, deviceError);
@@ -218,7 +218,9 @@ public final class FakeCudaDriver implements AutoCloseable {
     deviceError = code;
   }
 
-  /** Lets each thread lose its context after a look at a stream or event, as if it had waited. */
+  /**
+   * Makes each thread lose its context after it queries a stream or event, as if it had blocked.
+   */
   public void changeCarriers() {
     changesCarriers = true;
   }
@@ -249,14 +251,14 @@ public final class FakeCudaDriver implements AutoCloseable {
     return living.containsKey(handle);
   }
 
-  /** Returns what was made and not destroyed, as counts by kind. */
+  /** Returns what was created and not destroyed, as counts by kind. */
   public Map<String, Integer> living() {
     Map<String, Integer> counts = new TreeMap<>();
     living.values().forEach(what -> counts.merge(what, 1, Integer::sum));
     return counts;
   }
 
-  /** Returns the number of living things of a kind. */
+  /** Returns the number of live objects of a kind. */
   public int living(String what) {
     return living().getOrDefault(what, 0);
   }
@@ -287,7 +289,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     kernels.define(name, parameters, body);
   }
 
-  /** Gives a kernel whose parameters have these sizes a body. */
+  /** Gives a kernel with parameters of given sizes a body. */
   public void kernel(String name, int[] sizes, FakeStructKernel body) {
     kernels.define(name, sizes, body);
   }
@@ -296,7 +298,7 @@ public final class FakeCudaDriver implements AutoCloseable {
     return "0x" + Long.toHexString(handle);
   }
 
-  /** Ends the streams' threads. */
+  /** Ends the threads of the streams. */
   @Override
   public void close() {
     streams.close();

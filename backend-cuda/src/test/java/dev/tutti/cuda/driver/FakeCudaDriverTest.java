@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.Timeout.ThreadMode;
 
-/** Tests that the played driver is as strict as the real one; contexts are of threads. */
+/** Tests that the fake driver is as strict as the real one; contexts belong to threads. */
 @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 class FakeCudaDriverTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(2);

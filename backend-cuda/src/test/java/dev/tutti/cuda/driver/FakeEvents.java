@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 
-/** Plays events; each record is a latch of its own. */
+/** Fake events; each record has a latch of its own. */
 final class FakeEvents implements EventCalls {
   private static final CountDownLatch REACHED = new CountDownLatch(0);
 

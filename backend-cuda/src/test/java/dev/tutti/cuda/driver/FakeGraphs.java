@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Plays graphs of tasks in their order. */
+/** Fake graphs: tasks that run in order. */
 final class FakeGraphs implements GraphCalls {
   private final FakeCudaDriver fake;
   private final Map<Long, List<FakeStream.Task>> tasks = new ConcurrentHashMap<>();
@@ -45,7 +45,7 @@ final class FakeGraphs implements GraphCalls {
     return before;
   }
 
-  /** Spoils the recordings, and refuses the call, that a call does not go with. */
+  /** Invalidates the captures that do not permit a call, and rejects the call. */
   void requireSafe(String call) {
     int mode = modes.get();
     if (mode == RELAXED) {
@@ -64,7 +64,7 @@ final class FakeGraphs implements GraphCalls {
     }
   }
 
-  /** Spoils all recordings, in whatever mode, and refuses the call that waits for them. */
+  /** Invalidates all captures, whatever their mode, and rejects the call that waits for them. */
   void spoilAll(String call) {
     List<FakeStream.Capture> captures = fake.streams().captures();
     if (!captures.isEmpty()) {

@@ -4,7 +4,7 @@ package dev.tutti.cuda.driver;
 @FunctionalInterface
 public interface FakeKernel {
   /**
-   * Does what the kernel does; is interrupted when the driver ends.
+   * Runs the kernel; interrupted when the driver ends.
    *
    * @param arguments the 8 bytes at each parameter's address, as they were at the launch
    */

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Plays modules whose kernels are Java code. */
+/** Fake modules, whose kernels are Java code. */
 final class FakeKernels implements KernelCalls {
   private final FakeCudaDriver fake;
   private final Map<String, Body> bodies = new ConcurrentHashMap<>();
@@ -18,7 +18,7 @@ final class FakeKernels implements KernelCalls {
   private final AtomicLong nextFunction = new AtomicLong(1);
   private final Map<Long, Integer> modules = new ConcurrentHashMap<>();
 
-  /** What runs, and how many bytes each parameter has. */
+  /** The code to run, and the size of each parameter in bytes. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Body(int[] sizes, FakeStructKernel code) {}
 

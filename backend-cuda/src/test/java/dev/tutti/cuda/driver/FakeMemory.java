@@ -16,11 +16,11 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Plays the memory of devices, in host memory. What is freed stays mapped for long, so that work on
- * it is noticed and does no harm.
+ * Fake device memory, in host memory. Freed memory stays mapped for a long time, so that work on it
+ * is detected and does no harm.
  */
 public final class FakeMemory implements MemoryCalls {
-  /** The most bytes that were freed and stay mapped; the oldest go first. */
+  /** The maximum number of freed bytes that stay mapped; the oldest are unmapped first. */
   public static final long MOST_FREED = 256L << 20;
 
   private static final long ALIGNMENT = 512;
@@ -61,12 +61,12 @@ public final class FakeMemory implements MemoryCalls {
     this.fake = fake;
   }
 
-  /** Sets the bytes of all devices together. */
+  /** Sets the total memory of all devices, in bytes. */
   public synchronized void setCapacity(long bytes) {
     capacity = bytes;
   }
 
-  /** Sets how much memory of the host may be locked. */
+  /** Sets how much host memory may be page-locked. */
   public synchronized void setMostLocked(long bytes) {
     mostLocked = bytes;
   }
@@ -75,7 +75,7 @@ public final class FakeMemory implements MemoryCalls {
     return capacity;
   }
 
-  /** Returns the allocated bytes of all devices. */
+  /** Returns the number of allocated bytes on all devices. */
   public synchronized long used() {
     return used;
   }
@@ -107,7 +107,7 @@ public final class FakeMemory implements MemoryCalls {
     used -= bytes;
   }
 
-  /** Sets addresses aside, of no use before {@link #setUsable}. */
+  /** Reserves addresses that cannot be used before {@link #setUsable}. */
   synchronized long reserve(long bytes) {
     int device = fake.contexts().requireDevice("cuMemAddressReserve");
     MemorySegment pages = FakePages.reserve(bytes);
@@ -129,7 +129,10 @@ public final class FakeMemory implements MemoryCalls {
     ranges.get(address).devices.add(device);
   }
 
-  /** Tells whether a copy of a device may touch mapped memory; any may touch what is not. */
+  /**
+   * Returns whether a copy on a device may access mapped memory; memory that is not mapped is open
+   * to all.
+   */
   synchronized boolean isAllowed(long address, int device) {
     Map.Entry<Long, Range> entry = ranges.floorEntry(address);
     return entry == null
@@ -137,12 +140,12 @@ public final class FakeMemory implements MemoryCalls {
         || entry.getValue().devices.contains(device);
   }
 
-  /** Told that addresses are not set aside any more. */
+  /** Called when addresses are no longer reserved. */
   synchronized void freeReserved(long address) {
     freed(address, range(address));
   }
 
-  /** Notes that memory was freed, and forgets what was freed long ago. */
+  /** Records that memory was freed, and forgets memory that was freed long ago. */
   private void freed(long address, Range range) {
     range.freed = true;
     freed.add(address);
@@ -158,7 +161,7 @@ public final class FakeMemory implements MemoryCalls {
     }
   }
 
-  /** Returns the number of ranges that are known, also if they were freed. */
+  /** Returns the number of known ranges, including freed ones. */
   public synchronized int rangeCount() {
     return ranges.size();
   }
@@ -215,7 +218,7 @@ public final class FakeMemory implements MemoryCalls {
     }
   }
 
-  /** Tells whether the device may touch bytes: those that were allocated here and not freed. */
+  /** Returns whether the device may access bytes: those that were allocated here and not freed. */
   public synchronized boolean isUsable(long address, long bytes) {
     Map.Entry<Long, Range> entry = ranges.floorEntry(address);
     return entry != null
@@ -223,7 +226,7 @@ public final class FakeMemory implements MemoryCalls {
         && address + bytes <= entry.getKey() + entry.getValue().bytes;
   }
 
-  /** Returns what is in memory, which must be allocated. */
+  /** Returns the contents of memory, which must be allocated. */
   byte[] read(long address, long bytes) {
     return usable(address, bytes).toArray(ValueLayout.JAVA_BYTE);
   }
@@ -273,7 +276,7 @@ public final class FakeMemory implements MemoryCalls {
     if (buffer.getLong() != ProcessHandle.current().pid()) {
       int device = fake.contexts().requireDevice("cuIpcOpenMemHandle");
       synchronized (this) {
-        // Other memory of the same size: what processes of a played driver share has no contents.
+        // Other memory of the same size: what processes with a fake driver share has no contents.
         Range range = new Range(PointerInfo.Kind.DEVICE, device, buffer.getLong());
         address = range.memory.address();
         ranges.put(address, range);

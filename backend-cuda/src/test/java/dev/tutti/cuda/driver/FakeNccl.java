@@ -8,8 +8,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Plays NCCL on the streams of a played driver. Calls are in progress for a while, as those of
- * communicators that do not block are. Checks that ranks make the same calls.
+ * A fake NCCL on the streams of a fake driver. Calls stay in progress for a while, as they do for
+ * nonblocking communicators. It checks that ranks make the same calls.
  */
 public final class FakeNccl implements NcclCalls {
   private final PlayedCalls calls = new PlayedCalls();
@@ -21,7 +21,7 @@ public final class FakeNccl implements NcclCalls {
   private volatile boolean sharesAborts = true;
   private volatile boolean oneProcess;
 
-  /** Plays NCCL beside a driver. */
+  /** Creates a fake NCCL for a driver. */
   public FakeNccl(FakeCudaDriver fake) {
     communicators = new PlayedCommunicators(fake, calls);
     groups = new PlayedGroups(fake, calls);
@@ -29,47 +29,47 @@ public final class FakeNccl implements NcclCalls {
     messages = new PlayedMessages(fake.memory(), groups);
   }
 
-  /** Lets all later calls of a function return a result. */
+  /** Makes all later calls of a function return a given result. */
   public void failOn(String call, int result) {
     calls.failOn(call, result);
   }
 
-  /** Lets all later calls of a function block until a latch is opened. */
+  /** Makes all later calls of a function block until a latch is opened. */
   public void holdOn(String call, CountDownLatch latch) {
     calls.holdOn(call, latch);
   }
 
-  /** Lets all communicators report a failure. */
+  /** Makes all communicators report a failure. */
   public void failAll(int result) {
     communicators.failAll(result);
   }
 
-  /** Returns the number of communicators that are there. */
+  /** Returns the number of existing communicators. */
   public int communicators() {
     return communicators.count();
   }
 
-  /** Returns how many calls of a function are blocked that an abort would end. */
+  /** Returns the number of blocked calls of a function that an abort would end. */
   public int waiting(String call) {
     return calls.waiting(call);
   }
 
-  /** Returns how often a function was called for which failures can be set. */
+  /** Returns how often a function was called; it must be one for which failures can be set. */
   public int calls(String call) {
     return calls.count(call);
   }
 
-  /** Returns the color that each rank gave in a split of a communicator, by their ranks. */
+  /** Returns the color that each rank passed to a split of a communicator, by rank. */
   public Map<Integer, Integer> colors(byte[] id, int number) {
     return communicators.colors(id, number);
   }
 
-  /** Lets an abort end the calls of one communicator alone. */
+  /** Makes an abort end the calls of one communicator only. */
   public void shareNoAborts() {
     sharesAborts = false;
   }
 
-  /** Lets all ranks be of one process; else each is of its own. */
+  /** Treats all ranks as part of one process; otherwise each has its own process. */
   public void beOneProcess() {
     oneProcess = true;
   }

@@ -16,7 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 
-/** Maps files in memory at addresses. What is unmapped stays readable, as other memory. */
+/** Maps in-memory files at addresses. Unmapped addresses stay readable, as other memory. */
 final class FakePages {
   private static final int READ_WRITE = 3;
   private static final int SHARED_FIXED = 0x11;
@@ -43,13 +43,13 @@ final class FakePages {
         linker.defaultLookup().findOrThrow(name), FunctionDescriptor.of(result, parameters));
   }
 
-  /** Sets addresses aside. */
+  /** Reserves addresses. */
   static MemorySegment reserve(long bytes) {
     long address = mmap(0, bytes, PRIVATE, -1);
     return MemorySegment.ofAddress(address).reinterpret(bytes);
   }
 
-  /** Gives addresses back that were set aside. */
+  /** Releases reserved addresses. */
   static void free(long address, long bytes) {
     try {
       int _ = (int) MUNMAP.invokeExact(address, bytes);
@@ -79,7 +79,7 @@ final class FakePages {
     long _ = mmap(address, bytes, PRIVATE_FIXED, -1);
   }
 
-  /** Makes a file. */
+  /** Creates a file. */
   static int create(long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocateFrom("fake-device-memory");
@@ -94,7 +94,7 @@ final class FakePages {
     }
   }
 
-  /** Opens a file to be mapped; negative if there is none. */
+  /** Opens a file for mapping; returns a negative number if there is none. */
   static int open(String path) {
     try (Arena arena = Arena.ofConfined()) {
       return (int) OPEN.invokeExact(arena.allocateFrom(path), OPEN_READ_WRITE);
@@ -119,7 +119,7 @@ final class FakePages {
     }
   }
 
-  /** Returns what tells a file from all others. */
+  /** Returns an object that identifies a file. */
   static Object identity(int fd) {
     try {
       return Files.readAttributes(Path.of("/proc/self/fd/" + fd), BasicFileAttributes.class)
@@ -129,7 +129,7 @@ final class FakePages {
     }
   }
 
-  /** Returns the size of a file, or -1 if the descriptor is not of such a file. */
+  /** Returns the size of a file, or -1 if the descriptor does not refer to such a file. */
   static long size(int fd) {
     Path path = Path.of("/proc/self/fd/" + fd);
     try {

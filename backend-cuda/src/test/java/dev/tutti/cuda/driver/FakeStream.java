@@ -6,9 +6,9 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** A stream: tasks run one after the other on a thread of their own. */
+/** A stream: tasks run one after the other on its own thread. */
 final class FakeStream implements AutoCloseable {
-  /** A step of a stream; ends early when interrupted. */
+  /** A step of a stream; ends early if interrupted. */
   interface Task {
     void run() throws InterruptedException;
   }
@@ -17,13 +17,13 @@ final class FakeStream implements AutoCloseable {
   private final LinkedBlockingQueue<Task> tasks = new LinkedBlockingQueue<>();
   private final AtomicInteger pending = new AtomicInteger();
 
-  /** Keeps the threads apart from those of the tests that make streams. */
+  /** Separates these threads from those of the tests that create streams. */
   private static final ThreadGroup GROUP = new ThreadGroup(topGroup(), "fake streams");
 
   private final Thread thread;
   private volatile @Nullable Capture capture;
 
-  /** A recording of a stream. */
+  /** A capture of a stream. */
   static final class Capture {
     final Thread recorder = Thread.currentThread();
     final int mode;
@@ -35,7 +35,7 @@ final class FakeStream implements AutoCloseable {
       this.mode = mode;
     }
 
-    /** Lets the recording have no graph. */
+    /** Invalidates the capture, so that it yields no graph. */
     void spoil() {
       spoilt = true;
     }
@@ -85,7 +85,7 @@ final class FakeStream implements AutoCloseable {
     return capture != null;
   }
 
-  /** Returns the recording, or null. */
+  /** Returns the capture, or null. */
   @Nullable Capture capture() {
     return capture;
   }
@@ -94,7 +94,7 @@ final class FakeStream implements AutoCloseable {
     capture = new Capture(mode);
   }
 
-  /** Ends the recording; returns null if it was spoilt. */
+  /** Ends the capture; returns null if it was invalidated. */
   synchronized @Nullable List<Task> endCapture() {
     Capture ending = capture;
     capture = null;

@@ -13,7 +13,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 
-/** Plays streams; each device has a default one. */
+/** Fake streams; each device has a default one. */
 final class FakeStreams implements StreamCalls {
   private static final long PATIENCE_NANOS = 10_000_000_000L;
   private static final int HIGHEST = -5;
@@ -46,7 +46,7 @@ final class FakeStreams implements StreamCalls {
     return known;
   }
 
-  /** Returns the recordings that have not ended. */
+  /** Returns the captures that have not ended. */
   List<FakeStream.Capture> captures() {
     return streams.values().stream().map(FakeStream::capture).filter(Objects::nonNull).toList();
   }
@@ -101,7 +101,7 @@ final class FakeStreams implements StreamCalls {
     awaitIdle("cuStreamSynchronize", require("cuStreamSynchronize", stream));
   }
 
-  /** Waits as the real driver does, but not for ever. */
+  /** Waits as the real driver does, but not forever. */
   private static void awaitIdle(String call, FakeStream stream) {
     long deadline = System.nanoTime() + PATIENCE_NANOS;
     while (!stream.isIdle()) {

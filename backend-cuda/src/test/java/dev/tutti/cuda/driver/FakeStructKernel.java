@@ -6,9 +6,9 @@ import java.lang.foreign.MemorySegment;
 @FunctionalInterface
 public interface FakeStructKernel {
   /**
-   * Does what the kernel does; is interrupted when the driver ends.
+   * Runs the kernel; interrupted when the driver ends.
    *
-   * @param launch its name, blocks and threads
+   * @param launch the kernel's name, blocks and threads
    * @param arguments the parameters as they were at the launch
    */
   void run(String launch, MemorySegment[] arguments) throws InterruptedException;

@@ -7,7 +7,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/** Plays virtual memory by files in memory, whose descriptors other processes can map, too. */
+/**
+ * Fake virtual memory, backed by in-memory files whose descriptors other processes can map as well.
+ */
 final class FakeVirtualMemory implements VirtualMemoryCalls {
   private static final long GRANULARITY = 2 << 20;
   private static final String PHYSICAL = "physical memory";
@@ -16,7 +18,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   private final Map<Long, Physical> handles = new HashMap<>();
   private final Map<Long, Physical> mapped = new HashMap<>();
 
-  /** Memory that goes when its last handle and its last mapping are gone. */
+  /** Memory that is released when its last handle and its last mapping are gone. */
   private static final class Physical {
     private final long bytes;
     private final int fd;
@@ -118,7 +120,9 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     return memory;
   }
 
-  /** Names the file by its process and descriptor, so that other processes find it, too. */
+  /**
+   * Identifies the file by its process and descriptor, so that other processes can find it as well.
+   */
   @Override
   public synchronized byte[] exportFabric(long handle) {
     fake.enter("cuMemExportToShareableHandle", hex(handle) + " fabric");

@@ -7,7 +7,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/** Counts the calls of a played NCCL, and lets those fail or block that it is told to. */
+/** Counts the calls of a fake NCCL, and makes selected calls fail or block. */
 final class PlayedCalls {
   private static final int INTERNAL_ERROR = 3;
 
@@ -28,19 +28,19 @@ final class PlayedCalls {
     return counts.getOrDefault(call, 0);
   }
 
-  /** Returns how many calls of a function are blocked that an abort would end. */
+  /** Returns the number of blocked calls of a function that an abort would end. */
   int waiting(String call) {
     return waiting.getOrDefault(call, 0);
   }
 
-  /** Counts a call, blocks it if it shall, and returns its result. */
+  /** Counts a call, blocks it if requested, and returns its result. */
   int result(String call) {
     int _ = counts.merge(call, 1, Integer::sum);
     FakeCudaDriver.await(holds.get(call));
     return failures.getOrDefault(call, NcclResult.SUCCESS);
   }
 
-  /** Does what {@link #result(String)} does, but blocks until an abort at the latest. */
+  /** Does what {@link #result(String)} does, but blocks no longer than until an abort. */
   int result(String call, BooleanSupplier isAborted) {
     CountDownLatch hold = holds.get(call);
     int _ = waiting.merge(call, 1, Integer::sum);

@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/** Plays the collectives of NCCL: each rank brings its data, and makes its result of all. */
+/** Fake NCCL collectives: each rank contributes its data, and computes its result from all data. */
 final class PlayedCollectives {
   private static final int FIRST_FACTOR = 16;
 
@@ -25,7 +25,7 @@ final class PlayedCollectives {
     this.groups = groups;
   }
 
-  /** Makes the results of all ranks out of what they brought. */
+  /** Computes the results of all ranks from their inputs. */
   private interface Rule {
     byte @Nullable [] result(List<byte[]> brought);
   }
@@ -76,7 +76,7 @@ final class PlayedCollectives {
     int kind = Math.min(op, FIRST_FACTOR);
     String arguments = elements + " of type " + type + ", operator " + kind;
     long bytes = elements * PlayedElements.dtype(type).byteSize();
-    // The factor may be freed before the stream comes here.
+    // The factor may be freed before the stream reaches this point.
     Double factor = factors.get(op);
     return collective(
         call,
@@ -185,7 +185,7 @@ final class PlayedCollectives {
         });
   }
 
-  /** Makes an operator that scales before it adds. */
+  /** Creates an operator that scales before it adds. */
   int scaledSum(long factor, int type) {
     int op = nextFactor.getAndIncrement();
     double value =

@@ -4,7 +4,7 @@ import dev.tutti.cuda.nccl.NcclResult;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/** One rank's side of a played communicator. */
+/** One rank's side of a fake communicator. */
 final class PlayedCommunicator {
   final PlayedWorld world;
   final int rank;
@@ -18,9 +18,9 @@ final class PlayedCommunicator {
   private volatile @Nullable PlayedSplit splitting;
 
   /**
-   * Brings a rank to a communicator.
+   * Adds a rank to a communicator.
    *
-   * @param parent that it is made of, if its calls block; else null
+   * @param parent the communicator it is created from, if its calls block; else null
    */
   PlayedCommunicator(PlayedWorld world, int rank, @Nullable PlayedCommunicator parent) {
     this.world = world;
@@ -33,12 +33,12 @@ final class PlayedCommunicator {
     return parent != null;
   }
 
-  /** Tells whether all ranks are there, and no call is in progress. */
+  /** Returns whether all ranks have joined and no call is in progress. */
   boolean isIdle() {
     return world.isComplete() && !busy;
   }
 
-  /** Tells whether this was aborted, or what it shares that with. */
+  /** Returns whether this communicator, or the parent with which it shares aborts, was aborted. */
   boolean isAborted() {
     return aborted || (parent != null && parent.aborted);
   }
@@ -51,7 +51,7 @@ final class PlayedCommunicator {
     failure = result;
   }
 
-  /** Begins a call, which is in progress until somebody asks; returns its result. */
+  /** Begins a call that stays in progress until its state is queried; returns the call's result. */
   int begin() {
     if (isBlocking()) {
       return NcclResult.SUCCESS;
@@ -72,14 +72,16 @@ final class PlayedCommunicator {
     return made;
   }
 
-  /** Begins to make the one whose calls block. */
+  /** Begins to create the communicator whose calls block. */
   PlayedCommunicator block(int newRank) {
     PlayedCommunicator made = new PlayedCommunicator(world.blocking(), newRank, this);
     child = made;
     return made;
   }
 
-  /** Returns the one whose calls block while its ranks have not all come; else null. */
+  /**
+   * Returns the communicator whose calls block, while some of its ranks have not joined; else null.
+   */
   @Nullable PlayedCommunicator unfinishedChild() {
     PlayedCommunicator made = child;
     return made == null || made.world.isComplete() ? null : made;

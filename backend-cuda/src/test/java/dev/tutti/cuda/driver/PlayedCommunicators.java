@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Lets ranks meet in played communicators, and knows those that are there by their handles. */
+/** Lets ranks join fake communicators, and keeps track of existing ones by handle. */
 final class PlayedCommunicators {
   private static final String KIND = "communicator";
 
@@ -37,7 +37,7 @@ final class PlayedCommunicators {
     return known;
   }
 
-  /** Brings a rank to the communicator of an id. */
+  /** Adds a rank to the communicator with an id. */
   long init(byte[] id, int size, int rank, boolean shares) {
     int _ = fake.contexts().requireDevice("ncclCommInitRankConfig");
     PlayedWorld world = worlds.computeIfAbsent(key(id), key -> new PlayedWorld(size));
@@ -58,7 +58,7 @@ final class PlayedCommunicators {
     return handle;
   }
 
-  /** Begins to make one of the same ranks whose calls block. */
+  /** Begins to create a communicator of the same ranks whose calls block. */
   Child splitBlocking(long handle, int rank) {
     PlayedCommunicator parent = beginSplit(handle);
     assertThat(parent.world.isShared()).as("it shares what an abort sets").isTrue();
@@ -68,7 +68,7 @@ final class PlayedCommunicators {
     return () -> made.world.isComplete() && living.containsKey(own) ? own : 0;
   }
 
-  /** Begins to make those of the ranks that give the same color. */
+  /** Begins to create the communicators of the ranks that pass the same color. */
   Child split(long handle, int color, int rank) {
     PlayedCommunicator parent = beginSplit(handle);
     assertThat(parent.world.isShared()).as("it shares, which ranks of PyTorch do not").isFalse();
@@ -85,7 +85,7 @@ final class PlayedCommunicators {
     return parent;
   }
 
-  /** Returns the color that each rank gave in a split of the communicator of an id. */
+  /** Returns the color that each rank passed to a split of the communicator with an id. */
   Map<Integer, Integer> colors(byte[] id, int number) {
     return worlds.get(key(id)).split(number);
   }

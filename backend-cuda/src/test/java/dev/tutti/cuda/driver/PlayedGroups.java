@@ -7,16 +7,18 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Collects the calls of each thread that run as one, and puts them into their stream. */
+/**
+ * Collects the calls of each thread that run as one NCCL group, and puts them into their stream.
+ */
 final class PlayedGroups {
   private static final ThreadLocal<@Nullable List<Step>> OPEN = new ThreadLocal<>();
 
   private final FakeCudaDriver fake;
   private final PlayedCalls calls;
 
-  /** What a call does on a stream. */
+  /** The work of a call on a stream. */
   interface Body {
-    /** Returns false once the communicator was aborted. */
+    /** Returns false if the communicator was aborted. */
     boolean run() throws InterruptedException;
   }
 

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A collective operation of a played communicator, with what its ranks brought to it. */
+/** A collective operation of a fake communicator, with the inputs of its ranks. */
 final class PlayedMeeting {
   private final int size;
   private final Map<Integer, byte[]> brought = new ConcurrentHashMap<>();
@@ -23,16 +23,14 @@ final class PlayedMeeting {
   }
 
   /**
-   * Tells whether all ranks made one call; where they did not, none ever returns, as real ones may
-   * not.
+   * Returns whether all ranks made the same call; if they did not, none ever returns, as in real
+   * NCCL.
    */
   boolean isComplete() {
     return brought.size() == size && Set.copyOf(calls.values()).size() == 1;
   }
 
-  /**
-   * Returns what the ranks brought, in their order, once to each; after the last one it is gone.
-   */
+  /** Returns the inputs in rank order, once to each rank; discards them after the last one. */
   synchronized List<byte[]> take() {
     List<byte[]> all = new ArrayList<>();
     for (int r = 0; r < size; r++) {

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/** Plays the messages of NCCL: a send leaves a copy, for which the receiver waits. */
+/** Fake NCCL messages: a send leaves a copy, for which the receiver waits. */
 final class PlayedMessages {
   private final FakeMemory memory;
   private final PlayedGroups groups;

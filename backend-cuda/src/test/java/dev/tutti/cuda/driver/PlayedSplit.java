@@ -3,7 +3,7 @@ package dev.tutti.cuda.driver;
 import dev.tutti.cuda.nccl.NcclCalls;
 import java.util.Map;
 
-/** A split that is under way; the communicator is there once all ranks have come. */
+/** A split in progress; the communicator exists once all ranks have joined. */
 final class PlayedSplit implements NcclCalls.Child {
   private final PlayedWorld world;
   private final int number;
@@ -12,17 +12,17 @@ final class PlayedSplit implements NcclCalls.Child {
   private final Maker maker;
   private long handle;
 
-  /** Makes one rank's side of a communicator. */
+  /** Creates one rank's side of a communicator. */
   interface Maker {
     long make(PlayedWorld world, int rank);
   }
 
   /**
-   * Brings a rank to a split.
+   * Adds a rank to a split.
    *
-   * @param parent that is split
-   * @param number of the split
-   * @param rank that the communicator gives it
+   * @param parent the communicator that is split
+   * @param number the number of the split
+   * @param rank the rank in the new communicator
    */
   PlayedSplit(PlayedCommunicator parent, int number, int color, int rank, Maker maker) {
     this.world = parent.world;

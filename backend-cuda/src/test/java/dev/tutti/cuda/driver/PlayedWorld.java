@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
-/** What the ranks of a played communicator share. */
+/** The state that the ranks of a fake communicator share. */
 final class PlayedWorld {
   final int size;
   private final Set<Integer> joined = ConcurrentHashMap.newKeySet();
@@ -29,12 +29,14 @@ final class PlayedWorld {
     assertThat(joined.add(rank)).as("rank %d comes once", rank).isTrue();
   }
 
-  /** Tells whether all ranks have come. */
+  /** Returns whether all ranks have joined. */
   boolean isComplete() {
     return joined.size() == size;
   }
 
-  /** Checks that all ranks say alike whether those made of this share what it has. */
+  /**
+   * Checks that all ranks agree on whether communicators created from this one share its resources.
+   */
   synchronized void requireAlike(boolean own) {
     assertThat(shares == null ? own : shares).as("shares on all ranks").isEqualTo(own);
     shares = own;
@@ -44,7 +46,10 @@ final class PlayedWorld {
     return shares == null || shares;
   }
 
-  /** Returns the colors of a split by the ranks that have come to it, to be added to. */
+  /**
+   * Returns the colors of a split, by rank, of the ranks that have joined it; callers may add to
+   * them.
+   */
   synchronized Map<Integer, Integer> split(int number) {
     while (splits.size() <= number) {
       splits.add(new ConcurrentHashMap<>());
@@ -52,12 +57,12 @@ final class PlayedWorld {
     return splits.get(number);
   }
 
-  /** Returns that of the communicators that a split makes of the ranks of a color. */
+  /** Returns the world of the communicators that a split creates from the ranks of one color. */
   PlayedWorld part(int split, int color, int ranks) {
     return parts.computeIfAbsent(split + "/" + color, key -> new PlayedWorld(ranks));
   }
 
-  /** Returns that of the communicators whose calls block. */
+  /** Returns the world of the communicators whose calls block. */
   synchronized PlayedWorld blocking() {
     if (blocking == null) {
       blocking = new PlayedWorld(size);
@@ -69,7 +74,7 @@ final class PlayedWorld {
     return meetings.computeIfAbsent(number, key -> new PlayedMeeting(size));
   }
 
-  /** Returns the messages on their way from a rank to another. */
+  /** Returns the messages in transit from one rank to another. */
   ConcurrentLinkedQueue<byte[]> messages(int from, int to) {
     return messages.computeIfAbsent(from + ">" + to, key -> new ConcurrentLinkedQueue<>());
   }

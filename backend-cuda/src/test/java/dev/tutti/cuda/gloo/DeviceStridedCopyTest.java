@@ -14,12 +14,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests copies between tensors with gaps and without, on a played device. */
+/** Tests copies between strided and contiguous tensors, on a fake device. */
 class DeviceStridedCopyTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(1);
   private final CudaDevice device = machine.cuda.device(0);
 
-  /** Makes a tensor of the host, with any bytes. */
+  /** Creates a host tensor with arbitrary bytes. */
   private static Tensor any(Random random, DType dtype, long... shape) {
     Tensor tensor = Tensor.allocate(dtype, shape);
     byte[] bytes = new byte[(int) tensor.byteSize()];

@@ -117,7 +117,7 @@ class DeviceAllocatorTest {
     assertThat(events.inUse()).isZero();
   }
 
-  /** Holds a stream until a word of host memory is 1. */
+  /** Holds a stream until a word in host memory is 1. */
   private long[] hold(long stream) {
     long word = fake.driver().memory().allocateHost(4);
     MemorySegment.ofAddress(word).reinterpret(4).fill((byte) 0);

@@ -72,7 +72,10 @@ class CommunicatorTest {
     void run(Communicator communicator, int rank) throws Exception;
   }
 
-  /** Runs both ranks, whose communicators are there, each on a thread, then closes them. */
+  /**
+   * Runs both ranks, each on a thread, with their communicators already created, and then closes
+   * them.
+   */
   private void both(Body body) throws Exception {
     byte[] id = nccl.uniqueId();
     List<Communicator> made = List.of(begin(id, 0), begin(id, 1));
@@ -192,7 +195,7 @@ class CommunicatorTest {
         });
   }
 
-  /** Frees nothing that is shared with a communicator whose abort another thread is in. */
+  /** Frees nothing that is shared with a communicator that another thread is aborting. */
   @Test
   void anAbortWaitsForTheOneThatADeadlineBegan() throws Exception {
     CountDownLatch held = new CountDownLatch(1);
@@ -217,7 +220,7 @@ class CommunicatorTest {
     assertThat(nccl.calls("ncclCommAbort")).isEqualTo(2);
   }
 
-  /** Returns how many threads of a name wait for a monitor. */
+  /** Returns how many threads with a name wait for a monitor. */
   private static long blocked(String name) {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().equals(name))
@@ -225,7 +228,7 @@ class CommunicatorTest {
         .count();
   }
 
-  /** Lets a close come to its end by force, while the abort that ends it continues. */
+  /** Lets a close be forced to its end while the abort that forced it continues. */
   @Test
   void aCloseWaitsForTheAbortThatItsDeadlineBegan() throws Exception {
     CountDownLatch held = new CountDownLatch(1);

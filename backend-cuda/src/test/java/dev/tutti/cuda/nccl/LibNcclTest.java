@@ -55,7 +55,7 @@ class LibNcclTest {
     return Linker.nativeLinker().upcallStub(handle, function, arena);
   }
 
-  /** Returns functions, of which those that are not played must not be called. */
+  /** Returns functions; those that are not faked must not be called. */
   private LibNccl library(Arena arena) throws ReflectiveOperationException {
     FunctionDescriptor init =
         FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, ID, JAVA_INT, JAVA_LONG);

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests groups on a played NCCL, also with a rank that knows nothing of Tutti. */
+/** Tests groups on a fake NCCL, also with a rank that knows nothing of Tutti. */
 class NcclBackendTest {
   private static final String ID_KEY = "0//cuda//0";
 
@@ -134,7 +134,7 @@ class NcclBackendTest {
   void aGroupOfWhichTheFirstCallsFailGivesBackWhatTheyUsed() throws Exception {
     ranks().run(2, (group, device) -> {});
     int streams = machine.fake.calls("cuStreamCreateWithPriority").size();
-    for (int i = 0; i < 20; i++) { // more than there are streams in reserve
+    for (int i = 0; i < 20; i++) { // more than the streams in reserve
       nccl.failOn(i % 2 == 0 ? "ncclAllReduce" : "ncclBroadcast", 3);
       assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
           .hasStackTraceContaining("failed: result 3 (3); played failure");

@@ -13,7 +13,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests where NCCL is looked for. */
+/** Tests where NCCL is searched for. */
 class NcclLibraryTest {
   @Test
   void writesVersions() {

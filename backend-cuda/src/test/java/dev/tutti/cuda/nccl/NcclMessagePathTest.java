@@ -39,7 +39,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests messages of two ranks on a played NCCL whose calls block. */
+/** Tests messages between two ranks on a fake NCCL whose calls block. */
 class NcclMessagePathTest {
   private final IllegalStateException enough = new IllegalStateException("enough");
   private final ExecutorService threads = Executors.newCachedThreadPool();
@@ -157,7 +157,7 @@ class NcclMessagePathTest {
     }
   }
 
-  /** Starts a message of one rank to the other; returns both sides. */
+  /** Starts a message from one rank to the other; returns both sides. */
   private List<Message> start(int sender) {
     List<Message> sides = List.of(new Message(soon()), new Message(soon()));
     messages.get(sender).send(sides.get(0), 1 - sender, 0, cell(sender), 4);
@@ -272,7 +272,7 @@ class NcclMessagePathTest {
     held.countDown();
   }
 
-  /** Lets a process end while another one waits for its message. */
+  /** Lets a process exit while another one waits for its message. */
   @Test
   void aPeerThatDiesIsNamedWithoutAStore() throws Exception {
     Message message = new Message(soon());

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Tests what becomes of messages on a played NCCL that cannot end, and what groups leave. */
+/** Tests what happens to messages on a fake NCCL that cannot end, and what groups leave behind. */
 @Isolated("counts the threads of the process")
 class NcclMessagesTest {
   private static final int CYCLES = 20;
@@ -56,7 +56,7 @@ class NcclMessagesTest {
     return device.tensors().copyOf(Tensor.of(values));
   }
 
-  /** Sends before rank 1 receives, and lets nothing wait for it meanwhile. */
+  /** Sends before rank 1 receives, and lets nothing wait for the send meanwhile. */
   @Test
   void anUnmatchedSendHoldsUpNeitherStreamNorCollectives() throws Exception {
     CountDownLatch summed = new CountDownLatch(1);
@@ -152,14 +152,14 @@ class NcclMessagesTest {
             (group, device) -> {
               Work work;
               if (group.rank() == 0) {
-                // The stream is behind what is held, so the message is at NCCL on both sides.
+                // The stream is past the held work, so NCCL has the message on both sides.
                 device.currentStream().waitFor(device.defaultStream().record());
                 work = group.send(floatsLater(device), 1, 0, CallOptions.ASYNC);
               } else {
                 work = group.recv(floatsLater(device), 0, 0, CallOptions.ASYNC);
               }
               Until.holds("both communicators of the message", () -> nccl.communicators() == 8);
-              // Each rank received from both when the group was made.
+              // Each rank received from both ranks when the group was created.
               Until.holds("the message at NCCL", () -> nccl.calls("ncclRecv") == 5);
               nccl.failAll(NcclResult.REMOTE_ERROR);
               assertThatThrownBy(work::await)
@@ -185,7 +185,8 @@ class NcclMessagesTest {
                 return;
               }
               Tensor tensor = floats(device, 1f);
-              // A rank that calls after the other rank found out is refused at once.
+              // A rank that calls after the other rank has detected the failure is rejected
+              // immediately.
               assertThatThrownBy(
                       () ->
                           (group.rank() == 0
@@ -233,7 +234,7 @@ class NcclMessagesTest {
                     works.add(group.recv(floatsLater(device), peer, 0, CallOptions.ASYNC));
                     works.add(
                         group.recv(
-                            floatsLater(device), peer, 0, CallOptions.ASYNC)); // nobody sends
+                            floatsLater(device), peer, 0, CallOptions.ASYNC)); // no rank sends
                   }
                 }
                 sent.countDown();

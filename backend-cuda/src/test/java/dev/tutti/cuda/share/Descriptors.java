@@ -12,7 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 
-/** Makes descriptors of files in memory, and tells what descriptors lead to. */
+/** Creates descriptors of in-memory files, and finds out what descriptors refer to. */
 public final class Descriptors {
   private static final int CLOSE_ON_EXEC = 1;
   private static final MethodHandle CREATE =
@@ -24,7 +24,7 @@ public final class Descriptors {
 
   private Descriptors() {}
 
-  /** Makes a file in memory with a name. */
+  /** Creates an in-memory file with a name. */
   public static int create(String name) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocateFrom(name);
@@ -34,7 +34,7 @@ public final class Descriptors {
     }
   }
 
-  /** Returns what a descriptor of this process leads to. */
+  /** Returns what a descriptor of this process refers to. */
   static String target(int fd) {
     try {
       return Files.readSymbolicLink(Path.of("/proc/self/fd/" + fd)).toString();
@@ -43,7 +43,7 @@ public final class Descriptors {
     }
   }
 
-  /** Counts the descriptors of this process whose files have a text in their names. */
+  /** Counts the descriptors of this process whose file names contain a text. */
   static long count(String text) {
     try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
       return all.filter(fd -> leadsTo(fd, text)).count();

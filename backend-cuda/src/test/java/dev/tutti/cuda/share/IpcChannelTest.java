@@ -48,7 +48,7 @@ class IpcChannelTest {
     return Descriptors.create(NAME + "-" + rank);
   }
 
-  /** Returns the ranks that descriptors are of, and closes them. */
+  /** Returns the ranks that the descriptors belong to, and closes the descriptors. */
   private static List<Integer> ranksOf(int... fds) {
     List<Integer> ranks = new ArrayList<>();
     for (int fd : fds) {
@@ -73,7 +73,7 @@ class IpcChannelTest {
                   int own = create(exchange.rank());
                   int[] fds = channel.allGatherFds(own, Ranks.soon());
                   assertThat(fds[exchange.rank()]).isEqualTo(own);
-                  // Nobody closes its socket before all have sent.
+                  // No rank closes its socket before all have sent.
                   exchange.barrier(Ranks.soon());
                   return ranksOf(fds);
                 }
@@ -268,7 +268,7 @@ class IpcChannelTest {
         });
   }
 
-  /** A socket that is closed under a waiting thread would be mistaken for the next one. */
+  /** A socket that is closed while a thread waits on it could be mistaken for the next one. */
   @Test
   void aCloseDuringAWaitTakesNothingFromTheNextChannel() throws Exception {
     Ranks.run(

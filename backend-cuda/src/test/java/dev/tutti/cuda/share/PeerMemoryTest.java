@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Shares memory between ranks that take each other for other processes. */
+/** Shares memory between ranks that take each other for ranks of other processes. */
 class PeerMemoryTest {
   private static final List<PeerInfo> RANKS =
       List.of(
@@ -40,7 +40,7 @@ class PeerMemoryTest {
     fake.close();
   }
 
-  /** What a rank does that has met the other one. */
+  /** The code of a rank that has connected to the other one. */
   private interface Body {
     void run(PeerWorld world) throws Exception;
   }
@@ -64,7 +64,7 @@ class PeerMemoryTest {
         });
   }
 
-  /** The ranks are in step afterwards: nobody takes a descriptor of the time before. */
+  /** The ranks are in step afterwards: none takes a descriptor from an earlier attempt. */
   @Test
   void whatOneRankCannotPassIsAFailureOnAllRanks() throws Exception {
     fake.failOn("cuMemExportToShareableHandle", 1, 801);
@@ -168,7 +168,7 @@ class PeerMemoryTest {
     assertThat(fake.calls("cuMemMap")).hasSize(6);
   }
 
-  /** What a rank does with memory that it and a rank of another process have opened. */
+  /** What a rank does with memory that it and a rank in another process have opened. */
   private interface OpenedBody {
     void run(StoreExchange exchange, PeerMemory memory) throws Exception;
   }

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 class ProcessMarkTest {
-  /** Opens files until there are no descriptors left, then asks for itself. */
+  /** Opens files until no descriptors are left, then queries its own mark. */
   static final class WithoutDescriptors {
     private WithoutDescriptors() {}
 
@@ -31,7 +31,7 @@ class ProcessMarkTest {
     }
   }
 
-  /** Cuts a name after 15 bytes, as the system does, in the midst of a letter. */
+  /** Cuts a name after 15 bytes, in the middle of a character, as the system does. */
   @Test
   @Timeout(300)
   void aProcessMayHaveANameThatIsNoText() throws Exception {

@@ -47,7 +47,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RankLinksTest {
   @TempDir private Path directory;
 
-  /** Collects notes until there are as many as wanted. */
+  /** Collects notes until it has the requested number. */
   private static class Notes implements RankLinks.Receiver {
     final List<List<Long>> all = Collections.synchronizedList(new ArrayList<>());
     final CountDownLatch missing;
@@ -71,7 +71,10 @@ class RankLinksTest {
     }
   }
 
-  /** Hears of the end of a rank that never had a note for this one, and of its notes before. */
+  /**
+   * Learns of the exit of a rank that never had a note for this one, and receives its earlier notes
+   * first.
+   */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void theEndOfEachPeerIsToldAfterItsNotes(boolean overNetwork) throws Exception {
@@ -146,7 +149,7 @@ class RankLinksTest {
     }
   }
 
-  /** Sends over TCP, also right before the close, to a peer that answers on a link of its own. */
+  /** Sends over TCP, also right before the close, to a peer that answers on its own link. */
   @Test
   void notesComeOverTcpEvenIfTheSenderClosesAtOnce() throws Exception {
     int count = 20_000;
@@ -226,7 +229,7 @@ class RankLinksTest {
           try {
             links.send(1, 1, 0, 0, 0);
           } catch (PeerLostException e) {
-            cause.complete(e.getMessage()); // the loopback may refuse at once
+            cause.complete(e.getMessage()); // the loopback may refuse immediately
           }
           assertThat(cause.get(60, TimeUnit.SECONDS))
               .startsWith("rank 0: rank 1 does not listen any more");
@@ -248,7 +251,7 @@ class RankLinksTest {
                     "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString()))));
   }
 
-  /** Carries more than sockets buffer, in order, and the last notes before a close. */
+  /** Sends more than sockets buffer, in order, up to the last notes before a close. */
   @Test
   void encryptedNotesComeInOrderUpToTheLast() throws Exception {
     SSLContext tls = tls("authority", "rank");
@@ -285,7 +288,7 @@ class RankLinksTest {
         });
   }
 
-  /** Sends nothing that can be read to a rank that shows no certificate of the authority. */
+  /** Sends nothing readable to a rank that presents no certificate of the authority. */
   @Test
   void aRankWithAnotherAuthorityIsNotTrusted() throws Exception {
     SSLContext one = tls("one", "first");
@@ -419,7 +422,7 @@ class RankLinksTest {
         });
   }
 
-  /** Loses a peer that does not read, and hears another one after that. */
+  /** Loses a peer that does not read, and then still receives from another one. */
   @Test
   void theLossOfAPeerDoesNotEndTheOthersLinks() throws Exception {
     CountDownLatch full = new CountDownLatch(1);
@@ -463,7 +466,7 @@ class RankLinksTest {
         });
   }
 
-  /** Connects to a rank that encrypts, and speaks no TLS. */
+  /** Connects to a rank that encrypts, without speaking TLS. */
   @Test
   void whoCannotBeEncryptedIsToldOfInAFewLines() throws Exception {
     List<String> told = Collections.synchronizedList(new ArrayList<>());
@@ -535,7 +538,7 @@ class RankLinksTest {
     }
   }
 
-  /** Connects to a rank and says nothing. */
+  /** Connects to a rank and sends nothing. */
   @Test
   @Tag("full")
   void whoDoesNotSayTheTokenIsClosed() throws Exception {

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeoutException;
 final class Ranks {
   private Ranks() {}
 
-  /** What a rank does. */
+  /** The code that a rank runs. */
   interface Body<T> {
     T run(StoreExchange exchange) throws Exception;
   }
@@ -28,7 +28,7 @@ final class Ranks {
     return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
   }
 
-  /** Runs all ranks and returns what each returned; throws the first failure. */
+  /** Runs all ranks and returns the result of each; throws the first failure. */
   static <T> List<T> run(HashStore store, int size, Body<T> body) throws Exception {
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
       List<Future<T>> futures = new ArrayList<>();

@@ -51,7 +51,7 @@ class StoreExchangeTest {
             store,
             2,
             exchange -> {
-              // Rank 0 has had an exchange of another group before.
+              // Rank 0 has already had an exchange in another group.
               StoreExchange alone = new StoreExchange(store, "other" + exchange.rank(), 0, 1);
               if (exchange.rank() == 0) {
                 alone.barrier(Ranks.soon());

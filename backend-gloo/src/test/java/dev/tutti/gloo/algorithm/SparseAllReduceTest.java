@@ -20,7 +20,7 @@ class SparseAllReduceTest {
     return Tensor.sparse(indices, Tensor.allocate(dtype, 1).fill(value), 3);
   }
 
-  /** A rank of PyTorch adds the tensors of the ranks in their type, one after the other. */
+  /** A PyTorch rank adds the tensors of the ranks one after the other, in their own type. */
   @Test
   void ranksBesidePytorchRoundAfterEachRank() {
     List<Tensor> halves =
@@ -29,7 +29,7 @@ class SparseAllReduceTest {
     assertThat(SparseSum.of(halves).values().toDoubleArray()).containsExactly(2050);
   }
 
-  /** Plays rank 1, whose entries are this rank's but for one index. */
+  /** Acts as rank 1, whose entries equal this rank's except for one index. */
   private static SparseAllReduce.Exchange besideIndex(long index) {
     return new SparseAllReduce.Exchange() {
       private boolean hasIndices;

@@ -3,17 +3,17 @@ package dev.tutti.gloo.hier;
 import dev.tutti.gloo.shm.Parts;
 import dev.tutti.gloo.shm.ShmLayout;
 
-/** Tells tests how the memory that ranks share is divided. */
+/** Tells tests how the ranks' shared memory is divided. */
 public final class Stages {
-  /** Largest message that goes through a slot, in bytes. */
+  /** The largest message that fits in a slot, in bytes. */
   public static final int SLOT_BYTES = ShmLayout.SLOT_BYTES;
 
-  /** Bytes from which on the ranks of a host all-reduce in parts with other hosts. */
+  /** The size in bytes from which the ranks of a host all-reduce in parts with other hosts. */
   public static final long PARTS_FROM = TwoLevelAllReduce.PARTS_FROM;
 
   private Stages() {}
 
-  /** Returns the bytes of a stage. */
+  /** Returns the size of a stage in bytes. */
   public static long bytes(int ranks, long budget) {
     return ShmLayout.within(ranks, budget).stageBytes();
   }

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Looks at which way two ranks take, and at what they do when one gives up. */
+/** Tests which path two ranks take, and what they do when one gives up. */
 @Timeout(300)
 class DirectTest {
   @BeforeAll
@@ -140,7 +140,7 @@ class DirectTest {
     assertThat(values).containsExactly(7f, 7f);
   }
 
-  /** Rank 0 gives up before rank 1 reads: what that reads is not what was lent. */
+  /** Rank 0 gives up before rank 1 reads, so rank 1 does not read the lent data. */
   @Test
   void whatARankTookBackIsNotTaken() throws Exception {
     onBoth(
@@ -168,7 +168,7 @@ class DirectTest {
         });
   }
 
-  /** Rank 1 does not come to the all-reduce; later it finds that rank 0 took its tensor back. */
+  /** Rank 1 does not join the all-reduce; later it finds that rank 0 has taken its tensor back. */
   @Test
   void aRankThatGivesUpTakesItsTensorBack() throws Exception {
     CountDownLatch gaveUp = new CountDownLatch(1);
@@ -192,7 +192,7 @@ class DirectTest {
         });
   }
 
-  /** Rank 1 frees the root's tensor when the root has shown it, and reads it then. */
+  /** Rank 1 frees the root's tensor after the root has announced it, and then reads it. */
   @Test
   void aTensorFreedMeanwhileIsReadAsItWas() throws Exception {
     Arena arena = Arena.ofShared();

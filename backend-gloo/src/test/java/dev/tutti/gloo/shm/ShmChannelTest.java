@@ -12,15 +12,15 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Lets a rank wait for one that does not come. */
+/** Lets a rank wait for one that never comes. */
 @Timeout(300)
 class ShmChannelTest {
   private static final Duration WAIT = Duration.ofMillis(500);
 
-  /** More turns than a wait of half a second has if each is a sleep. */
+  /** More iterations than a wait of half a second has if each of them sleeps. */
   private static final int MANY = 5000;
 
-  /** A virtual thread always parks, which an interrupt ends. */
+  /** A virtual thread always parks, and an interrupt ends parking. */
   @Test
   void anInterruptedRankSleepsAndStaysInterrupted() throws Exception {
     AtomicInteger turns = new AtomicInteger();

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Makes shared memory in file systems that are full, or become so. */
+/** Creates shared memory in file systems that are full or become full. */
 @Timeout(300)
 class ShmFileTest {
   private static final int ATTEMPTS = 30;
@@ -63,7 +63,7 @@ class ShmFileTest {
     }
   }
 
-  /** Lets somebody else take the room between the look for it and the last byte. */
+  /** Lets another writer take the space between the check for it and the last byte. */
   @Test
   void aFileSystemThatFillsUpMeanwhileIsNoticedToo() throws Exception {
     try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=" + (BYTES + SPARE))) {
@@ -87,7 +87,7 @@ class ShmFileTest {
     }
   }
 
-  /** Takes all room as soon as a file of shared memory has its first bytes. */
+  /** Takes all space as soon as a shared memory file has its first bytes. */
   private static long fillWhenBegun(Tmpfs tmpfs) throws IOException {
     long deadline = System.nanoTime() + 5_000_000_000L;
     while (System.nanoTime() - deadline < 0) {
@@ -100,9 +100,7 @@ class ShmFileTest {
     return -1;
   }
 
-  /**
-   * Writes to all of the memory after the rest of the file system was taken: no page is missing.
-   */
+  /** Writes to all of the memory after the rest of the file system is full: no page is missing. */
   @Test
   void whatWasMadeIsThereWhateverHappensThen() throws Exception {
     try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=8m");
@@ -119,7 +117,7 @@ class ShmFileTest {
     }
   }
 
-  /** Closes from two threads while two others write: whoever comes too late is told so. */
+  /** Closes from two threads while two others write: a thread that comes too late gets an error. */
   @Test
   void memoryIsUnmappedOnceWheneverItIsClosed() throws Exception {
     for (int round = 0; round < 500; round++) {
@@ -153,7 +151,7 @@ class ShmFileTest {
     }
   }
 
-  /** Lets a thread read into the memory, which keeps others from unmapping it meanwhile. */
+  /** Lets a thread read into the memory, which keeps other threads from unmapping it meanwhile. */
   @Test
   void closingWaitsForACallOfTheSystem() throws Exception {
     ShmFile memory = ShmFile.ofOne(4096);

@@ -37,9 +37,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Runs the collectives of one of two ranks whose shared memory the other one fills with anything:
- * they end, well or not, soon and without more memory than they need. 10,000 inputs by default;
- * {@code -Dtutti.fuzz=10000000} makes them 10 million.
+ * Runs the collectives of one of two ranks while the other rank fills the shared memory with
+ * arbitrary data. The collectives must end soon, successfully or not, and use no more memory than
+ * they need. There are 10,000 inputs by default; {@code -Dtutti.fuzz=10000000} makes them 10
+ * million.
  */
 class ShmFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 10_000);
@@ -56,7 +57,7 @@ class ShmFuzzTest {
   private static final ShmLayout LAYOUT = ShmLayout.within(2, 256 * 1024);
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-  /** Connects nobody: it is asked only who is there. */
+  /** An endpoint that connects to no rank: it is asked only which ranks are present. */
   static class Alone implements Endpoint {
     @Override
     public int rank() {
@@ -119,7 +120,7 @@ class ShmFuzzTest {
     void run(ShmBackend collectives, Operation op) throws Exception;
   }
 
-  /** A collective and what all ranks sign it with. */
+  /** A collective, and the signature that all ranks use for it. */
   private record Collective(long signature, Call call) {}
 
   private static final Tensor SMALL = Tensor.allocate(DType.FLOAT32, COUNT);
@@ -202,7 +203,7 @@ class ShmFuzzTest {
           throw new AssertionError("input " + i + " took more than " + LIMIT);
         }
         allocated = THREADS.getCurrentThreadAllocatedBytes() - allocated;
-        // What happens once, such as the loading of a class, is no matter.
+        // One-time effects, such as class loading, do not count.
         if (allocated > MOST_ALLOCATED && i > WARM_UP) {
           throw new AssertionError("input " + i + " allocated " + allocated + " bytes");
         }
@@ -218,7 +219,7 @@ class ShmFuzzTest {
     }
   }
 
-  /** Writes what the peer may write: numbers far ahead, mostly, so that nobody waits for it. */
+  /** Writes what the peer may write: mostly numbers far ahead, so that no rank waits for it. */
   private static void trample(MemorySegment memory, SplittableRandom random, long signature) {
     long control = LAYOUT.control(PEER);
     put(memory, control + ShmLayout.OPERATION, random.nextLong());

@@ -3,7 +3,7 @@ package dev.tutti.gloo.topology;
 import java.io.IOException;
 import java.nio.file.Path;
 
-/** Makes its file in a directory, says its name, and waits to be killed. */
+/** Creates its file in a directory, prints the file's name, and waits to be killed. */
 final class HostProbeFileMain {
   private HostProbeFileMain() {}
 
@@ -11,7 +11,7 @@ final class HostProbeFileMain {
     HostProbeFile beacon = HostProbeFile.light(Path.of(args[0]));
     System.out.println(beacon.name());
     while (System.in.read() >= 0) {
-      // Nobody writes.
+      // Nothing writes to the input.
     }
   }
 }

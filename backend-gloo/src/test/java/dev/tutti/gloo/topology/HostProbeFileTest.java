@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 class HostProbeFileTest {
   @TempDir Path directory;
 
-  /** Kills a rank while another one looks for it, which then gives up. */
+  /** Kills a rank while another one looks for it; the other one then gives up. */
   @Test
   void whatAKilledRankLeftIsRemovedByWhoLookedForIt() throws Exception {
     HostProbeFile own = HostProbeFile.light(directory);

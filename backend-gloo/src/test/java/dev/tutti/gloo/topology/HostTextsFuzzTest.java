@@ -21,8 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Reads damaged and random texts by which ranks agree on shared memory. 100,000 by default; {@code
- * -Dtutti.fuzz=10000000} makes them 10 million.
+ * Reads damaged and random texts of the kinds that ranks use to agree on shared memory. 100,000 by
+ * default; {@code -Dtutti.fuzz=10000000} makes them 10 million.
  */
 class HostTextsFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 100_000);
@@ -97,7 +97,7 @@ class HostTextsFuzzTest {
         .getBytes(StandardCharsets.ISO_8859_1);
   }
 
-  /** Reads a text in one of its meanings and checks what was taken. */
+  /** Parses a text as one of its kinds and checks the result. */
   private static void read(int kind, byte[] bytes) {
     if (kind == 0) {
       HostOffer offer = HostOffer.read(bytes);

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Lets nobody but the thread that tries to read the peer's memory move bytes. */
+/** Lets only the thread that tries to read the peer's memory move bytes. */
 @Timeout(300)
 @Isolated("memory stays as it is also while tests beside it read any")
 class CmaTransfersTest {
@@ -77,7 +77,7 @@ class CmaTransfersTest {
     assertCannotBeRead(lent);
   }
 
-  /** What is in the heap that others see stays what it is until the peer returns it. */
+  /** Data in the shared heap must stay unchanged until the peer returns it. */
   @Test
   void aSendFromTheHeapThatIsFreedWhileItIsLentSucceeds() throws Exception {
     assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
@@ -101,13 +101,15 @@ class CmaTransfersTest {
     assertThat(lent.cause()).isNull();
   }
 
-  /** Announces memory, which the peer finds readable, so that what is sent next is lent to it. */
+  /**
+   * Announces memory that the peer finds readable, so that the next data sent is lent to the peer.
+   */
   private void announce(Connection connection, UserMessages messages, int rank) throws Exception {
     messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(LENT), LENT);
     hear(connection, header(Header.READABLE, 0, 0));
   }
 
-  /** Lets the peer return what is lent to it. */
+  /** Lets the peer return the memory lent to it. */
   private void giveBack(Connection connection) throws Exception {
     hear(connection, header(Header.RETURN, SLOT + 1, 0));
     peers.transport().deliver();
@@ -130,7 +132,7 @@ class CmaTransfersTest {
     assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
   }
 
-  /** What a test does to a connection through memory, of which it plays the peer's side. */
+  /** What a test does to a connection through memory, while it acts as the peer. */
   private interface Script {
     void run(Connection connection, UserMessages messages, int rank) throws Exception;
   }
@@ -159,7 +161,7 @@ class CmaTransfersTest {
     return RawPeer.words(Header.BYTES, opcode, slot, 0, length, 0);
   }
 
-  /** Lets a connection take a header of the peer's in. */
+  /** Lets a connection receive a header from the peer. */
   private void hear(Connection connection, byte[] header) throws Exception {
     peer.write(ByteBuffer.wrap(header));
     connection.pollRing();

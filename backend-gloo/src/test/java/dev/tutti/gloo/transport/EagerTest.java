@@ -171,7 +171,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  /** Gives the transport time to read what came so far; what is tested holds without, too. */
+  /** Gives the transport time to read what has arrived so far; the tests hold without it, too. */
   private static void settleTime(Transport transport) {
     transport.progress.drive(() -> false, System.nanoTime() + 20_000_000, true);
   }

@@ -13,7 +13,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** Tests a rank that leaves the group before its peer has set it up. */
+/** Tests a rank that leaves the group before its peer has finished its setup. */
 class EarlyFarewellTest {
   private final HashStore store = new HashStore();
   private final RingRanks.Rings memory = new RingRanks.Rings();
@@ -33,7 +33,7 @@ class EarlyFarewellTest {
     Thread.ofPlatform().daemon().start(other);
     try (Transport slow = transport(0)) {
       Transport quick = other.get(60, TimeUnit.SECONDS);
-      // Nobody reads the farewell before.
+      // Nothing reads the farewell before this point.
       slow.progress.lock.lock();
       try {
         quick.share(new int[] {0, 1}, memory, store, Duration.ofMinutes(1));

@@ -32,16 +32,16 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /**
- * Lets groups fail in all ways, one after the other, and looks after each whether anything is left:
- * a file or a mapping of shared memory, a socket or another open file, a thread. A process of
- * {@link FaultRunsTest}; prints a line for each run and {@code OK} at the end.
+ * Lets groups fail in all ways, one after the other, and checks after each failure whether anything
+ * is left: a file or a mapping of shared memory, a socket or another open file, a thread. It runs
+ * in a process of {@link FaultRunsTest}, and prints a line for each run and {@code OK} at the end.
  */
 final class FaultRunsMain {
   private static final int SIZE = 3;
   private static final Duration SHORT = Duration.ofMillis(100);
   private static final Duration GRACE = Duration.ofSeconds(10);
 
-  /** Says through what the ranks exchange data. */
+  /** The medium through which the ranks exchange data. */
   private enum Way {
     MEMORY,
     SOCKETS,
@@ -65,12 +65,14 @@ final class FaultRunsMain {
     this.directory = directory;
   }
 
-  /** Runs as many faults as the first argument says, in the directory of the second. */
+  /**
+   * Runs the number of faults given by the first argument, in the directory given by the second.
+   */
   public static void main(String[] args) throws Exception {
     int runs = Integer.parseInt(args[0]);
     FaultRunsMain world = new FaultRunsMain(Path.of(args[1]));
     List<String> names = List.copyOf(FAULTS.keySet());
-    // The first of each loads classes, which keeps files open.
+    // The first run of each kind loads classes, which keeps files open.
     for (String name : names) {
       world.run(name, Way.MEMORY);
     }
@@ -256,7 +258,7 @@ final class FaultRunsMain {
     try {
       group.allocateSymmetric(100_000);
     } catch (UnsupportedOperationException e) {
-      // The ranks share no memory, or not all of them.
+      // The ranks share no memory, or only some of them do.
     }
     if (group.rank() == 1) {
       group.abort("enough");
@@ -412,7 +414,7 @@ final class FaultRunsMain {
           String target = Files.readSymbolicLink(link).toString();
           found.merge("open " + target.replaceAll("[0-9]+", "N"), 1, Integer::sum);
         } catch (NoSuchFileException e) {
-          // Closed since it was listed: what lists the folder is such a file itself.
+          // Closed since it was listed: the descriptor that lists the folder is such a file itself.
         }
       }
     }

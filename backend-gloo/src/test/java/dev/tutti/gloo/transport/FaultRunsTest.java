@@ -13,8 +13,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Runs groups that fail, in a process of their own, which nothing may be left in. One of each kind
- * by default; {@code -Dtutti.faultRuns=200} makes them 200.
+ * Runs groups that fail in a separate process, in which nothing may be left. One of each kind by
+ * default; {@code -Dtutti.faultRuns=200} makes them 200.
  */
 class FaultRunsTest {
   private static final int RUNS = Integer.getInteger("tutti.faultRuns", 12);

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Lets a peer send without an end: no wait is longer for it, and memory has a bound. */
+/** Lets a peer send without end: no wait takes longer because of it, and memory is bounded. */
 @Timeout(300)
 class FloodTest extends RawPeerScripts {
   private static final int BURST = 20_000;
@@ -101,7 +101,7 @@ class FloodTest extends RawPeerScripts {
         });
   }
 
-  /** Announces on slots that one place of a table with a known hash would have to take. */
+  /** Announces on slots that would all hash to one place of a table with a known hash function. */
   @Test
   void announcementsThatNobodyAsksForHaveABound() throws Exception {
     int count = SlotTable.MAX_SLOTS + 1;

@@ -9,14 +9,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests which of the threads that follow is woken. */
+/** Tests which of the following threads is woken. */
 @Timeout(60)
 class FollowersTest {
   private static final Goal OPEN = () -> false;
 
   private final Followers followers = new Followers();
 
-  /** A thread that never starts cannot be woken, so that a wake-up of it has no effect. */
+  /** A thread that never starts cannot be woken, so waking it has no effect. */
   private Thread addOther(Goal goal) {
     Thread other = Thread.ofPlatform().unstarted(() -> {});
     followers.add(other, goal);

@@ -17,7 +17,7 @@ class FollowingTest extends RawPeerScripts {
   private static final long MESSAGE = 3;
   private static final long COLLECTIVE = Slot.BROADCAST.of(1);
 
-  /** Runs a script while a thread waits in the selector for a message, which comes afterwards. */
+  /** Runs a script while a thread waits in the selector for a message, which is sent afterwards. */
   private void runBesideAReceive(Script script) throws Exception {
     run(
         false,
@@ -68,7 +68,7 @@ class FollowingTest extends RawPeerScripts {
         });
   }
 
-  /** The socket takes only a part, so that the thread in the selector has to write the rest. */
+  /** The socket accepts only a part, so the thread in the selector has to write the rest. */
   @Test
   void allOfALargeMessageOfAFollowerLeaves() throws Exception {
     int length = 24 << 20;
@@ -86,7 +86,7 @@ class FollowingTest extends RawPeerScripts {
         });
   }
 
-  /** One of several threads that follow drives on when the driver leaves, then the next one. */
+  /** When the driver leaves, one of several following threads takes over, then the next one. */
   @Test
   void threadsDriveOneAfterTheOther() throws Exception {
     int threads = 5;

@@ -15,16 +15,16 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * A transport without connections, rank 0 of many, of which each input of a fuzz test gets another
- * pair: every second peer is a rank of Tutti. Begins anew when the pairs are used up or the
- * transport broke down.
+ * A transport without connections, as rank 0 of many; each input of a fuzz test gets a new pair of
+ * it. Every second peer is a Tutti rank. It starts over when the pairs are used up or the transport
+ * has broken down.
  */
 final class FuzzedTransport implements AutoCloseable {
   private static final int SIZE = 64;
   private static final Logger LOG = Logger.getLogger(TransportFailure.class.getName());
   private static int open;
 
-  /** Keeps what peers do out of the log of the build, as long as any class has one of these. */
+  /** Keeps what peers do out of the build log while any class has one of these transports. */
   private static synchronized void opened(int more) {
     open += more;
     LOG.setLevel(open > 0 ? Level.OFF : null);
@@ -60,7 +60,7 @@ final class FuzzedTransport implements AutoCloseable {
     return rank % 2 == 1;
   }
 
-  /** Takes the next pair. */
+  /** Moves on to the next pair. */
   void next() throws IOException {
     peer++;
     if (peer == SIZE || transport.transportFailure.cause() != null) {
@@ -82,7 +82,7 @@ final class FuzzedTransport implements AutoCloseable {
     return isTutti(peer);
   }
 
-  /** Ends the pair, so that nobody waits for what it did not send. */
+  /** Ends the pair, so that no operation waits for what it did not send. */
   void endPair() {
     pair().close(new IOException("the input is over"));
   }
@@ -97,7 +97,7 @@ final class FuzzedTransport implements AutoCloseable {
     }
   }
 
-  /** Tells the group what there is to tell, and asserts that it can be understood. */
+  /** Delivers all pending reports to the group, and asserts that they are understandable. */
   void deliver() {
     transport.deliver();
     Throwable failure = reported;

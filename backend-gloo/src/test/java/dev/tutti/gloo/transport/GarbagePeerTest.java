@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Runs a group of two ranks of which the other one sends what is no message. */
+/** Runs a group of two ranks in which the other rank sends invalid messages. */
 @Timeout(300)
 class GarbagePeerTest {
   private static final Duration LIMIT = Duration.ofSeconds(30);
@@ -71,7 +71,7 @@ class GarbagePeerTest {
     abstract byte[] bytes();
   }
 
-  /** Begins a group of two with a peer that is no rank of Tutti. */
+  /** Starts a group of two with a peer that is not a Tutti rank. */
   static ProcessGroup group(RawPeer peer, Duration timeout) throws Exception {
     HashStore store = new HashStore();
     FutureTask<Void> joining =

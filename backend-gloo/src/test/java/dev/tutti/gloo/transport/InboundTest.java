@@ -76,7 +76,7 @@ class InboundTest {
     return segment.asSlice(from, to - from).toArray(ValueLayout.JAVA_BYTE);
   }
 
-  /** Has one read take the end of a sum, an offer and all that is behind it. */
+  /** Lets one read take the end of a sum, an offer and everything after it. */
   @ParameterizedTest
   @ValueSource(ints = {4 * 1024, 64 * 1024})
   void whatComesBehindALoanIsKept(int ringBytes) throws Exception {

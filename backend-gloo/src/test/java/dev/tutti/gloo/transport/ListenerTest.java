@@ -32,7 +32,9 @@ import org.junit.jupiter.api.Timeout;
 class ListenerTest {
   private static final String FULL = "Too many open files, says this test";
 
-  /** Has connections to accept, or none for want of something. */
+  /**
+   * A server socket with connections to accept, or one that fails to accept for lack of resources.
+   */
   private static final class Server extends ServerSocketChannel {
     final Queue<SocketChannel> waiting = new ArrayDeque<>();
     boolean full;
@@ -86,7 +88,7 @@ class ListenerTest {
     protected void implConfigureBlocking(boolean block) {}
   }
 
-  /** Selects nothing, and makes keys. */
+  /** A selector that selects nothing and only creates keys. */
   private static final class Keys extends AbstractSelector {
     Keys() {
       super(SelectorProvider.provider());
@@ -178,7 +180,7 @@ class ListenerTest {
     }
   }
 
-  /** Keeps the warnings that have a text. */
+  /** A handler that keeps the warnings with a given text. */
   private static final class Warnings extends Handler {
     final List<String> found = new CopyOnWriteArrayList<>();
     private final String text;

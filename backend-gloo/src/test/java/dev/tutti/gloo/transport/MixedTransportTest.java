@@ -8,7 +8,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Lets ranks 0 and 2 of three exchange messages through rings, and all others through sockets. */
+/**
+ * Lets ranks 0 and 2 of three exchange messages through rings, and all other pairs through sockets.
+ */
 @Timeout(300)
 class MixedTransportTest extends RingRanks {
   MixedTransportTest() {

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/** Spoils frames as a broken or malicious peer would. */
+/** Corrupts frames as a broken or malicious peer would. */
 final class Mutations {
   private static final long[] WORDS = {
     0,
@@ -47,7 +47,7 @@ final class Mutations {
 
   private Mutations() {}
 
-  /** Returns a stream of frames, one to three times spoiled. */
+  /** Returns a stream of frames, corrupted one to three times. */
   static byte[] spoiled(SplittableRandom random, List<byte[]> valid) {
     List<byte[]> frames = new ArrayList<>(valid);
     int count = 1 + random.nextInt(3);
@@ -104,7 +104,7 @@ final class Mutations {
     return changed;
   }
 
-  /** Returns a frame that may be right at some time. */
+  /** Returns a frame that may be valid at some point. */
   static byte[] anyFrame(SplittableRandom random) {
     long opcode = any(random, OPCODES);
     int length = Header.hasPayload(opcode) ? random.nextInt(70) : random.nextInt(3);

@@ -23,9 +23,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Lets a pair read what peers send that keep to the protocol, and what others send, through sockets
- * and through rings. 10,000 inputs each by default; {@code -Dtutti.fuzz=10000000} makes them 10
- * million, {@code -Dtutti.fuzz.seed} chooses others.
+ * Lets a pair read what conforming and nonconforming peers send, through sockets and through rings.
+ * 10,000 inputs each by default; {@code -Dtutti.fuzz=10000000} makes them 10 million, {@code
+ * -Dtutti.fuzz.seed} chooses others.
  */
 class PairFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 10_000);
@@ -136,7 +136,7 @@ class PairFuzzTest {
       messages.assertEnded();
       refused++;
     }
-    // What happens once, such as the loading of a class, is no matter.
+    // One-time effects, such as class loading, do not count.
     if (allocated > MOST_ALLOCATED && delivered + refused > WARM_UP) {
       throw new AssertionError("allocated " + allocated + " bytes");
     }
@@ -204,7 +204,9 @@ class PairFuzzTest {
     return !peer.isDone() || connection.hasUnsent() || connection.hasRingWork();
   }
 
-  /** Returns what comes through the socket beside a ring: doorbells, a farewell, or anything. */
+  /**
+   * Returns what arrives on the socket beside a ring: doorbells, a farewell, or arbitrary bytes.
+   */
   private static byte[] bells(SplittableRandom random, boolean valid) {
     byte[] bell = RawPeer.words(Header.BYTES, Header.DOORBELL, 0, 0, 0, 0);
     List<byte[]> frames =
@@ -240,7 +242,7 @@ class PairFuzzTest {
     }
   }
 
-  /** The other end of the rings; keeps to their protocol. */
+  /** The other end of the rings, which keeps to their protocol. */
   private static final class RingPeer {
     private final SplittableRandom random;
     private final ByteBuffer input;
@@ -260,7 +262,10 @@ class PairFuzzTest {
       return !input.hasRemaining();
     }
 
-    /** Tells whether nothing has moved for long: a word says that there is no space, or no byte. */
+    /**
+     * Returns whether nothing has moved for long because a word says that there is no space, or no
+     * byte.
+     */
     boolean isStuck() {
       return idle > 64;
     }
@@ -271,7 +276,7 @@ class PairFuzzTest {
       return bytes;
     }
 
-    /** Writes some bytes and reads what there is. */
+    /** Writes some bytes and reads what is available. */
     void exchange() {
       int moved = 0;
       try {

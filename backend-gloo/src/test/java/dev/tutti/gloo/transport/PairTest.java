@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Speaks with a transport, rank 0 of 2, byte for byte. */
+/** Talks to a transport, rank 0 of 2, byte by byte. */
 @Timeout(300)
 class PairTest extends RawPeerScripts {
   private static Message notifySend(long slot, long length) {
@@ -147,7 +147,7 @@ class PairTest extends RawPeerScripts {
           new UserMessages(transport).receiveAny(late, 3, first, 2);
           peer.notifySend(3, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
-          // A second announcement that nobody asked for yet is remembered.
+          // A second announcement that no receive has asked for yet is remembered.
           peer.notifySend(3, 2);
           peer.data(3, (byte) 1, (byte) 2);
           assertThat(new UserMessages(transport).await(late, late.deadlineNanos())).isTrue();
@@ -414,7 +414,8 @@ class PairTest extends RawPeerScripts {
 
   @Test
   void strangersAreTurnedAway() throws Exception {
-    // Until this rank accepts, its greater peer has to connect, so other ranks are tried in turn.
+    // Until this rank accepts, the peer with the greater address has to connect, so other ranks are
+    // tried in turn.
     boolean accepted = false;
     for (int i = 0; i < 50 && !accepted; i++) {
       store.deleteKey("0/0");

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Speaks, byte for byte, with a rank 0 of 2 that has a token. */
+/** Talks, byte by byte, to a rank 0 of 2 that has a token. */
 @Timeout(300)
 class PeerAuthenticationTest {
   private static final String TEXT = "the token of this job";
@@ -42,7 +42,7 @@ class PeerAuthenticationTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final int LIMIT_MILLIS = 60_000;
 
-  /** Connect from and to each other, as the greater address connects. */
+  /** Addresses to connect from and to; the rank with the greater address connects. */
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");
 
   private static final InetAddress GREATER = InetAddress.ofLiteral("127.0.0.2");
@@ -60,7 +60,7 @@ class PeerAuthenticationTest {
             new TransportRendezvous(context, address, false, false).connect(Duration.ofMillis(1)));
   }
 
-  /** Publishes rank 1 as a socket that listens. */
+  /** Publishes rank 1 as a listening socket. */
   private void publish(ServerSocket server, boolean tutti, long flags, JobToken token) {
     PeerAddress address =
         new PeerAddress(
@@ -127,7 +127,7 @@ class PeerAuthenticationTest {
         assertThat(RawPeer.read(socket, 8)).isEqualTo(RawPeer.words(10));
         byte[] theirs = RawPeer.read(socket, 32);
         byte[] own = JobToken.nonce();
-        // In pieces, to see that it waits for the rest.
+        // In pieces, to check that the rank waits for the rest.
         socket.getOutputStream().write(own, 0, 5);
         socket.getOutputStream().write(own, 5, 27);
         assertThat(RawPeer.read(socket, 32))
@@ -168,7 +168,7 @@ class PeerAuthenticationTest {
     }
   }
 
-  /** Has as many strangers wait as a rank lets, and a few more. */
+  /** Opens as many silent connections from strangers as a rank allows, and a few more. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void strangersThatStaySilentKeepNoRankOut(boolean greets) throws Exception {
@@ -182,7 +182,7 @@ class PeerAuthenticationTest {
                 ? RawPeer.greet(store)
                 : RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
       }
-      // Whoever comes before it says its name leaves it room too.
+      // A stranger that connects before the rank gives its name also leaves room for it.
       try (Socket socket = RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket())) {
         silent.add(RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
         socket.getOutputStream().write(RawPeer.words(1));
@@ -225,7 +225,7 @@ class PeerAuthenticationTest {
         RawPeer.read(socket, 8 + 32);
         socket.getOutputStream().write(JobToken.nonce());
         byte[] proof = RawPeer.read(socket, 32);
-        // Sends back what it got.
+        // Sends back what it received.
         socket.getOutputStream().write(proof);
         assertThatThrownBy(() -> ended(opening))
             .hasCauseInstanceOf(PeerLostException.class)

@@ -17,11 +17,11 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/** Rank 1 of a group of two as a plain blocking socket: what it sends a test writes by hand. */
+/** Rank 1 of a group of two, as a plain blocking socket; the test writes its bytes by hand. */
 final class RawPeer implements AutoCloseable {
   private static final int TIMEOUT_MILLIS = 10_000;
 
-  /** A message as it came, its payload in hexadecimal digits. */
+  /** A message as received, its payload in hexadecimal digits. */
   record Message(long opcode, long slot, long length, String payload) {}
 
   private final ServerSocket server;
@@ -49,15 +49,15 @@ final class RawPeer implements AutoCloseable {
     return RankBlob.read(store.get("0/0", Duration.ofMillis(TIMEOUT_MILLIS)), identifiers);
   }
 
-  /** Publishes and connects, or accepts, as the addresses have it. */
+  /** Publishes and then connects or accepts, depending on the addresses. */
   void join(Store store) throws IOException {
     publish(store, 10, 11);
     RankBlob other = blobOfRank0(store, 2);
-    // Rank 0 gave this rank its identifier 1, and this rank gave rank 0 its identifier 10.
+    // Rank 0 assigned identifier 1 to this rank, and this rank assigned identifier 10 to rank 0.
     join(other.address(), other.identifiers()[1], 10);
   }
 
-  /** Tells whether it is this rank that connects. */
+  /** Returns whether this rank is the one that connects. */
   boolean connectsTo(PeerAddress other) {
     return address().compareRole(other, 0, 0) > 0;
   }
@@ -113,14 +113,14 @@ final class RawPeer implements AutoCloseable {
     return read(socket, count);
   }
 
-  /** Reads so many bytes. */
+  /** Reads a given number of bytes. */
   static byte[] read(Socket socket, int count) throws IOException {
     byte[] bytes = new byte[count];
     new DataInputStream(socket.getInputStream()).readFully(bytes);
     return bytes;
   }
 
-  /** Connects to rank 0 as rank 1, and greets; the rest is up to the caller. */
+  /** Connects to rank 0 as rank 1 and sends the greeting; the rest is up to the caller. */
   static Socket greet(Store store) throws IOException {
     Socket socket = dial(blobOfRank0(store, 2).address().socket());
     socket.getOutputStream().write(words(1));
@@ -162,7 +162,7 @@ final class RawPeer implements AutoCloseable {
     }
   }
 
-  /** Closes the connection without a word. */
+  /** Closes the connection without a farewell. */
   void die() throws IOException {
     socket.close();
   }

@@ -16,7 +16,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Timeout;
 
-/** Runs tests of a transport, rank 0 of 2, that speaks with a raw socket. */
+/** Base class for tests in which a transport, rank 0 of 2, talks to a raw socket. */
 @Timeout(300)
 abstract class RawPeerScripts {
   record Failure(Throwable cause, int rank) {}
@@ -42,7 +42,7 @@ abstract class RawPeerScripts {
     return task;
   }
 
-  /** Returns when all that the peer sent before was taken in. */
+  /** Returns once the transport has processed everything that the peer sent before. */
   static void settle(Transport transport, RawPeer peer) throws Exception {
     TestOperation marker = TestOperation.seconds(10);
     new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);

@@ -13,7 +13,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** Tests ranks that share memory, one of which leaves before it has taken the other's socket. */
+/** Tests ranks that share memory, one of which leaves before it has accepted the other's socket. */
 class RingFarewellTest extends RawPeerScripts {
   private final RingRanks.Rings memory = new RingRanks.Rings();
 
@@ -37,7 +37,7 @@ class RingFarewellTest extends RawPeerScripts {
 
   @Test
   void whoLeavesWithoutASocketSaysFarewellInItsRing() throws Exception {
-    // Of two ranks the one with the greater address connects, which this one never does.
+    // Of two ranks, the one with the greater address connects; here this rank never does.
     PeerAddress greater =
         new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.2"), 1), -1, true);
     store.set("0/1", new RankBlob(TransportRendezvous.hostname(), greater, new long[0]).toBytes());

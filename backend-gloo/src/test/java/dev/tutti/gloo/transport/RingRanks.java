@@ -22,8 +22,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
 /**
- * Runs tests of the ranks of a group, of which the first and the last exchange messages through
- * rings that the tests can see and break, and all others through sockets.
+ * Base class for tests of a group whose first and last ranks exchange messages through rings that
+ * the tests can see and break, and all other pairs through sockets.
  */
 abstract class RingRanks {
   static final int RING = 4096;
@@ -50,7 +50,7 @@ abstract class RingRanks {
       return all.asSlice(2 * LINE + (long) from * (HEADER + RING), HEADER + RING);
     }
 
-    /** Returns how many bytes the first (0) or the last (1) of the ranks has written. */
+    /** Returns how many bytes the first rank (0) or the last rank (1) has written. */
     long written(int from) {
       return ring(from, 1 - from).get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
     }

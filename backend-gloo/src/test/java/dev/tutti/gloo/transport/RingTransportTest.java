@@ -40,7 +40,7 @@ class RingTransportTest extends RingRanks {
     exchange(bytes, value, true);
   }
 
-  /** Sends and receives; waits without moving bytes if nobody drives. */
+  /** Sends and receives; if no thread drives, the waits move no bytes. */
   private void exchange(long bytes, int value, boolean drives) {
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(20);
@@ -57,7 +57,7 @@ class RingTransportTest extends RingRanks {
     assertThat(value(in, bytes - 1)).isEqualTo(value);
   }
 
-  /** Nobody polls: both ranks sleep before each message, and in between when it is large. */
+  /** Neither rank polls: both sleep before each message, and also during it if it is large. */
   @ParameterizedTest
   @CsvSource({"1, 300", "100000, 50"})
   void doorbellsWakeRanksThatSleep(long bytes, int rounds) {
@@ -83,7 +83,7 @@ class RingTransportTest extends RingRanks {
         .isEqualTo(Header.BYTES);
   }
 
-  /** Lets rank 0 send large messages until one of them does not go through its ring. */
+  /** Lets rank 0 send large messages until one of them bypasses its ring. */
   private void awaitLoans() {
     assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
     long bytes = 4 * CmaTransfers.LEAST_BYTES;
@@ -205,7 +205,7 @@ class RingTransportTest extends RingRanks {
     assertThat(failures).isEmpty();
   }
 
-  /** Waits until rank 1 has read all that rank 0 wrote. */
+  /** Waits until rank 1 has read everything that rank 0 wrote. */
   private void awaitAllRead() {
     long deadline = System.nanoTime() + 10_000_000_000L;
     MemorySegment ring = memory.ring(0, 1);
@@ -298,7 +298,7 @@ class RingTransportTest extends RingRanks {
     assertThat(receive.cause()).isInstanceOf(PeerLostException.class).hasMessageContaining(message);
   }
 
-  /** Writes a header into the ring of a rank, which writes no more itself. */
+  /** Writes a header into the ring of a rank that writes nothing more itself. */
   private void put(int from, int opcode, long slot, long length, long address) {
     MemorySegment ring = memory.ring(from, 1 - from);
     long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
@@ -339,7 +339,7 @@ class RingTransportTest extends RingRanks {
         .hasMessageContaining("read " + 5 * RING + " bytes");
   }
 
-  /** Has rank 1 be ready for a message, and then read nothing any more. */
+  /** Lets rank 1 get ready for a message and then stop reading. */
   private void receiveAndStop(long bytes) {
     new UserMessages(transports.get(1))
         .receive(TestOperation.seconds(20), 0, 4, filled(bytes, 0), bytes);

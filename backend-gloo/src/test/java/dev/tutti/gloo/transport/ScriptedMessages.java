@@ -15,14 +15,14 @@ import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What two ranks that keep to the protocol say to each other: the frames of the peer, and the sends
- * and receives of this rank that they belong to.
+ * The conversation of two ranks that keep to the protocol: the peer's frames, and the sends and
+ * receives of this rank that belong to them.
  */
 final class ScriptedMessages {
-  /** What all messages are signed with, if they are. */
+  /** The signature of all messages, if they have one. */
   static final long SIGNATURE = Signature.of(OpType.ALL_REDUCE, DType.INT8, 0, 0);
 
-  /** The number of the collective under way. */
+  /** The number of the current collective. */
   static final int TAG = 3;
 
   private static final long[] SLOTS = {
@@ -32,7 +32,7 @@ final class ScriptedMessages {
   private static final int LARGE = 9000;
   private static final byte HELD = 1;
 
-  /** Adds what comes to what is there, byte by byte, but only whole units. */
+  /** Adds incoming data to existing data byte by byte, but only in whole units. */
   private record Adding(int unitBytes) implements Combiner {
     @Override
     public void combine(
@@ -49,7 +49,7 @@ final class ScriptedMessages {
     }
   }
 
-  /** A message, of which this rank is one end. */
+  /** A message with this rank at one end. */
   private static final class Message {
     final int number;
     final long slot;
@@ -123,10 +123,10 @@ final class ScriptedMessages {
   private final boolean[] late = new boolean[SLOTS.length];
 
   /**
-   * Makes messages.
+   * Creates messages.
    *
-   * @param random decides which
-   * @param tutti whether the peer is a rank of Tutti
+   * @param random determines the messages
+   * @param tutti whether the peer is a Tutti rank
    * @param ring whether they go through rings
    */
   ScriptedMessages(SplittableRandom random, boolean tutti, boolean ring) {
@@ -144,7 +144,7 @@ final class ScriptedMessages {
       Message message = message(i, SLOTS[slot], offers);
       received.add(message);
       eager[i] = message.lent != null || (mayBeEager(message) && random.nextInt(4) > 0);
-      // A message that was announced comes only after its receive.
+      // An announced message comes only after its receive.
       late[slot] &= eager[i];
     }
     for (int i = 0; i < receives; i++) {
@@ -167,7 +167,10 @@ final class ScriptedMessages {
     }
   }
 
-  /** Tells whether the peer offers some messages to be copied from its memory, which is ours. */
+  /**
+   * Returns whether the peer offers some messages to be copied from its memory, which is this
+   * process's own.
+   */
   boolean offers() {
     return offers;
   }
@@ -214,12 +217,12 @@ final class ScriptedMessages {
     return tutti && random.nextBoolean() ? SIGNATURE : 0;
   }
 
-  /** Returns the frames of the peer, to be spoiled. */
+  /** Returns the peer's frames, which the caller may corrupt. */
   List<byte[]> frames() {
     return frames;
   }
 
-  /** Begins the sends, and the receives that must be there before the messages. */
+  /** Starts the sends, and the receives that must exist before the messages arrive. */
   void begin(Transport transport, int peer) {
     sent.forEach(message -> message.send(transport, peer));
     received.stream()
@@ -227,7 +230,7 @@ final class ScriptedMessages {
         .forEach(message -> message.receive(transport, peer));
   }
 
-  /** Begins the receives of what came early. */
+  /** Starts the receives of messages that arrived early. */
   void end(Transport transport, int peer) {
     received.stream().filter(this::isLate).forEach(message -> message.receive(transport, peer));
   }
@@ -240,12 +243,14 @@ final class ScriptedMessages {
     return late[slot];
   }
 
-  /** Asserts that all was received, each byte of it. */
+  /** Asserts that everything was received, byte for byte. */
   void assertReceived() {
     received.forEach(Message::assertReceived);
   }
 
-  /** Asserts that a stream holds the messages that this rank sent, those of a slot in order. */
+  /**
+   * Asserts that a stream contains the messages that this rank sent, with those of a slot in order.
+   */
   void assertSent(byte[] stream) {
     List<Message> expected = new ArrayList<>(sent);
     ByteBuffer in = ByteBuffer.wrap(stream).order(ByteOrder.LITTLE_ENDIAN);
@@ -273,7 +278,7 @@ final class ScriptedMessages {
     }
   }
 
-  /** Asserts that nothing is pending any more. */
+  /** Asserts that nothing is pending. */
   void assertEnded() {
     for (List<Message> messages : List.of(sent, received)) {
       for (Message message : messages) {

@@ -14,11 +14,11 @@ import java.util.Set;
 import java.util.SplittableRandom;
 
 /**
- * A connected socket without a peer: it gives what the test wrote before, cut at random places, and
- * keeps what is sent.
+ * A connected socket without a peer: it returns what the test wrote before, cut at random places,
+ * and records what is sent.
  */
 final class ScriptedSocket extends SocketChannel {
-  /** Says what follows the last byte. */
+  /** What follows the last byte. */
   enum End {
     SILENCE,
     CLOSE,
@@ -37,9 +37,9 @@ final class ScriptedSocket extends SocketChannel {
   /**
    * Creates the socket.
    *
-   * @param random where to cut
-   * @param input what comes
-   * @param end what comes then
+   * @param random where to cut the input
+   * @param input the bytes to return
+   * @param end what follows them
    */
   ScriptedSocket(SplittableRandom random, byte[] input, End end) {
     super(SelectorProvider.provider());
@@ -54,12 +54,12 @@ final class ScriptedSocket extends SocketChannel {
     return sent.toByteArray();
   }
 
-  /** Tells whether all has been read. */
+  /** Returns whether everything has been read. */
   boolean isDrained() {
     return position == input.length;
   }
 
-  /** Returns a key that says that this socket can be read. */
+  /** Returns a key that reports this socket as readable. */
   SelectionKey key() {
     return new Key();
   }

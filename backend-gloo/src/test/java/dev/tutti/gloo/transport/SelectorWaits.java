@@ -6,7 +6,7 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** Waits for threads that wait in a selector. */
+/** Waits for threads to wait in a selector. */
 public final class SelectorWaits {
   private static final long LIMIT = TimeUnit.SECONDS.toNanos(60);
   private static final long PAUSE = TimeUnit.MICROSECONDS.toNanos(100);
@@ -14,7 +14,7 @@ public final class SelectorWaits {
   private SelectorWaits() {}
 
   /**
-   * Returns when a thread waits in the selector.
+   * Returns once a thread waits in the selector.
    *
    * @param thread a platform thread
    */

@@ -15,7 +15,7 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** Tests a wait for connections whose group has failed meanwhile, which closes its store. */
+/** Tests a wait for connections in a group that has failed meanwhile and closes its store. */
 class SetUpEndTest {
   @Test
   void theEndOfSetUpEndsTheWaitForConnections() throws Exception {

@@ -25,7 +25,7 @@ public final class TestOperation implements Operation {
   /**
    * Creates an operation.
    *
-   * @param timeout from now
+   * @param timeout the timeout, starting now
    */
   public TestOperation(Duration timeout) {
     deadline = System.nanoTime() + timeout.toNanos();
@@ -35,17 +35,17 @@ public final class TestOperation implements Operation {
     return new TestOperation(Duration.ofSeconds(seconds));
   }
 
-  /** Has something run on the thread that ends this operation, before it ends. */
+  /** Runs a task on the thread that ends this operation, before it ends. */
   void beforeEnd(Runnable task) {
     beforeEnd = task;
   }
 
-  /** Returns what it failed with, null after a success. */
+  /** Returns the cause of failure, or null after success. */
   Throwable cause() {
     return end.get().cause();
   }
 
-  /** Returns the source or the rank to blame. */
+  /** Returns the source, or the rank to blame. */
   int rank() {
     return end.get().rank();
   }

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Speaks with a rank 0 of 2 that encrypts, through a TLS socket of the JDK's own. */
+/** Talks to a rank 0 of 2 that encrypts, through a TLS socket of the JDK. */
 @Timeout(300)
 class TlsAdmissionTest {
   private static final int LIMIT_MILLIS = 10_000;
@@ -56,7 +56,7 @@ class TlsAdmissionTest {
     context = Protection.of(settings).tls();
   }
 
-  /** Starts rank 0, to whom rank 1 has to connect. */
+  /** Starts rank 0, to which rank 1 has to connect. */
   private FutureTask<Transport> rank0() {
     BackendContext rank0 =
         TestContexts.of(0, 2, store, Duration.ofSeconds(20)).withSettings(settings);
@@ -89,7 +89,7 @@ class TlsAdmissionTest {
         assertThat(tls.getSession().getProtocol()).isEqualTo("TLSv1.3");
         tls.getOutputStream().write(new byte[32]);
         RawPeer.read(tls, 32);
-        // One record has the end of the proof and an announcement.
+        // One record contains the end of the proof and an announcement.
         byte[] both = Arrays.copyOf(new byte[32], 32 + 48);
         System.arraycopy(RawPeer.words(48, 2, 7, 0, 1, 0), 0, both, 32, 48);
         tls.getOutputStream().write(both);
@@ -103,7 +103,7 @@ class TlsAdmissionTest {
           assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
           assertThat(op.cause()).isNull();
         }
-        // A farewell, then the end of TLS, then that of the connection.
+        // A farewell, then the end of TLS, then the end of the connection.
         assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 16))
             .isEqualTo(RawPeer.words(48, Header.FAREWELL));
         assertThat(tls.getInputStream().read()).isEqualTo(-1);

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Drives both ends of a connection by turns, as none of them blocks. */
+/** Drives both ends of a connection in turn, because neither of them blocks. */
 @Timeout(300)
 class TlsChannelTest {
   private static final Duration LIMIT = Duration.ofSeconds(60);
@@ -81,7 +81,7 @@ class TlsChannelTest {
 
     Ends(SSLEngine connects, SSLEngine accepts) throws IOException {
       try (ServerSocketChannel listener = ServerSocketChannel.open()) {
-        // Small buffers, so that a write is often taken in part.
+        // Small buffers, so that a write is often only partly accepted.
         listener.setOption(StandardSocketOptions.SO_RCVBUF, 8 * 1024);
         listener.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
         client = SocketChannel.open();
@@ -113,7 +113,7 @@ class TlsChannelTest {
     }
   }
 
-  /** Sends random bytes in random pieces, and compares what comes. */
+  /** Sends random bytes in random pieces, and compares what arrives. */
   private static final class Stream {
     private static final int BYTES = 700_000;
 
@@ -248,7 +248,7 @@ class TlsChannelTest {
 
   @Test
   void bothSidesHearOfAnExpiredCertificate() throws Exception {
-    // The check at the start is passed by, as the end may come later.
+    // Skips the check at the start, because the end may come later.
     TestAuthority.Issued old = authority.issue("old", Instant.now().minus(Duration.ofMinutes(5)));
     Protection expired =
         new Protection(
@@ -294,7 +294,7 @@ class TlsChannelTest {
     }
   }
 
-  /** Asserts that one side refuses and the other one hears so. */
+  /** Asserts that one side rejects the connection and the other side learns of it. */
   private static void assertRefused(
       Protection connects, Protection accepts, String why, String alert) throws Exception {
     String[] messages = new String[2];
@@ -305,7 +305,7 @@ class TlsChannelTest {
         for (int i = 0; i < 2; i++) {
           try {
             if (messages[i] == null && sides[i].handshake()) {
-              // TLS 1.3 tells the side that connects afterwards.
+              // In TLS 1.3, the connecting side learns of it only afterwards.
               sides[i].read(ByteBuffer.allocate(100));
             }
           } catch (SSLHandshakeException e) {

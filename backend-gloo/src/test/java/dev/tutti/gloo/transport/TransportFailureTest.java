@@ -36,7 +36,7 @@ class TransportFailureTest {
     }
   }
 
-  /** Lets rank 2 fail each time while the failure of rank 1 is told. */
+  /** Lets rank 2 fail each time while the failure of rank 1 is being reported. */
   @Test
   void whoIsBlamedIsWhoFailed() throws Exception {
     try (FuzzedTransport peers = new FuzzedTransport()) {
@@ -60,7 +60,7 @@ class TransportFailureTest {
                 }
                 return null;
               });
-      // Gives who unlocks something to do, so that the other one comes between.
+      // Gives the unlocking thread something to do, so that the other one gets in between.
       FutureTask<Void> queueing =
           RawPeerScripts.background(
               () -> {

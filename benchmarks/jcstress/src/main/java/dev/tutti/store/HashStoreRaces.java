@@ -15,7 +15,7 @@ import org.openjdk.jcstress.infra.results.III_Result;
 import org.openjdk.jcstress.infra.results.L_Result;
 import org.openjdk.jcstress.infra.results.ZZL_Result;
 
-/** Races calls of a store in memory with each other. */
+/** Races between calls of an in-memory store. */
 public final class HashStoreRaces {
   private static final Duration LONG = Duration.ofSeconds(10);
 

@@ -16,7 +16,7 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Times the calls of a store in memory. */
+/** Times the calls of an in-memory store. */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -41,19 +41,19 @@ public class HashStoreBenchmark {
     store.set("key", value);
   }
 
-  /** Reads a key that is there. */
+  /** Reads an existing key. */
   @Benchmark
   public byte[] get() {
     return store.get("key", Duration.ofSeconds(1));
   }
 
-  /** Counts up. */
+  /** Increments a counter. */
   @Benchmark
   public long add() {
     return store.add("count", 1);
   }
 
-  /** Waits for a key that is there. */
+  /** Waits for an existing key. */
   @Benchmark
   public void waitForWhatIsThere() {
     store.await(KEY, Duration.ofSeconds(1));

@@ -20,7 +20,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Times what the runtime adds to a backend: an all-reduce of one rank on the fake one. */
+/** Times what the runtime adds to a backend: an all-reduce of one rank on the fake backend. */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -43,7 +43,7 @@ public class RuntimeBenchmark {
                 .withProvider(new FakeProvider()));
   }
 
-  /** Leaves it. */
+  /** Leaves the job. */
   @TearDown
   public void leave() {
     group.close();

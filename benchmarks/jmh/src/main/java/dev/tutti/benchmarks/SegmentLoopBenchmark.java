@@ -22,7 +22,7 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Times the ways to add float32 in segments that HostReducer could have taken. */
+/** Times the ways in which HostReducer could have added float32 values in segments. */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
@@ -37,7 +37,7 @@ public class SegmentLoopBenchmark {
   @Param({"1048576", "67108864"})
   private long bytes;
 
-  /** Tells whether the program has used heap and mapped segments in the same loops before. */
+  /** Whether the program has already used heap and mapped segments in the same loops. */
   @Param({"false", "true"})
   private boolean otherSegments;
 
@@ -49,7 +49,7 @@ public class SegmentLoopBenchmark {
   private MemorySegment a;
   private MemorySegment b;
 
-  /** Allocates, and runs all loops on other kinds of segments if so asked. */
+  /** Allocates the segments, and if asked, runs all loops on other kinds of segments first. */
   @Setup
   public void allocate() throws IOException {
     a = Arena.ofAuto().allocate(bytes, 64);
@@ -89,14 +89,14 @@ public class SegmentLoopBenchmark {
     rate.gigabytes += bytes * 1e-9;
   }
 
-  /** Reads segments element by element into an array, and copies that. */
+  /** Reads segments element by element into an array, and copies the array. */
   @Benchmark
   public void intoArray(GigabytesPerSecond rate) {
     intoArray(a, b, bytes);
     rate.gigabytes += bytes * 1e-9;
   }
 
-  /** Copies blocks of both sides to arrays and one back. */
+  /** Copies blocks of both inputs to arrays, and one array back. */
   @Benchmark
   public void blocks(GigabytesPerSecond rate) {
     blocks(a, b, bytes);

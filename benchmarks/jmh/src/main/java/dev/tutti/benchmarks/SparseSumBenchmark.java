@@ -38,20 +38,20 @@ public class SparseSumBenchmark {
   @Param({"1", "64"})
   private int rowLength;
 
-  /** Tells whether each tensor has its places in order, once each; else they are random. */
+  /** Whether each tensor has its indices sorted and unique; otherwise they are random. */
   @Param({"true", "false"})
   private boolean coalesced;
 
   @Param({"1", "4"})
   private int tensors;
 
-  /** How many places there are for each entry of a tensor; at least 2. */
+  /** The number of indices for each entry of a tensor; at least 2. */
   @Param("2")
   private long spread;
 
   private List<Tensor> inputs;
 
-  /** Makes the tensors. */
+  /** Creates the tensors. */
   @Setup
   public void allocate() {
     Random random = new Random(1);

@@ -52,7 +52,7 @@ class BenchCommandTest {
         new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
   }
 
-  /** Runs on three threads, unless told otherwise. */
+  /** Runs the benchmark on three threads, unless told otherwise. */
   private int benchThreads(String... options) {
     List<String> all = new ArrayList<>(List.of("--in-jvm"));
     all.addAll(Arrays.asList(options));
@@ -197,7 +197,7 @@ class BenchCommandTest {
     long before = PlayedDevices.TIMES.get();
     assertThat(onPlayedDevices(directory, () -> benchThreads(options.toArray(String[]::new))))
         .isZero();
-    // On each of three ranks: once to warm up, twice as a lead-in, 2 times 100 operations.
+    // On each of three ranks: one warm-up, two lead-in operations, and 2 times 100 operations.
     assertThat(PlayedDevices.TIMES.get() - before).isEqualTo(15);
   }
 
@@ -240,7 +240,7 @@ class BenchCommandTest {
             .map(line -> List.of(line.trim().split(" +")))
             .findFirst()
             .orElseThrow();
-    // The row has more digits where it was slow.
+    // The row has more digits if the operation was slow.
     Matcher mean =
         Pattern.compile(", mean bus bandwidth: ([0-9.]+) GB/s$").matcher(lines.getLast());
     assertThat(mean.find()).as(lines.getLast()).isTrue();
@@ -303,7 +303,7 @@ class BenchCommandTest {
             "allReduce p99",
             "16 B",
             "4 KiB");
-    // What made it, in as many lines as that takes.
+    // The origin of the results, on as many lines as it needs.
     int foot = labels.size() - 1;
     while (!labels.get(foot).startsWith("tutti ")) {
       foot--;

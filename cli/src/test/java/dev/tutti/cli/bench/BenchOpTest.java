@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BenchOpTest {
   private static final int RANKS = 3;
 
-  /** More than three periods, and no multiple of anything. */
+  /** More than three periods, and not a multiple of anything. */
   private static final long ELEMENTS = 25_013;
 
   private static final List<ReduceOp> REDUCE_OPS =
@@ -65,7 +65,7 @@ class BenchOpTest {
     List<Long> wrong =
         ThreadedWorld.call(
             RANKS, group -> wrong(op, corrupting(group), DType.FLOAT32, ReduceOp.SUM));
-    // Rank 1 spoils what it gets, but what it sends before it sends it.
+    // Rank 1 corrupts what it receives; whatever it sends, it corrupts before sending.
     int victim = op == BenchOp.SEND_RECV ? 2 : 1;
     for (int rank = 0; rank < RANKS; rank++) {
       assertThat(wrong.get(rank) > 0).isEqualTo(rank == victim);
@@ -77,7 +77,7 @@ class BenchOpTest {
     List<Long> early =
         ThreadedWorld.call(
             2, group -> wrong(BenchOp.BARRIER, withoutBarrier(group), DType.FLOAT32, ReduceOp.SUM));
-    // Whoever is first passes alone.
+    // The first thread passes alone.
     assertThat(early.stream().mapToLong(Long::longValue).sum()).isPositive();
   }
 
@@ -123,7 +123,7 @@ class BenchOpTest {
     }
   }
 
-  /** Returns a group that, on rank 1, changes the last element of every tensor it is given. */
+  /** Returns a group that, on rank 1, corrupts the last element of every tensor passed to it. */
   private static ProcessGroup corrupting(ProcessGroup group) {
     return intercept(
         (method, arguments) -> {

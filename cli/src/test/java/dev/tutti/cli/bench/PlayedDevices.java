@@ -15,15 +15,18 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Offers a backend of two devices that a test plays; only tests that name it find it. */
+/**
+ * The provider of a backend with two devices that a test simulates; only tests that name it find
+ * it.
+ */
 public final class PlayedDevices implements BackendProvider {
-  /** Counts measurements on all devices. */
+  /** The number of measurements on all devices. */
   static final AtomicLong TIMES = new AtomicLong();
 
-  /** Says which device cannot be opened; negative for none. */
+  /** The device that cannot be opened; negative for none. */
   static volatile int unopened = -1;
 
-  /** Says which device has no memory; negative for none. */
+  /** The device that has no memory; negative for none. */
   static volatile int full = -1;
 
   private final BackendProvider threaded = new ThreadedProvider();
@@ -74,7 +77,7 @@ public final class PlayedDevices implements BackendProvider {
     return threaded.create(context);
   }
 
-  /** Works on the calling thread and in host memory. */
+  /** A session that works on the calling thread and in host memory. */
   private static final class Session implements DeviceSession {
     private final int index;
 

@@ -49,7 +49,7 @@ class DoctorCommandTest {
     return out.toString(UTF_8).lines().map(line -> line.trim().replaceAll(" +", " ")).toList();
   }
 
-  /** Asserts that it finds something broken, and names that at its end. */
+  /** Asserts that doctor finds something broken, and names it at the end. */
   private void assertBroken(String names, String... lines) {
     assertThat(doctor("--all")).isEqualTo(1);
     assertThat(lines()).endsWith("broken: " + names);
@@ -366,7 +366,7 @@ class DoctorCommandTest {
         .endsWith("broken: gloo, default, gloo settings");
   }
 
-  /** Runs it with one more provider on the class path. */
+  /** Runs doctor with one more provider on the class path. */
   private int doctorWith(Path directory, String service, String provider) throws IOException {
     Path services = Files.createDirectories(directory.resolve("META-INF/services"));
     Files.writeString(services.resolve(service), provider + "\n");

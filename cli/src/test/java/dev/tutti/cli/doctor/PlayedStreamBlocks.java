@@ -7,7 +7,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 
-/** Offers stream blocks for a device that a test plays; only tests that name it find it. */
+/**
+ * The provider of stream blocks for a device that a test simulates; only tests that name it find
+ * it.
+ */
 public final class PlayedStreamBlocks implements StreamBlockProvider {
   static volatile Optional<String> reason = Optional.empty();
 

@@ -17,7 +17,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Lets shells and man read what is written for them. */
+/** Checks that shells and man can read what is written for them. */
 @Timeout(60)
 class HelpFilesCommandTest {
   @TempDir private Path folder;

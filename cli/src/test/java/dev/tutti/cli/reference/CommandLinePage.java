@@ -16,7 +16,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 
-/** The page of the command line, made of the help that each command prints. */
+/** The page of the command line, generated from each command's help. */
 final class CommandLinePage {
   private static final int COLUMNS = 100;
 
@@ -65,7 +65,7 @@ final class CommandLinePage {
             });
   }
 
-  /** Returns what a command prints for {@code --help}, without the line on the documentation. */
+  /** Returns what a command prints for {@code --help}, without the line about the documentation. */
   private static String help(List<String> path) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     List<String> arguments = new ArrayList<>(path);

@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Keeps the pages of settings and of the command line equal to the code, or writes them. */
+/** Keeps the pages of settings and of the command line in sync with the code, or writes them. */
 @Timeout(60)
 class ReferencePagesTest {
   private static final String REWRITE =

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.TreeMap;
 
-/** The page of settings, made of what the runtime and all providers declare. */
+/** The page of settings, generated from what the runtime and all providers declare. */
 final class SettingsPage {
   private static final String ALL_GROUPS = "All groups";
   private static final String SEVERAL = "Several parts";
@@ -90,7 +90,7 @@ final class SettingsPage {
   }
 
   private static String section(Row row) {
-    // What all groups read is listed there alone, whoever reads it as well.
+    // Settings that all groups read are listed there alone, whatever else reads them.
     if (row.readers().contains(ALL_GROUPS)) {
       return ALL_GROUPS;
     }
@@ -116,7 +116,7 @@ final class SettingsPage {
     }
   }
 
-  /** Tells what a setting takes by what its parser makes of its default, or of a number. */
+  /** Determines the type of a setting from what its parser makes of the default, or of a number. */
   private static String type(Setting<?> setting) {
     if (setting.secret()) {
       return "secret";

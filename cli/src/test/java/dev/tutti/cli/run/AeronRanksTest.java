@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Kills a rank on gloo, whose ranks meet in a store over Aeron, inside an all-reduce. */
+/** Kills a rank on gloo inside an all-reduce; the ranks meet in a store over Aeron. */
 @Timeout(300)
 class AeronRanksTest {
   private static final int SIZE = 3;
@@ -48,7 +48,7 @@ class AeronRanksTest {
     return ranks;
   }
 
-  /** Kills a rank; the others must say that it is gone, long before their time-out. */
+  /** Kills a rank; the others must report that it is gone, long before their timeout. */
   private static List<CommandProcess> kill(List<CommandProcess> ranks, int victim)
       throws InterruptedException {
     long start = System.nanoTime();

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 
-/** Runs {@code tutti} as a process of its own, as users do. */
+/** A process that runs {@code tutti}, as users do. */
 public final class CommandProcess implements AutoCloseable {
   private final Process process;
   private final List<String> lines = new ArrayList<>();
@@ -31,7 +31,7 @@ public final class CommandProcess implements AutoCloseable {
     return new CommandProcess(new ProcessBuilder(command).start());
   }
 
-  /** Starts {@code tutti} behind a command that starts others, with more variables. */
+  /** Starts {@code tutti} through a command that starts others, with additional variables. */
   static CommandProcess startInside(
       List<String> inside, Map<String, String> environment, List<String> arguments)
       throws IOException {
@@ -45,7 +45,7 @@ public final class CommandProcess implements AutoCloseable {
     return new CommandProcess(builder.start());
   }
 
-  /** Starts another program of the tests, with more variables. */
+  /** Starts another program of the tests, with additional variables. */
   public static CommandProcess startProgram(
       Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
     List<String> command = OwnJava.command();
@@ -95,13 +95,13 @@ public final class CommandProcess implements AutoCloseable {
     }
   }
 
-  /** Waits for a line, and returns the first such one. */
+  /** Waits for a matching line, and returns the first one. */
   public String awaitLine(Predicate<String> condition) throws InterruptedException {
     await(all -> all.stream().anyMatch(condition));
     return lines().stream().filter(condition).findFirst().orElseThrow();
   }
 
-  /** Waits for the end, and returns the exit code. */
+  /** Waits for the process to end, and returns its exit code. */
   public int exitCode() throws InterruptedException {
     if (!process.waitFor(120, TimeUnit.SECONDS)) {
       throw new AssertionError("does not end; got " + lines());

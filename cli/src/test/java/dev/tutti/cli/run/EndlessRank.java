@@ -3,7 +3,9 @@ package dev.tutti.cli.run;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
-/** A rank that prints its process id once all have come, and then adds until that fails. */
+/**
+ * A rank that prints its process id once all ranks have arrived, and then reduces until that fails.
+ */
 final class EndlessRank {
   private EndlessRank() {}
 

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests that a healthy job logs what docs/watching.md says: one line a rank at most. */
+/** Tests that a healthy job logs what docs/watching.md describes: at most one line per rank. */
 @Timeout(180)
 class HealthyLogTest {
   private static final String TOKEN = "0123456789abcdef0123";
@@ -30,7 +30,7 @@ class HealthyLogTest {
             "TUTTI_TOKEN", TOKEN,
             "TUTTI_STORE", store,
             "TUTTI_BACKEND", "gloo",
-            "TUTTI_SLOW", "0", // a busy machine may make them wait
+            "TUTTI_SLOW", "0", // a busy machine may make ranks wait
             "TUTTI_DEBUG_PORT", debugPort);
     try (CommandProcess run = CommandProcess.startInside(List.of(), environment, arguments)) {
       assertThat(run.exitCode()).as(String.join("\n", run.lines())).isZero();

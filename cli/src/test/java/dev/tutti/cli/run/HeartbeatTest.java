@@ -21,7 +21,7 @@ class HeartbeatTest {
       while (silent.isEmpty() && System.nanoTime() - start < Duration.ofSeconds(30).toNanos()) {
         assertThat(one.beat()).isEmpty();
         silent = zero.beat();
-        LockSupport.parkNanos(1_000_000); // as the interval between beats
+        LockSupport.parkNanos(1_000_000); // like the interval between beats
       }
       assertThat(silent).hasValue(2);
       assertThat(System.nanoTime() - start).isGreaterThanOrEqualTo(limit.toNanos());

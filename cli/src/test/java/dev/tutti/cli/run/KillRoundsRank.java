@@ -13,16 +13,15 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /**
- * Does one kind of call over and over until it fails; a rank of {@link KillRoundsTest}. Prints
- * {@code READY} after the first time, {@code ON} after each, and at the end either {@code CLOSED}
- * or {@code FAILED failedRank began ended message}, with the times of the failing call in
- * milliseconds of {@link System#currentTimeMillis()}. A call that takes long prints {@code LONG
- * began stack}.
+ * A rank of {@link KillRoundsTest} that repeats one kind of call until it fails. It prints {@code
+ * READY} after the first call, {@code ON} after each call, and at the end either {@code CLOSED} or
+ * {@code FAILED failedRank began ended message}, with the times of the failing call in milliseconds
+ * of {@link System#currentTimeMillis()}. A call that takes long prints {@code LONG began stack}.
  */
 final class KillRoundsRank {
   private static final int ELEMENTS = 50_000;
 
-  /** What the ranks are in. */
+  /** The phase in which the ranks are. */
   enum Phase {
     INIT,
     CLOSE,
@@ -44,8 +43,8 @@ final class KillRoundsRank {
     Thread self = Thread.currentThread();
     Thread.ofPlatform().daemon().start(() -> tellWhereLongCallsAre(self));
     try {
-      // Processes may take long to start; then all is bounded by the deadline, the store's calls
-      // too.
+      // Processes may take long to start; after that the deadline bounds everything, even calls to
+      // the store.
       ProcessGroup.init().close();
       while (phase == Phase.INIT) {
         tell();
@@ -67,7 +66,7 @@ final class KillRoundsRank {
     }
   }
 
-  /** Prints once for each call that takes long where it is. */
+  /** Prints, once for each call that takes long, where the call is. */
   private static void tellWhereLongCallsAre(Thread caller) {
     long told = began;
     while (true) {

@@ -28,12 +28,12 @@ import org.junit.jupiter.api.io.TempDir;
 
 /**
  * Kills or stops one of three ranks at random while they set up, split, pass messages, reduce or
- * close, with a store that rank 0 or this process serves: all others name it, and nobody else, in
- * time.
+ * close, with a store that rank 0 or this process serves. All other ranks must name the victim, and
+ * nobody else, in time.
  *
- * <p>{@code -Dtutti.killRounds=200} makes more rounds, {@code -Dtutti.killSeed=…} repeats those of
- * a seed, {@code -Dtutti.killSlack=1000} bounds how many milliseconds late a rank may be, which
- * otherwise only guards against what hangs.
+ * <p>{@code -Dtutti.killRounds=200} sets the number of rounds. {@code -Dtutti.killSeed=…} repeats
+ * the rounds of a seed. {@code -Dtutti.killSlack=1000} bounds how many milliseconds late a rank may
+ * be; by default the bound only catches hangs.
  */
 @Timeout(7200)
 @Tag("full")
@@ -75,7 +75,7 @@ class KillRoundsTest {
       return values[random.nextInt(values.length)];
     }
 
-    /** A rank that joins is lost at once where a connection to it was there, else it is late. */
+    /** A joining rank is lost at once if there was a connection to it; otherwise it is late. */
     long promise(String line) {
       boolean isLate =
           phase == Phase.INIT
@@ -167,7 +167,7 @@ class KillRoundsTest {
     }
   }
 
-  /** Prints what the ranks of a round said in the end that went wrong. */
+  /** Prints the last output of the ranks of a round that went wrong. */
   private static void tellEnds(Plan plan, List<CommandProcess> ranks) {
     System.out.println("ends of " + plan);
     for (int rank = 0; rank < ranks.size(); rank++) {
@@ -233,7 +233,10 @@ class KillRoundsTest {
     }
   }
 
-  /** Waits until ranks that go on have done so three times; those that close may be through. */
+  /**
+   * Waits until ranks that continue have done so three times; closing ranks may already be
+   * finished.
+   */
   private static void assertGoesOn(Plan plan, List<CommandProcess> ranks) throws Exception {
     if (plan.phase == Phase.CLOSE) {
       return;
@@ -281,7 +284,7 @@ class KillRoundsTest {
     }
   }
 
-  /** A failure to join has the name in its text only. */
+  /** A failure to join has the name only in its text. */
   private void checkName(Plan plan, int rank, int blamed, String message, String line) {
     Matcher first = FIRST.matcher(message);
     if (blamed == -2 && first.find()) {
@@ -300,7 +303,7 @@ class KillRoundsTest {
     }
   }
 
-  /** A rank that was given up says so of itself, or closed. */
+  /** A rank that was given up reports that about itself, or closed. */
   private void checkVictim(Plan plan, String line) {
     Matcher failed = FAILED.matcher(line);
     boolean closes = plan.phase == Phase.CLOSE && CLOSED.matcher(line).matches();

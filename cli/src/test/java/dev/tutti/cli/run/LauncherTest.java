@@ -247,7 +247,7 @@ class LauncherTest {
     assertThat(messages).hasSize(3);
   }
 
-  /** Runs ranks, with a signal each time that their lines are as given. */
+  /** Runs ranks, and sends a signal each time their lines are as given. */
   private void runInterrupted(LaunchPlan plan, List<Predicate<List<String>>> moments)
       throws Exception {
     Launcher launcher = launcher(plan);
@@ -329,7 +329,7 @@ class LauncherTest {
                   return method.invoke(node, arguments);
                 });
     assertThat(new Launcher(plan, rendezvous, output, messages::add).run()).isEqualTo(3);
-    // Time to say what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and
+    // Time to report what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to leftover processes, and
     // their output.
     assertThat(waits).hasSize(1);
     assertThat(waits.getFirst()).isGreaterThan(linger.plus(grace.multipliedBy(2)).plusSeconds(12));
@@ -390,7 +390,7 @@ class LauncherTest {
     assertThat(run(withCache(cache, java, "-XX:+UseSerialGC", "-version"))).isZero();
     assertThat(cache.file()).isNotEmptyFile();
     assertThat(folder.toFile().list()).containsExactly("app.aot");
-    // With this mode Java does not start where the file does not fit.
+    // In this mode Java does not start if the file does not match.
     assertThat(run(withCache(cache, java, "-XX:AOTMode=on", "-XX:+UseSerialGC", "-version")))
         .isZero();
     assertThat(messages).isEmpty();

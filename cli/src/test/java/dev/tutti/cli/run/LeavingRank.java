@@ -5,8 +5,8 @@ import dev.tutti.Tensor;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * A rank that adds until that fails; rank 1 closes its group for an error of its own instead, and
- * does not end before it is asked to.
+ * A rank that reduces until that fails. Rank 1 instead closes its group because of its own error,
+ * and does not end until told to.
  */
 final class LeavingRank {
   private LeavingRank() {}

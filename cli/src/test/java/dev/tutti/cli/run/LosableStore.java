@@ -6,7 +6,10 @@ import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Hands calls on to a store until it is lost; then every handle of it fails, also in mid-call. */
+/**
+ * A store whose calls pass through until it is lost; then every handle of it fails, even in
+ * mid-call.
+ */
 final class LosableStore {
   private final List<Store> handles = new CopyOnWriteArrayList<>();
   private final Store store;

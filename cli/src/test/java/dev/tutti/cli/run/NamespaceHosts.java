@@ -18,16 +18,17 @@ import java.util.stream.IntStream;
 import org.opentest4j.TestAbortedException;
 
 /**
- * Hosts {@code node0}, {@code node1} and so on, each a network namespace, at a bridge that is in
- * one of its own. What runs on a host has its own {@code /dev/shm}, host name and process numbers.
+ * Hosts {@code node0}, {@code node1} and so on, each a network namespace, attached to a bridge in a
+ * namespace of its own. Programs on a host have their own {@code /dev/shm}, host name and process
+ * ids.
  */
 final class NamespaceHosts implements AutoCloseable {
-  /** The interface of each host. */
+  /** The network interface of each host. */
   static final String INTERFACE = "eth0";
 
   private static final Pattern NAME = Pattern.compile("tutti-run-([0-9]+)-[0-9a-f]{8}-\\w+");
 
-  /** Makes a process see this host: the list of names, the host's name, the command. */
+  /** Makes a process see this host; takes the list of names, the host's name, and the command. */
   private static final String ENTER =
       "mount --bind \"$1\" /etc/hosts && hostname \"$2\" && mount -t tmpfs tmpfs /dev/shm"
           + " && shift 2 && exec \"$@\"";
@@ -53,10 +54,10 @@ final class NamespaceHosts implements AutoCloseable {
   }
 
   /**
-   * Makes the hosts.
+   * Creates the hosts.
    *
-   * @param folder where the list of their names is written
-   * @throws TestAbortedException if this process may not, or a tool is missing
+   * @param folder the folder to which the list of their names is written
+   * @throws TestAbortedException if this process lacks the permission, or a tool is missing
    */
   static NamespaceHosts create(int count, Path folder) throws IOException {
     NamespaceHosts made = new NamespaceHosts(count, folder);
@@ -94,7 +95,7 @@ final class NamespaceHosts implements AutoCloseable {
     namespaces.add(namespace);
   }
 
-  /** Removes what was left by a test that was killed. */
+  /** Removes what a killed test left behind. */
   private static void removeStale() throws IOException {
     for (String line : ip("netns", "list").lines().toList()) {
       Matcher matcher = NAME.matcher(line.split(" ", 2)[0]);
@@ -109,7 +110,7 @@ final class NamespaceHosts implements AutoCloseable {
     return count;
   }
 
-  /** Returns the name by which all hosts know one. */
+  /** Returns the name by which all hosts know a host. */
   String name(int host) {
     return "node" + host;
   }
@@ -118,7 +119,7 @@ final class NamespaceHosts implements AutoCloseable {
     return "10.0.0." + (host + 1);
   }
 
-  /** Returns what, in front of a command, runs it on a host, and ends all of it when killed. */
+  /** Returns the prefix that runs a command on a host, and ends all its processes when killed. */
   List<String> inside(int host, String... command) {
     List<String> all = new ArrayList<>(List.of("ip", "netns", "exec", prefix + host));
     all.addAll(List.of("unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"));
@@ -151,7 +152,7 @@ final class NamespaceHosts implements AutoCloseable {
     }
   }
 
-  /** Removes the hosts; no process may be left on them. */
+  /** Removes the hosts; no process may still run on them. */
   @Override
   public void close() throws IOException {
     for (String namespace : namespaces) {

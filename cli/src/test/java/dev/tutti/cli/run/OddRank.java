@@ -4,9 +4,9 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
 /**
- * A rank that adds a tensor of three elements, or of two if it is the rank of the argument. All
- * ranks have the group before: two that disagree about their calls cannot say who is odd without a
- * third.
+ * A rank that reduces a tensor of three elements, or of two if it is the rank in the argument. All
+ * ranks have the group before that: if two ranks disagree about their calls, they need a third to
+ * tell which is odd.
  */
 final class OddRank {
   private OddRank() {}

@@ -4,16 +4,16 @@ import dev.tutti.Store;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 
-/** Hands calls on to a store, unless somebody objects to one. */
+/** A store whose calls pass through unless an objection stops them. */
 final class PlayedStore {
   private PlayedStore() {}
 
-  /** Looks at a call before it is made, and may throw what becomes of it. */
+  /** A check that sees each call before it is made, and may throw its outcome. */
   interface Objection {
     void look(String method, boolean onDuplicate);
   }
 
-  /** Wraps a store, and what is duplicated from it. */
+  /** Wraps a store and its duplicates. */
   static Store of(Store store, Objection objection) {
     return of(store, objection, false);
   }

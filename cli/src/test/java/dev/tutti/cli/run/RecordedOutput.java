@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 
-/** Keeps what ranks print, as "rank:channel:text", and lets a test wait for it. */
+/** The output of ranks, kept as "rank:channel:text"; a test can wait for it. */
 final class RecordedOutput implements RankOutput {
   private final List<String> lines = new ArrayList<>();
 
@@ -21,7 +21,7 @@ final class RecordedOutput implements RankOutput {
     return List.copyOf(lines);
   }
 
-  /** Returns what came to standard output of a rank. */
+  /** Returns what a rank wrote to standard output. */
   List<String> out(int rank) {
     String prefix = rank + ":OUT:";
     return lines().stream()
@@ -30,7 +30,7 @@ final class RecordedOutput implements RankOutput {
         .toList();
   }
 
-  /** Waits until a condition holds for the lines. */
+  /** Waits until the lines meet a condition. */
   synchronized void await(Predicate<List<String>> condition) throws InterruptedException {
     long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
     while (!condition.test(lines)) {

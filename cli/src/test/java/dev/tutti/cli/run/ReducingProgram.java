@@ -9,8 +9,8 @@ import dev.tutti.Tensor;
 import dev.tutti.aeron.AeronStore;
 
 /**
- * A rank that reduces until that fails, and then asks the store. Prints READY, FAILED with the rank
- * to blame and the message, and STORE with what became of the call.
+ * A rank that reduces until that fails, and then queries the store. It prints READY, FAILED with
+ * the rank to blame and the message, and STORE with the outcome of the query.
  */
 final class ReducingProgram {
   private ReducingProgram() {}

@@ -5,8 +5,8 @@ import dev.tutti.Tensor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A rank that adds; in the first attempt the last rank ends in the middle, as if it crashed, in the
- * next one it comes late.
+ * A rank that reduces. In the first attempt the last rank ends midway, as if it had crashed; in the
+ * next attempt it comes late.
  */
 final class RestartedRank {
   private RestartedRank() {}

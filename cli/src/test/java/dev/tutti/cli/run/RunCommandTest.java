@@ -52,7 +52,7 @@ class RunCommandTest {
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
-  /** Parses a command line and returns the plan it makes, without running it. */
+  /** Parses a command line and returns the resulting plan, without running it. */
   private LaunchPlan planOf(String... arguments) {
     AtomicReference<LaunchPlan> plan = new AtomicReference<>();
     LaunchRendezvousFactory rendezvousFactory =
@@ -358,8 +358,8 @@ class RunCommandTest {
   }
 
   /**
-   * Waits until so many ranks run; one that begins another program shows no environment for a
-   * moment.
+   * Waits until the given number of ranks run; a rank that execs another program shows no
+   * environment for a moment.
    */
   private void awaitProcesses(int count) {
     long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
@@ -425,14 +425,14 @@ class RunCommandTest {
     }
   }
 
-  /** Returns the port at which node 0 says that its store listens. */
+  /** Returns the port on which node 0 reports that its store listens. */
   private static String portOf(CommandProcess zero) throws InterruptedException {
     String listens = "tutti run: the store listens at port ";
     return zero.awaitLine(line -> line.startsWith(listens))
         .replaceAll("\\D+ port (\\d+), .*", "$1");
   }
 
-  /** Asserts that nodes end for one reason, which each says once. */
+  /** Asserts that all nodes end for the same reason, which each reports once. */
   private static void assertEndWith(String message, CommandProcess... nodes) throws Exception {
     for (CommandProcess node : nodes) {
       assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
@@ -466,7 +466,7 @@ class RunCommandTest {
               + port
               + " within 3 s (--rdzv-timeout of node 1); check that each was started, with the same"
               + " --nnodes and a --node-rank of its own, and can reach that address";
-      // Others must be waiting before, or node 1 finds that they do not come.
+      // Others must already be waiting, or node 1 finds that they do not come.
       zero.awaitLine(line -> line.contains("for nodes 1, 2 of 3"));
       try (CommandProcess one =
           start(
@@ -523,7 +523,7 @@ class RunCommandTest {
   @Test
   void saysThatItWaitsForNodeZero() throws Exception {
     try (Socket bound = new Socket()) {
-      // Nobody else takes this port, and nobody listens at it.
+      // No other process can take this port, and nobody listens on it.
       bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
       String port = "--master-port=" + bound.getLocalPort();
       try (CommandProcess run =
@@ -538,7 +538,7 @@ class RunCommandTest {
     }
   }
 
-  /** Leaves out what the store server logs. */
+  /** Removes what the store server logs. */
   private static List<String> withoutLog(List<String> lines) {
     return lines.stream()
         .filter(line -> line.startsWith("tutti run: ") || line.startsWith("[rank"))

@@ -71,7 +71,10 @@ class SeveralHostsTest {
     }
   }
 
-  /** Checks that all elements are right on each rank of a host, and that most came by the wire. */
+  /**
+   * Checks that all elements are right on each rank of a host, and that most bytes came over the
+   * wire.
+   */
   private static void assertSums(CommandProcess node, int host, int count) {
     assertThat(said(node, "SUM"))
         .containsExactlyInAnyOrderElementsOf(
@@ -92,7 +95,7 @@ class SeveralHostsTest {
     return node.lines().stream().filter(line -> line.matches("\\[rank\\d+] " + word + " .*"));
   }
 
-  /** Starts the job, and the cluster that it may need, and adds all processes to a list. */
+  /** Starts the job, and the cluster if it needs one, and adds all processes to a list. */
   private List<CommandProcess> start(
       NamespaceHosts hosts, String store, int victim, List<CommandProcess> started)
       throws Exception {
@@ -139,7 +142,7 @@ class SeveralHostsTest {
     return url;
   }
 
-  /** Kills what still runs, and waits for its end. */
+  /** Kills the processes that are still running, and waits for their end. */
   private static void end(List<CommandProcess> processes) throws InterruptedException {
     processes.forEach(CommandProcess::close);
     for (CommandProcess process : processes) {

@@ -3,7 +3,9 @@ package dev.tutti.cli.run;
 import dev.tutti.store.tcp.TcpStore;
 import java.time.Duration;
 
-/** A rank that adds its number to a sum in the store and prints the sum when all did. */
+/**
+ * A rank that adds its number to a sum in the store and prints the sum once all ranks have added.
+ */
 final class StoreProgram {
   private StoreProgram() {}
 

@@ -133,7 +133,7 @@ class StoreRendezvousTest {
                     + " [ $RANK = 2 ] && exit 6; exec sleep 600"))
         .containsExactly(0, 0);
     assertThat(output.out(2)).containsExactly("0", "1");
-    // The first attempt may end before these came to print anything.
+    // The first attempt may end before these ranks print anything.
     assertThat(output.out(0)).endsWith("1").isSubsetOf("0", "1");
     assertThat(output.out(1)).endsWith("1").isSubsetOf("0", "1");
     assertThat(shared.listKeys()).isNotEmpty().allMatch(key -> key.startsWith("tutti-run/"));
@@ -141,11 +141,11 @@ class StoreRendezvousTest {
 
   @Test
   void waitsForTheRanksOfOtherNodes() throws Exception {
-    // Node 0 is done at once and must still hear of the failure on node 1.
+    // Node 0 finishes at once and must still learn of the failure on node 1.
     assertThat(runNodes(0, "[ $RANK = 2 ] || exit 0; sleep 0.5; exit 3")).containsExactly(3, 3);
   }
 
-  /** Runs one node beside others, with signs of life each 50 ms. */
+  /** Runs one node beside others, with a heartbeat every 50 ms. */
   private Future<Integer> start(
       ExecutorService thread, Launcher launcher, LaunchRendezvous rendezvous) {
     return thread.submit(
@@ -207,7 +207,7 @@ class StoreRendezvousTest {
               shared.duplicate(),
               (method, _) -> {
                 if (frozen.get() && !method.equals("close")) {
-                  LockSupport.parkNanos(10_000_000); // as a short deadline
+                  LockSupport.parkNanos(10_000_000); // like a short deadline
                   throw new StoreTimeoutException("it did not answer in time");
                 }
               });
@@ -239,7 +239,7 @@ class StoreRendezvousTest {
       long start = System.nanoTime();
       launcher.signalled(Posix.SIGINT);
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(130);
-      // Nobody came whom it would keep the store for, for ten seconds.
+      // No node came for which the store would be kept for ten seconds.
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
     }
     assertThat(messages).containsExactly("0: stopped by SIGINT");
@@ -444,7 +444,7 @@ class StoreRendezvousTest {
           .hasCauseInstanceOf(LaunchException.class)
           .cause()
           .hasMessage(message);
-      // A job that does not begin keeps its store for a moment only, and not for ten seconds.
+      // A job that does not start keeps its store only for a moment, not for ten seconds.
       long start = System.nanoTime();
       zero.close();
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
@@ -558,7 +558,7 @@ class StoreRendezvousTest {
     try (HashStore shared = new HashStore();
         ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Store store = shared.duplicate();
-      // Node 1 comes, and no more is heard of it.
+      // Node 1 arrives, and is never heard of again.
       shared.set("tutti-run/node/1", "1");
       Future<Integer> code =
           thread.submit(
@@ -576,7 +576,7 @@ class StoreRendezvousTest {
                 }
               });
       shared.await(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
-      // It leaves late, so that node 0 need not wait for it to the end.
+      // Node 1 leaves late, so that node 0 need not wait for it to the end.
       shared.set("tutti-run/left/1", "1");
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
     }

@@ -8,8 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * A rank that adds up numbers, counts wrong elements, and prints SUM. The rank that is to be killed
- * does that itself; the others reduce until that fails, and print FAILED with the rank to blame.
+ * A rank that sums numbers, counts wrong elements, and prints SUM. The rank to be killed kills
+ * itself; the others reduce until that fails, and print FAILED with the rank to blame.
  */
 final class SummingProgram {
   static final int ELEMENTS = 1 << 20;
@@ -19,8 +19,8 @@ final class SummingProgram {
   /**
    * Runs the rank.
    *
-   * @param args the URL of the store, or {@code env://}, without rank and number of ranks; the rank
-   *     that is killed, -1 for none
+   * @param args the URL of the store, or {@code env://}, without the rank and the number of ranks;
+   *     the rank to be killed, -1 for none
    */
   public static void main(String[] args) throws Exception {
     int victim = Integer.parseInt(args[1]);
@@ -71,7 +71,7 @@ final class SummingProgram {
     }
   }
 
-  /** Returns how many bytes came to this host from others. */
+  /** Returns how many bytes this host has received from others. */
   private static long received() throws Exception {
     return Files.readString(Path.of("/proc/net/dev"))
         .lines()

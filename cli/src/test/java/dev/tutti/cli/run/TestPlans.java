@@ -15,7 +15,7 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** Makes launch plans, and finds the processes of a launch. */
+/** Launch plans for tests, and a search for the processes of a launch. */
 final class TestPlans {
   static final List<String> DEFAULT_SIGNALS = defaultSignals();
 
@@ -26,9 +26,9 @@ final class TestPlans {
   }
 
   /**
-   * Returns what gives a command the default signal handling: a build that runs in the background
-   * or under nohup ignores some signals, its children inherit that, and Java and shells then leave
-   * it so.
+   * Returns a prefix that gives a command the default signal handling. A build that runs in the
+   * background or under nohup ignores some signals; its children inherit that, and Java and shells
+   * leave it so.
    */
   private static List<String> defaultSignals() {
     List<String> env = List.of("env", "--default-signal=HUP,INT,QUIT,TERM");
@@ -51,7 +51,7 @@ final class TestPlans {
     return with(plan, logs, plan.linger(), grace, cache);
   }
 
-  /** Returns a plan whose ranks may go on for so long after the first failed. */
+  /** Returns a plan whose ranks may continue for the given time after the first has failed. */
   static LaunchPlan lingering(LaunchPlan plan, Duration linger) {
     return with(plan, plan.logDirectory(), linger, plan.grace(), plan.aotCache());
   }
@@ -118,7 +118,7 @@ final class TestPlans {
       String all = Files.readString(Path.of("/proc/" + pid + "/environ"));
       return Arrays.asList(all.split("\0")).contains(variable);
     } catch (IOException e) {
-      return false; // it ended meanwhile, or is another user's
+      return false; // it has ended in the meantime, or is another user's
     } catch (UncheckedIOException e) {
       return false;
     }

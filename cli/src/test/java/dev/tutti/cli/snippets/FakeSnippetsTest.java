@@ -38,7 +38,7 @@ class FakeSnippetsTest {
         .run(
             group -> {
               group.setTimeout(Duration.ofMillis(300));
-              faults.partition(Set.of(1), Set.of(0, 2)); // rank 1 hears nobody, and nobody hears it
+              faults.partition(Set.of(1), Set.of(0, 2)); // rank 1 is cut off in both directions
               assertThatThrownBy(group::barrier).isInstanceOf(TuttiException.class);
             });
     // @end

@@ -27,9 +27,9 @@ class GradientSnippetsTest {
           List<Tensor> parameters = parameters();
           // @start region="reducer"
           try (GradientReducer reducer = new GradientReducer(group, parameters)) {
-            for (int i = parameters.size() - 1; i >= 0; i--) { // as backward makes them
+            for (int i = parameters.size() - 1; i >= 0; i--) { // as the backward pass produces them
               reducer.gradient(i).fill(group.rank());
-              reducer.ready(i); // full buckets are reduced meanwhile
+              reducer.ready(i); // full buckets are reduced in the meantime
             }
             reducer.await(); // now each gradient is the mean of all ranks
             assertThat(reducer.gradient(0).getFloat(0)).isEqualTo(0.5f); // of 0 and 1

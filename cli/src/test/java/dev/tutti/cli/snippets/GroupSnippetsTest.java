@@ -65,9 +65,9 @@ class GroupSnippetsTest {
           Tensor gradient = Tensor.of(1f, 2f);
           // @start region="work"
           Work work = group.allReduce(gradient, ReduceOp.SUM, CallOptions.ASYNC);
-          double next = compute(); // meanwhile; the tensor belongs to the operation
+          double next = compute(); // in the meantime; the tensor belongs to the operation
           if (!work.await(Duration.ofSeconds(1))) {
-            work.await(); // returns when it is done, and throws what it failed with
+            work.await(); // returns when the operation is done, and throws if it failed
           }
           float sum = gradient.getFloat(0);
           // @end
@@ -91,7 +91,7 @@ class GroupSnippetsTest {
             store.set("seed", "42");
           }
           String seed = store.getString("seed"); // waits until rank 0 has set it
-          long ticket = store.add("tickets", 1); // another number on each rank
+          long ticket = store.add("tickets", 1); // a different number on each rank
           store.barrier("ready", group.size(), Duration.ofSeconds(30));
           // @end
           assertThat(seed).isEqualTo("42");

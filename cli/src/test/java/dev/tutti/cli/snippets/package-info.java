@@ -1,2 +1,2 @@
-/** Examples that the Javadoc of published modules shows; the tests run what needs no GPU. */
+/** Examples that the Javadoc of published modules shows; the tests run those that need no GPU. */
 package dev.tutti.cli.snippets;

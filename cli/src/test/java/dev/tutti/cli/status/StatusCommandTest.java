@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what {@code tutti status} says of jobs whose ranks are processes. */
+/** Tests what {@code tutti status} reports about jobs whose ranks are processes. */
 @Timeout(180)
 class StatusCommandTest {
   @TempDir Path folder;
@@ -148,7 +148,7 @@ class StatusCommandTest {
     assertThat(status()).hasSize(4);
     assertThat(exitCode).isZero();
     ranks.get(1).close();
-    // The others end by the failure, and leave.
+    // The others end with the failure, and leave.
     List<String[]> rows =
         until(found -> found.get(2)[1].equals("does not answer") && exitCode == 1);
     assertThat(rows.get(2)[0]).isEqualTo("1");

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A rank that reduces in steps until it is killed; the last one works for 20 ms more a step. Prints
- * now and then for how long it did at least half of the last times.
+ * A rank that reduces in steps until it is killed; the last rank works for 20 ms more per step.
+ * Each rank prints now and then how long it worked in at least half of the last steps.
  */
 final class SteppingRank {
   private static final int STEPS = 40;

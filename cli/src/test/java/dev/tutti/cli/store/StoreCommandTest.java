@@ -83,7 +83,7 @@ class StoreCommandTest {
   @Test
   void saysWhichStoreItWaitsFor() throws IOException {
     try (Socket bound = new Socket()) {
-      // Nobody else takes this port, and nobody listens at it.
+      // No other process can take this port, and nobody listens on it.
       bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
       String port = Integer.toString(bound.getLocalPort());
       String url = "tcp://127.0.0.1:" + port;
@@ -200,7 +200,7 @@ class StoreCommandTest {
     assertThat(err.toString(UTF_8)).contains("a member of a cluster needs --member N and --data");
   }
 
-  /** Returns the first of five UDP ports that are free now. */
+  /** Returns the first of five consecutive UDP ports that are free now. */
   private static int freePorts() throws IOException {
     for (int tries = 0; ; tries++) {
       int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);

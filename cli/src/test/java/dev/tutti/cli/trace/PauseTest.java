@@ -14,7 +14,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests that recordings of the JDK name who is late, and pauses beside what they held up. */
+/**
+ * Tests that JDK recordings name the rank that is late, and show pauses beside what they held up.
+ */
 @Timeout(180)
 class PauseTest {
   private static final int SIZE = 3;

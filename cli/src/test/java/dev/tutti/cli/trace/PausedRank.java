@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A rank of a job in which the last one works for 20 ms more in each of 60 steps, and the first one
- * collects garbage before the step 31. Prints for how long it slept at least half of the times.
+ * A rank of a job whose last rank works for 20 ms more in each of 60 steps, and whose first rank
+ * collects garbage before step 31. Prints how long it slept in at least half of the steps.
  */
 public final class PausedRank {
   private static final int STEPS = 60;

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests that ranks which hang give their flight records to somebody who asks from outside. */
+/** Tests that hanging ranks give their flight records to an outside process that asks for them. */
 @Timeout(180)
 class RecordOnRequestTest {
   @TempDir Path folder;
@@ -62,7 +62,7 @@ class RecordOnRequestTest {
     return TraceAnalysis.of(TraceFiles.read(List.of(folder))).problems;
   }
 
-  /** Asks until rank 0 is in the third collective, as it may not have come there yet. */
+  /** Asks until rank 0 is in the third collective, which it may not have reached yet. */
   private void untilStalled(BooleanSupplier asked) throws Exception {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!asked.getAsBoolean()) {

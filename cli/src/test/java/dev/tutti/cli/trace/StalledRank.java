@@ -4,7 +4,10 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 
-/** A rank of two: reduces twice; then one waits in a third time, and the other for its input. */
+/**
+ * One of two ranks, which reduce twice; then one waits in a third reduction, and the other waits
+ * for its input.
+ */
 public final class StalledRank {
   private StalledRank() {}
 

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what {@code tutti trace} says of jobs whose ranks are threads. */
+/** Tests what {@code tutti trace} reports about jobs whose ranks are threads. */
 @Timeout(300)
 class TraceCommandTest {
   @TempDir Path folder;
@@ -61,7 +61,7 @@ class TraceCommandTest {
         new CliModule(terminal, Map.of()), terminal, Map.of(), all.toArray(String[]::new));
   }
 
-  /** Runs a program on each rank, and has each write its record. */
+  /** Runs a program on each rank, and lets each rank write its record. */
   private void run(int size, Duration timeout, Role role) throws Exception {
     HashStore store = new HashStore();
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {

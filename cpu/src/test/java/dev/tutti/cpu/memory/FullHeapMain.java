@@ -9,9 +9,9 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Allocates a tensor when neither the memory of large tensors nor the JDK has room, and makes room
- * in the former while the JDK looks for some. To be run with {@code -XX:MaxDirectMemorySize=64m}
- * and with whether the tensor is to be in an arena that is given.
+ * Allocates a tensor when neither the memory of large tensors nor the JDK has room, and frees some
+ * of the former while the JDK searches for room. Run it with {@code -XX:MaxDirectMemorySize=64m};
+ * the argument tells whether to allocate the tensor in a given arena.
  */
 final class FullHeapMain {
   private static final long HALF = 32 << 20;

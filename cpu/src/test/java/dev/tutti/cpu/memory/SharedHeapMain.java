@@ -4,7 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.io.IOException;
 
-/** Shows a tensor until somebody ends its input. */
+/** Shows a tensor until its input ends. */
 final class SharedHeapMain {
   private SharedHeapMain() {}
 

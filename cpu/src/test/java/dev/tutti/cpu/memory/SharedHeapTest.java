@@ -52,7 +52,7 @@ class SharedHeapTest {
     }
   }
 
-  /** Counts the memory of this process that is in files without names. */
+  /** Returns how much of this process's memory is in unnamed files, in kilobytes. */
   private static long sharedKilobytes() {
     try {
       return Files.readAllLines(Path.of("/proc/self/status")).stream()
@@ -153,7 +153,10 @@ class SharedHeapTest {
     assertThat(sharedKilobytes()).isLessThan(before + 10_000);
   }
 
-  /** Frees 72 MiB in pieces, of which 32 may stay as before, and finds what was kept zeroed. */
+  /**
+   * Frees 72 MiB in pieces, of which 32 MiB may stay as before, and finds the memory that was kept
+   * zeroed.
+   */
   @Test
   void noMoreThanSomeOfWhatIsFreedIsKept() {
     MemorySegment zeros = MemorySegment.ofArray(new byte[12 << 20]);
@@ -209,7 +212,7 @@ class SharedHeapTest {
     }
   }
 
-  /** Tensors that nobody uses any more are collected when there is no room. */
+  /** Tensors that are no longer in use are collected when there is no room. */
   @Test
   void garbageMakesRoom() throws IOException {
     long most = HeapBounds.directMemory() / 2;
@@ -222,7 +225,7 @@ class SharedHeapTest {
     }
   }
 
-  /** Has room again when the JDK gives up, which takes it half a second. */
+  /** There is room again when the JDK gives up, which takes it half a second. */
   @ParameterizedTest
   @ValueSource(strings = {"false", "true"})
   void memoryThatWasFreedMeanwhileIsFound(String given) throws Exception {
@@ -277,7 +280,7 @@ class SharedHeapTest {
     assertThat(HeapBounds.directMemory(words, 77)).isEqualTo(expected);
   }
 
-  /** Threads allocate, mark, look at and free memory of many sizes. */
+  /** Threads allocate, mark, check and free memory of many sizes. */
   @Test
   void placesOverlapNoOther() throws Exception {
     long before = heap.used();

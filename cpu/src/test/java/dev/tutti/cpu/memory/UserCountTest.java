@@ -52,7 +52,7 @@ class UserCountTest {
     assertThat(users.enter()).isFalse();
   }
 
-  /** Users look whether it is freed while they are inside; two close at once. */
+  /** While inside, users check whether the memory is freed; two threads close at once. */
   @Test
   void ofManyThreadsOneFreesAndNobodyIsInside() throws Exception {
     for (int round = 0; round < 500; round++) {
@@ -74,7 +74,7 @@ class UserCountTest {
     }
   }
 
-  /** Returns how often it found itself inside something freed. */
+  /** Returns how often the thread found itself inside freed memory. */
   private static int useThenClose(
       UserCount count, boolean closes, AtomicInteger freed, CyclicBarrier together)
       throws Exception {

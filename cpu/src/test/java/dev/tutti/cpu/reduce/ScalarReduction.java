@@ -7,7 +7,7 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Computes reductions the plain way, an element at a time; shares no code with what it checks. */
+/** A straightforward reduction, one element at a time; it shares no code with what it checks. */
 public final class ScalarReduction {
   private ScalarReduction() {}
 
@@ -24,7 +24,7 @@ public final class ScalarReduction {
     };
   }
 
-  /** Tells whether two patterns of bits are the same number, all NaN being one. */
+  /** Tells whether two bit patterns are the same number; all NaNs count as one. */
   public static boolean same(DType dtype, long a, long b) {
     if (dtype == DType.FLOAT64) {
       return a == b
@@ -96,7 +96,7 @@ public final class ScalarReduction {
     return dtype.byteSize() == 8 ? -1L : (1L << (dtype.byteSize() * 8)) - 1;
   }
 
-  /** Returns the value of the bits of a type of at most 32 bits that has a point. */
+  /** Returns the value of the bits of a floating-point type of at most 32 bits. */
   public static float widen(DType dtype, long bits) {
     if (dtype == DType.FLOAT32) {
       return Float.intBitsToFloat((int) bits);
@@ -131,7 +131,8 @@ public final class ScalarReduction {
     if (Double.isInfinite(magnitude)) {
       return sign | infinity;
     }
-    // The greatest pattern not above the magnitude; patterns are in the order of their values.
+    // Finds the greatest pattern not above the magnitude; patterns are in the order of their
+    // values.
     long low = 0;
     long high = infinity;
     while (high - low > 1) {
@@ -144,7 +145,7 @@ public final class ScalarReduction {
     }
     BigDecimal exact = new BigDecimal(magnitude);
     BigDecimal below = exact.subtract(new BigDecimal(widen(dtype, low)));
-    // Beyond the greatest number the next one would be a power of two.
+    // Beyond the greatest number, the next one would be a power of two.
     double next =
         high < infinity
             ? widen(dtype, high)

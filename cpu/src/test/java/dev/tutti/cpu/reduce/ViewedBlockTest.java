@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Adds native memory where it is. */
+/** Adds native memory in place. */
 class ViewedBlockTest {
   private static final int GUARD = 64;
   private static final int[] LENGTHS = {1, 15, 16, 17, 513, 519, 4096, 5003};
@@ -106,7 +106,7 @@ class ViewedBlockTest {
         .hasMessage("Already closed");
   }
 
-  /** A buffer has no more than 2 GiB. */
+  /** A buffer holds at most 2 GiB. */
   @Test
   void memoryOfThreeGibibytesIsAddedToo(@TempDir Path directory) throws IOException {
     long size = 3L << 30;
@@ -160,7 +160,7 @@ class ViewedBlockTest {
     }
   }
 
-  /** Compares with memory of the heap, which goes through arrays. */
+  /** Compares the sums with those in heap memory, which go through arrays. */
   @ParameterizedTest
   @EnumSource(names = {"FLOAT32", "FLOAT64", "INT32", "INT64"})
   void sumsAreThoseOfArrays(DType dtype) {
@@ -188,7 +188,7 @@ class ViewedBlockTest {
     }
   }
 
-  /** Adds into the memory behind the inputs, or one of them, and copies to the last. */
+  /** Adds into memory after the inputs, or into one of them, and copies to the last. */
   private static void run(
       DType dtype, MemorySegment[] all, int size, int out, int offset, int count) {
     MemorySegment[] inputs = new MemorySegment[size];

@@ -11,9 +11,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
-/** Makes sparse tensors to be added, in heap and native memory, at any alignment. */
+/** A source of sparse tensors to be added, in heap and native memory, at any alignment. */
 public final class SparseInputs {
-  /** Says where entries are. */
+  /** Where the entries of a tensor are. */
   public enum Places {
     RANDOM,
     DISTINCT,
@@ -38,7 +38,7 @@ public final class SparseInputs {
     this.dense = dense;
   }
 
-  /** Makes tensors of up to so many entries. */
+  /** Creates tensors of at most the given number of entries. */
   public List<Tensor> tensors(int number, int most, Places kind) {
     List<Tensor> tensors = new ArrayList<>();
     long all = Arrays.stream(sparse).reduce(1, (a, b) -> a * b);
@@ -61,7 +61,7 @@ public final class SparseInputs {
     return tensors;
   }
 
-  /** Makes a tensor of entries at places. */
+  /** Creates a tensor with entries at the given places. */
   public Tensor tensor(long... keys) {
     int count = keys.length;
     MemorySegment indices = memory(8L * sparse.length * count);

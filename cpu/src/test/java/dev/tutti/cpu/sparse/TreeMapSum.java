@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Adds sparse tensors the plain way, a list of rows for each place. */
+/** A straightforward sum of sparse tensors, with a list of rows for each place. */
 public final class TreeMapSum {
   private TreeMapSum() {}
 

@@ -43,7 +43,8 @@ class FutexWaitersTest {
     while (sleepers.count() == 0) {
       Thread.onSpinWait();
     }
-    // It may have counted itself, but not be asleep yet; then the change keeps it from sleeping.
+    // The waiter may have counted itself but not be asleep yet; then the change keeps it from
+    // sleeping.
     WORD.setRelease(memory, OFFSET, 8L);
     sleepers.wake(OFFSET);
     assertThat(sleeper.get(60, TimeUnit.SECONDS)).isLessThan(LONG);

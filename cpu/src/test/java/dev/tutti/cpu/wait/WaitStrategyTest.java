@@ -19,7 +19,7 @@ class WaitStrategyTest {
     return new WaitStrategy(spin, yield, 1, 8, growth, cores, this::tick);
   }
 
-  /** Returns the time, which advances with each look at it. */
+  /** Returns the time, which advances each time it is read. */
   private long tick() {
     now += step;
     return now;

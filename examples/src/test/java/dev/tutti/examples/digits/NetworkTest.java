@@ -8,7 +8,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class NetworkTest {
-  /** Compares with the slope of the loss between two points beside each parameter. */
+  /** Compares the gradient with the slope of the loss between two points beside each parameter. */
   @Test
   void theGradientIsTheSlopeOfTheLoss() throws Exception {
     Image image = Digits.load().training().get(0);

@@ -21,7 +21,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Starts ranks with the launchers of others, which say in their own words which rank each is. */
+/**
+ * Starts ranks with third-party launchers, each of which tells a rank its number in its own way.
+ */
 @Tag("full")
 class LaunchersTest {
   @TempDir Path folder;
@@ -53,7 +55,9 @@ class LaunchersTest {
         .containsExactlyElementsOf(greetings(size));
   }
 
-  /** On one host that is a cluster of its own, in a network namespace, which takes root. */
+  /**
+   * On a single host this runs a cluster of its own in a network namespace, which requires root.
+   */
   @ParameterizedTest
   @ValueSource(strings = {"none", "pmi2"})
   void slurm(String mpi) throws Exception {
@@ -126,7 +130,7 @@ class LaunchersTest {
     return found;
   }
 
-  /** Runs a program by a launcher, and returns the lines of all ranks, sorted. */
+  /** Runs a program with a launcher, and returns the lines of all ranks, sorted. */
   private List<String> run(List<String> launcher, String program) throws Exception {
     List<String> command = new ArrayList<>(launcher);
     List<Path> classPath = Processes.classPath(HelloProcesses.class, GlooProvider.class);

@@ -9,7 +9,7 @@ import org.example.central.CentralProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Runs example 02 on another backend, without a change of the program or a setting. */
+/** Runs example 02 on another backend, without changing the program or a setting. */
 class ThirdPartyBackendTest {
   @TempDir Path folder;
 

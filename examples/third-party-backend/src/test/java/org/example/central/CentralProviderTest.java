@@ -26,7 +26,7 @@ class CentralProviderTest {
     CentralProvider provider = new CentralProvider();
     Settings settings = Settings.ofEnvironment(Map.of());
     assertThat(provider.unusableReason(settings)).isEmpty();
-    // An address that is reserved for documentation, so nobody has it.
+    // An address reserved for documentation, so no host has it.
     assertThat(provider.unusableReason(settings.with(CentralProvider.ADDRESS, "192.0.2.1")))
         .hasValue("no interface of this host has the address 192.0.2.1");
   }

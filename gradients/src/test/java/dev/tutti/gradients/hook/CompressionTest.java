@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests the hooks that send 16 bits for each element. */
+/** Tests the hooks that send 16 bits per element. */
 class CompressionTest {
   private static final float[] SPECIAL = {
     0f,

@@ -15,14 +15,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests the approximation of gradients by narrow matrices. */
+/** Tests the approximation of gradients by low-rank matrices. */
 class PowerSgdTest {
   private static final int ROWS = 30;
   private static final int COLUMNS = 41;
   private static final PowerSgdOptions.FirstFactor FACTOR =
       (parameter, row, column) -> new Random(31L * parameter + 7L * row + column).nextGaussian();
 
-  /** The algorithm as the paper has it, in float64 and for all ranks at once. */
+  /** The algorithm as described in the paper, in float64 and for all ranks at once. */
   private static final class Reference {
     final int ranks;
     final int rank;
@@ -107,8 +107,9 @@ class PowerSgdTest {
   }
 
   /**
-   * Makes gradients whose singular values halve, as those of a model tend to. Where they are nearly
-   * alike, float32 chooses other directions than float64 within some steps.
+   * Creates gradients in which each singular value is half the previous one, much as in real
+   * models. If the values were nearly equal, float32 would choose other directions than float64
+   * within a few steps.
    */
   private static double[][][] gradients(int ranks, int step) {
     double[][][] all = new double[ranks][ROWS][COLUMNS];

@@ -54,7 +54,7 @@ class StripedAllReduceTest {
         group, parameters, ReducerOptions.DEFAULT.withHook(hook).withBucketBytes(4, 4));
   }
 
-  /** Returns whole numbers whose mean over the ranks 0 to 2 is what rank 1 has. */
+  /** Returns whole numbers whose mean over ranks 0 to 2 equals the values of rank 1. */
   private static float[] values(Tensor like, int step, int rank) {
     float[] values = new float[(int) like.numel()];
     for (int i = 0; i < values.length; i++) {

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests that optimizers with divided state do what whole ones do. */
+/** Tests that optimizers with sharded state give the same results as unsharded ones. */
 class ShardedOptimizerTest {
   private static final int STEPS = 6;
 
@@ -59,8 +59,8 @@ class ShardedOptimizerTest {
   }
 
   /**
-   * Has the sum made in the order in which a reduce-scatter makes it. In threads and in shared
-   * memory that is the order of an all-reduce.
+   * Makes the sum use the order of a reduce-scatter. For threads and shared memory, an all-reduce
+   * already uses that order.
    */
   private static ReducerOptions whole(Worlds world, ReducerOptions options) {
     ReducerOptions kept = options.withoutRebuild();

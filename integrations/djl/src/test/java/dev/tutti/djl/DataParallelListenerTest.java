@@ -38,12 +38,12 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 
-/** Each rank is a process, as an engine collects gradients in one place of a process. */
+/** Each rank is a process, as an engine collects gradients in one place per process. */
 @World(backends = "gloo", processes = true, timeoutSeconds = 120)
 class DataParallelListenerTest {
   private static final Shape INPUT = new Shape(4, 6);
 
-  /** Unpacks libtorch before the deadline of any world begins. */
+  /** Unpacks libtorch before any world's deadline starts. */
   @BeforeAll
   static void load() {
     Engine.getInstance();

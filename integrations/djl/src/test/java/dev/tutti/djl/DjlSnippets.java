@@ -11,7 +11,7 @@ import ai.djl.translate.TranslateException;
 import dev.tutti.ProcessGroup;
 import java.io.IOException;
 
-/** The example of the package, compiled; {@link GuideTest} runs the like. */
+/** The compiled example of the package; {@link GuideTest} runs similar code. */
 final class DjlSnippets {
   private DjlSnippets() {}
 
@@ -23,8 +23,8 @@ final class DjlSnippets {
         new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss()).addTrainingListeners(parallel);
     try (Trainer trainer = model.newTrainer(config)) {
       trainer.initialize(new Shape(16, 8));
-      parallel.start(trainer); // the parameters of rank 0 go to all
-      EasyTrain.fit(trainer, 2, dataset, null); // of a ShardedSampler
+      parallel.start(trainer); // sends the parameters of rank 0 to all ranks
+      EasyTrain.fit(trainer, 2, dataset, null); // from a ShardedSampler
     }
     // @end
   }

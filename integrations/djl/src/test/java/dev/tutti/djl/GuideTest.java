@@ -17,7 +17,7 @@ import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.BeforeAll;
 
-/** Compiles and runs the code on DJL in docs/training.md, on two ranks. */
+/** Compiles and runs the DJL code in docs/training.md, on two ranks. */
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "..", "docs", "training.md");
   private static final Pattern CODE =
@@ -44,7 +44,7 @@ class GuideTest {
       import java.util.Map;
       """;
 
-  /** Unpacks libtorch before the deadline of the world begins. */
+  /** Unpacks libtorch before the world's deadline starts. */
   @BeforeAll
   static void load() {
     Engine.getInstance();
@@ -59,7 +59,7 @@ class GuideTest {
     resume(pieces.get(1), group);
   }
 
-  /** Takes one epoch, and then the second one from the checkpoint of the first. */
+  /** Trains one epoch, and then a second one from the checkpoint of the first. */
   private static void resume(String piece, ProcessGroup group) throws Exception {
     long launcher = ProcessHandle.current().parent().orElseThrow().pid(); // the same on all ranks
     Path folder = Path.of("target", "checkpoints-" + launcher);

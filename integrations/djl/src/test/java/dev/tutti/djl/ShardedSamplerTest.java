@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class ShardedSamplerTest {
-  /** A data set of so many samples and no content. */
+  /** A data set of a given number of samples without content. */
   private static final class Samples extends RandomAccessDataset {
     private final long count;
 

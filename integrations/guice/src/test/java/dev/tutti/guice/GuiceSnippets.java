@@ -4,7 +4,7 @@ import com.google.inject.Guice;
 import com.google.inject.Injector;
 import dev.tutti.ProcessGroup;
 
-/** The example of the package, compiled; {@link TuttiModuleTest} runs the like. */
+/** The compiled example of the package; {@link TuttiModuleTest} runs similar code. */
 final class GuiceSnippets {
   private GuiceSnippets() {}
 

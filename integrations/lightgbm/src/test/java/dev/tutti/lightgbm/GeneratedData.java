@@ -6,11 +6,11 @@ import java.lang.foreign.ValueLayout;
 import java.util.SplittableRandom;
 
 /**
- * Rows from a stated formula, the same on each machine, of which each rank has every size-th.
+ * Rows from a fixed formula, the same on every machine; each rank has every size-th row.
  *
- * <p>Ten numbers are uniform in [0, 1), {@code NaN} in one of 50 cases, and an eleventh is a
- * category c from 0 to 11. With s = 10 sin(π x0 x1) + 20 (x2 - 0.5)² + 10 x3 + 5 x4 + 1.5 (c mod 4)
- * + noise, where the noise is uniform in [-1, 1) and {@code NaN} counts as 0.5, the label is s
+ * <p>Ten numbers are uniform in [0, 1), or {@code NaN} in one of 50 cases, and an eleventh is a
+ * category c from 0 to 11. Let s = 10 sin(π x0 x1) + 20 (x2 - 0.5)² + 10 x3 + 5 x4 + 1.5 (c mod 4)
+ * + noise, where the noise is uniform in [-1, 1) and {@code NaN} counts as 0.5. The label is s
  * (regression), s &gt; 16 (binary), or 0 to 2 for s below 13, below 18, and above (multiclass).
  */
 final class GeneratedData {
@@ -21,7 +21,7 @@ final class GeneratedData {
   final MemorySegment features;
   final MemorySegment labels;
 
-  /** Makes the rows of a rank in an arena. */
+  /** Creates the rows of a rank in an arena. */
   GeneratedData(Arena arena, String task, int allRows, int rank, int size) {
     rows = (allRows - rank + size - 1) / size;
     features = arena.allocate(ValueLayout.JAVA_DOUBLE, (long) rows * COLUMNS);

@@ -22,7 +22,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** LightGBM keeps its network for each thread, so ranks may be threads where they are tested. */
+/** LightGBM keeps a network per thread, so tests may run ranks as threads. */
 class LightGbmNetworkTest {
   private static final int ROWS = 3000;
 
@@ -45,7 +45,10 @@ class LightGbmNetworkTest {
     return new Training(network::call, "regression", ROWS, group.rank(), group.size());
   }
 
-  /** The network may fail at whatever call: in a data set, at the begin of a training, amid it. */
+  /**
+   * The network may fail at any call: in a data set, or at the start or in the middle of a
+   * training.
+   */
   @Test
   void everyCallMayFail() throws Exception {
     int calls = 0;
@@ -62,7 +65,7 @@ class LightGbmNetworkTest {
     assertThat(calls).isGreaterThan(45);
   }
 
-  /** Trains on two ranks, of which the last fails once it has made some calls; tells if it did. */
+  /** Trains on two ranks, the last of which fails after some calls; tells whether it failed. */
   private static boolean failsAt(AtomicInteger left) throws Exception {
     List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
     ThreadedWorld.run(
@@ -167,7 +170,7 @@ class LightGbmNetworkTest {
     train(1000);
     int threads = Thread.activeCount();
     long descriptors = descriptors();
-    // A leak grows in each turn; the JVM, its compiler above all, in the first ones alone.
+    // A leak grows in every round; the JVM, above all its compiler, grows only in the first rounds.
     List<Long> grown = new ArrayList<>();
     do {
       long before = residentKib();
@@ -175,7 +178,7 @@ class LightGbmNetworkTest {
       grown.add(residentKib() - before);
     } while (grown.getLast() > 1024 && grown.size() < 10);
     assertThat(grown).as("KiB more in each turn").anyMatch(more -> more <= 1024);
-    // Threads of a group end shortly after it was closed.
+    // Threads of a group end shortly after the group was closed.
     long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
     while (Thread.activeCount() > threads && System.nanoTime() < limit) {
       LockSupport.parkNanos(1_000_000);

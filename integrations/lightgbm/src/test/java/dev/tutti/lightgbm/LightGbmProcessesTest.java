@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Trains with a process for each rank, over Tutti and over LightGBM's own sockets. */
+/** Trains with one process per rank, over Tutti and over LightGBM's own sockets. */
 class LightGbmProcessesTest {
   private static final int ROWS = 100_000;
 
@@ -52,7 +52,7 @@ class LightGbmProcessesTest {
     assertThat(ours).contains("objective=" + task, "Tree=9", "cat_threshold").isEqualTo(theirs);
   }
 
-  /** Returns the model, which is that of each rank. */
+  /** Returns the model, which is the same on every rank. */
   private String train(String network, String task, int size, int port) throws Exception {
     ranks.clear();
     for (int rank = 0; rank < size; rank++) {
@@ -129,7 +129,7 @@ class LightGbmProcessesTest {
     return Files.readString(folder.resolve("output" + rank), UTF_8);
   }
 
-  /** Returns the first of some ports in a row that nobody listens at. */
+  /** Returns the first of several consecutive ports on which nobody listens. */
   private static int freePorts(int count) throws IOException {
     for (int first = 12_400; first < 30_000; first += count) {
       List<ServerSocket> open = new ArrayList<>();
@@ -137,13 +137,13 @@ class LightGbmProcessesTest {
         for (int port : IntStream.range(first, first + count).toArray()) {
           ServerSocket socket = new ServerSocket();
           open.add(socket);
-          // As LightGBM does, which cannot take a port that was in use a minute ago.
+          // Like LightGBM, which cannot take a port that was in use a minute ago.
           socket.setReuseAddress(false);
           socket.bind(new InetSocketAddress(InetAddress.getByName("0.0.0.0"), port));
         }
         return first;
       } catch (IOException e) {
-        // One is taken: further on.
+        // A port is taken: try the ones after it.
       } finally {
         for (ServerSocket socket : open) {
           socket.close();

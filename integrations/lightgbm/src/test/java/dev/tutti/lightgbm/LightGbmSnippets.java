@@ -6,7 +6,7 @@ import com.microsoft.ml.lightgbm.SWIGTYPE_p_void;
 import com.microsoft.ml.lightgbm.lightgbmlib;
 import dev.tutti.ProcessGroup;
 
-/** The example of {@link LightGbmNetwork}, compiled; {@link Training} is one that runs. */
+/** The compiled example of {@link LightGbmNetwork}; {@link Training} is one that runs. */
 final class LightGbmSnippets {
   private LightGbmSnippets() {}
 

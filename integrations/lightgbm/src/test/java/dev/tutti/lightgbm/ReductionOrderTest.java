@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class ReductionOrderTest {
-  /** As {@code (into+from)}, with the numbers of the ranks. */
+  /** Formatted as {@code (into+from)}, with the numbers of the ranks. */
   private static String text(int rank, int size, long bytes) {
     List<String> parts = new ArrayList<>(IntStream.range(0, size).mapToObj(i -> "" + i).toList());
     int result =

@@ -13,13 +13,14 @@ import java.util.stream.IntStream;
 /**
  * Trains one rank over Tutti or over LightGBM's own sockets, and writes the model to a file.
  *
- * <p>Arguments: {@code tutti} or {@code sockets}; the task; rows of all ranks; rounds; the file, or
- * "-"; and optionally the round in which this rank kills itself, or the first port of the sockets.
+ * <p>Arguments: {@code tutti} or {@code sockets}; the task; the number of rows of all ranks; the
+ * number of rounds; the file, or "-"; and optionally the round in which this rank kills itself, or
+ * the first port of the sockets.
  */
 public final class TrainRank {
   private TrainRank() {}
 
-  /** Runs one rank, which {@code RANK} and {@code WORLD_SIZE} name. */
+  /** Runs one rank, as given by {@code RANK} and {@code WORLD_SIZE}. */
   public static void main(String[] args) throws Exception {
     int rank = Integer.parseInt(System.getenv("RANK"));
     int size = Integer.parseInt(System.getenv("WORLD_SIZE"));

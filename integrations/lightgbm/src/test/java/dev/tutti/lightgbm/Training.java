@@ -9,7 +9,7 @@ import java.lang.foreign.Arena;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 
-/** A training of one rank, from rows to the text of the model, over whatever network is there. */
+/** The training of one rank, from the rows to the text of the model, over any network. */
 final class Training implements AutoCloseable {
   private static final int FLOAT32 = 0;
   private static final int FLOAT64 = 1;

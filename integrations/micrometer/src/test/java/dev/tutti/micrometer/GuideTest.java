@@ -12,7 +12,7 @@ import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Compiles the program of docs/micrometer.md; {@link TuttiMetricsTest} runs such. */
+/** Compiles the program of docs/micrometer.md; {@link TuttiMetricsTest} runs similar code. */
 class GuideTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
 

@@ -3,7 +3,7 @@ package dev.tutti.micrometer;
 import dev.tutti.ProcessGroup;
 import io.micrometer.core.instrument.MeterRegistry;
 
-/** The example of the package, compiled; {@link TuttiMetricsTest} runs the like. */
+/** The compiled example of the package; {@link TuttiMetricsTest} runs similar code. */
 final class MicrometerSnippets {
   private MicrometerSnippets() {}
 

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.BeforeAll;
 class DataParallelTest {
   private static final int ROWS = 24;
 
-  /** Two layers, and one that a forward may leave out. */
+  /** Two layers, and a third that a forward pass may omit. */
   private static final class Network extends Module {
     final LinearImpl first;
     final LinearImpl second;

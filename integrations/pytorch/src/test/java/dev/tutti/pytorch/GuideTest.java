@@ -18,7 +18,7 @@ import org.bytedeco.javacpp.Loader;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
 
-/** Compiles and runs the code on PyTorch in docs/training.md, on two ranks. */
+/** Compiles and runs the PyTorch code in docs/training.md, on two ranks. */
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "..", "docs", "training.md");
   private static final Pattern CODE =
@@ -33,7 +33,7 @@ class GuideTest {
       import org.bytedeco.pytorch.global.torch;
       """;
 
-  /** Unpacks libtorch before the deadline of the world begins. */
+  /** Unpacks libtorch before the world's deadline starts. */
   @BeforeAll
   static void load() {
     Loader.load(torch.class);

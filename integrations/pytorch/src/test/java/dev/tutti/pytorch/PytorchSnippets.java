@@ -7,7 +7,7 @@ import org.bytedeco.pytorch.SGDOptions;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.global.torch;
 
-/** The example of the package, compiled; {@link GuideTest} runs the like. */
+/** The compiled example of the package; {@link GuideTest} runs similar code. */
 final class PytorchSnippets {
   private PytorchSnippets() {}
 

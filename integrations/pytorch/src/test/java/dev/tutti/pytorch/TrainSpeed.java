@@ -14,10 +14,10 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.global.torch;
 
 /**
- * Times steps of a network of 1.9 million parameters with batches of 512, which all ranks divide
- * among them; {@code benchmarks/training} runs it. PyTorch has one thread on each rank.
+ * Times steps of a network of 1.9 million parameters with batches of 512, which are divided among
+ * all ranks; {@code benchmarks/training} runs it. PyTorch has one thread on each rank.
  *
- * <p>Arguments: the number of steps that are timed.
+ * <p>Arguments: the number of steps to time.
  */
 public final class TrainSpeed {
   private static final int BATCH = 512;
@@ -37,7 +37,7 @@ public final class TrainSpeed {
     }
   }
 
-  /** Runs one rank; rank 0 prints the median time of a step, and its processor time. */
+  /** Runs one rank; rank 0 prints the median time of a step, and its CPU time. */
   public static void main(String[] args) {
     int steps = Integer.parseInt(args[0]);
     Loader.load(torch.class);

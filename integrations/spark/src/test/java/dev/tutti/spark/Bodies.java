@@ -15,9 +15,9 @@ import org.apache.spark.BarrierTaskContext;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 
-/** What ranks do in several tests. */
+/** The code that ranks run in several tests. */
 final class Bodies {
-  /** Live once in a process, not in a group. */
+  /** Threads that exist once per process, not per group. */
   private static final Set<String> OF_PROCESS = Set.of("tutti-wd", "tutti-futex");
 
   private Bodies() {}
@@ -30,7 +30,7 @@ final class Bodies {
     return spark.parallelize(numbers, count);
   }
 
-  /** Runs the collectives of a rank and says what came out, in one line. */
+  /** Runs the collectives of a rank and returns their results on one line. */
   static Iterator<String> collectives(ProcessGroup group, Iterator<Integer> rows) {
     int rank = group.rank();
     Tensor large = Tensor.wrap(new float[100_003]);
@@ -74,9 +74,10 @@ final class Bodies {
   }
 
   /**
-   * Sums until the group fails in the first attempt of a stage, and 100 times in the second.
+   * Reduces until the group fails in the first attempt of a stage, and 100 times in the second.
    *
-   * @param folderName where a rank tells its process once it is amid its steps, and what it threw
+   * @param folderName the folder in which a rank writes its process id once it is in its steps, and
+   *     what it threw
    * @return rank, total and process
    */
   static Iterator<long[]> steps(ProcessGroup group, String folderName) throws IOException {

@@ -13,7 +13,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.Test;
 
-/** Rows of a data frame, summed by column over all ranks. */
+/** Sums the rows of a data frame by column over all ranks. */
 class DataFrameTest {
   @Test
   void columnsAreSummedOverAllRanks() {

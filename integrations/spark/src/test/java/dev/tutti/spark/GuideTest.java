@@ -13,7 +13,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Compiles the Java of docs/spark.md and docs/lightgbm.md; LocalWorldTest and others run such. */
+/**
+ * Compiles the Java of docs/spark.md and docs/lightgbm.md; LocalWorldTest and others run similar
+ * code.
+ */
 class GuideTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final String AROUND =
@@ -45,7 +48,7 @@ class GuideTest {
     Matcher code = CODE.matcher(Files.readString(Path.of("..", "..", "docs", page)));
     int count = 0;
     while (code.find()) {
-      // A rank of LightGBM has a number of rows, its job in Spark an RDD of them.
+      // A rank of LightGBM has a number of rows; its job in Spark has an RDD of them.
       boolean isJob = code.group(1).contains("mapPartitions");
       if (page.equals("spark.md") || isJob != rows.equals("int")) {
         program.append("  void block").append(count++).append("() {\n");

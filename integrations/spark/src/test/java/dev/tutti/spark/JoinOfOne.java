@@ -12,7 +12,7 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
-/** Lets rank 0 join, while rank 1 takes part in Spark's exchange alone; in the driver's JVM. */
+/** Lets rank 0 join, while rank 1 takes part only in Spark's exchange; runs in the driver's JVM. */
 final class JoinOfOne extends AbstractFunction1<Iterator<Integer>, Iterator<Integer>>
     implements Serializable {
   static final ClassTag<Integer> TAG = ClassTag$.MODULE$.apply(Integer.class);

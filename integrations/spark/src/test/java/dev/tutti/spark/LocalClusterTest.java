@@ -19,7 +19,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two executors in processes of their own, with two ranks each. */
+/** Tests with two executors in separate processes, with two ranks each. */
 class LocalClusterTest {
   private static final int KILLS = Integer.getInteger("tutti.spark.kills", 2);
 
@@ -79,17 +79,17 @@ class LocalClusterTest {
   }
 
   /**
-   * Kills an executor amid a step, and returns which processes took part.
+   * Kills an executor in the middle of a step, and returns which processes took part.
    *
-   * @param folder for the ranks to tell what they do
-   * @param server whether to kill that of rank 0, which serves the store
+   * @param folder the folder in which the ranks report what they do
+   * @param server whether to kill the executor of rank 0, which serves the store
    */
   private static Set<Long> killOne(Path folder, boolean server) throws Exception {
     String name = folder.toString();
     JavaRDD<long[]> totals =
         SparkWorld.mapPartitions(
             Bodies.partitions(spark, 4), (group, _) -> Bodies.steps(group, name));
-    // Spark starts a barrier stage again only where a shuffle follows.
+    // Spark restarts a barrier stage only if a shuffle follows.
     JavaFutureAction<List<long[]>> job = totals.repartition(1).collectAsync();
     Waiting.until("all step", () -> filesOf(folder, "pid-").size() == 4);
     List<Long> pids = new ArrayList<>();
@@ -128,7 +128,7 @@ class LocalClusterTest {
     return retried;
   }
 
-  /** Looks into both executors, each of which runs two tasks of a barrier stage. */
+  /** Checks both executors, each of which runs two tasks of a barrier stage. */
   private static List<String> threadsOfGroups() {
     JavaRDD<String> names =
         Bodies.partitions(spark, 4)

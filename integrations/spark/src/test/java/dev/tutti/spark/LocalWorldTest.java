@@ -22,7 +22,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Ranks as threads of one executor, in this JVM. */
+/** Tests with ranks as threads of one executor, in this JVM. */
 class LocalWorldTest {
   private static final Map<Integer, String> FAILURES = new ConcurrentHashMap<>();
 
@@ -101,7 +101,7 @@ class LocalWorldTest {
             (group, _) -> {
               int attempt = BarrierTaskContext.get().stageAttemptNumber();
               try {
-                // A rank that still joins when Spark kills the stage hears of that alone.
+                // A rank that is still joining when Spark kills the stage learns only of the kill.
                 group.barrier();
                 if (attempt == 0 && group.rank() == 2) {
                   throw new IllegalStateException("no such column");
@@ -113,7 +113,7 @@ class LocalWorldTest {
               }
               return List.of(attempt).iterator();
             });
-    // Spark starts a barrier stage again only where a shuffle follows.
+    // Spark restarts a barrier stage only if a shuffle follows.
     assertThat(attempts.repartition(1).collect()).containsExactly(1, 1, 1, 1);
     assertThat(FAILURES.remove(2)).isEqualTo("no such column");
     assertThat(FAILURES).containsOnlyKeys(0, 1, 3);
@@ -124,7 +124,7 @@ class LocalWorldTest {
 
   @Test
   void cancelledJobEndsWhoWaits() throws Exception {
-    // Spark kills without an interrupt, and rank 1 never sends.
+    // Spark kills tasks without an interrupt, and rank 1 never sends.
     JavaRDD<Integer> waiting =
         SparkWorld.mapPartitions(
             Bodies.partitions(spark, 2),
@@ -148,7 +148,7 @@ class LocalWorldTest {
 
   @Test
   void cancelledJobEndsWhoStillJoins() throws Exception {
-    // Rank 1 takes part in Spark's exchange and then does not come to the store.
+    // Rank 1 takes part in Spark's exchange but then does not reach the store.
     JavaRDD<Integer> joining =
         Bodies.partitions(spark, 2)
             .rdd()

@@ -2,7 +2,7 @@ package dev.tutti.spark;
 
 import org.apache.spark.launcher.JavaModuleOptions;
 
-/** Prints the options that Spark's launcher gives each JVM; for scripts. */
+/** Prints the options that Spark's launcher gives to each JVM; for scripts. */
 final class ModuleOptions {
   private ModuleOptions() {}
 

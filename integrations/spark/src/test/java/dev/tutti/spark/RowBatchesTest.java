@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import org.junit.jupiter.api.Test;
 
-/** Batches of all element types. */
+/** Tests batches of all element types. */
 class RowBatchesTest {
   @Test
   void lastBatchHasTheRest() {

@@ -7,7 +7,7 @@ import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
-/** Names and precedence. */
+/** Tests names and precedence. */
 class SparkSettingsTest {
   @Test
   void namesAreTuttisOrInCapitals() {

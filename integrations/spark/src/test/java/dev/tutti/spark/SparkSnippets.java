@@ -4,13 +4,13 @@ import dev.tutti.Tensor;
 import java.util.List;
 import org.apache.spark.api.java.JavaRDD;
 
-/** The example of the package, compiled; {@link LocalWorldTest} runs the like. */
+/** The compiled example of the package; {@link LocalWorldTest} runs similar code. */
 final class SparkSnippets {
   private SparkSnippets() {}
 
   static List<Double> sums(JavaRDD<Double> numbers) {
     // @start region="world"
-    JavaRDD<Double> sums = // the sum of all numbers, once for each partition
+    JavaRDD<Double> sums = // the sum of all numbers, once per partition
         SparkWorld.mapPartitions(
             numbers,
             (group, rows) -> {

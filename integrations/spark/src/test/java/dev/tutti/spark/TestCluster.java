@@ -8,11 +8,11 @@ import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaSparkContext;
 
-/** Starts Spark for tests: in this JVM, or with executors in processes of their own. */
+/** Starts Spark for tests: in this JVM, or with executors in separate processes. */
 public final class TestCluster {
   private TestCluster() {}
 
-  /** Starts it; close it afterwards. */
+  /** Starts Spark; the caller must close the context. */
   public static JavaSparkContext start(String master, Map<String, String> settings) {
     SparkConf conf =
         new SparkConf(false)
@@ -24,9 +24,9 @@ public final class TestCluster {
             .set("spark.executor.extraClassPath", classPath())
             .set("spark.executor.extraJavaOptions", "-XX:+UseSerialGC")
             .set("spark.executorEnv.JAVA_HOME", System.getProperty("java.home"))
-            // Else Spark's launcher looks for the folders of a build of its own.
+            // Otherwise Spark's launcher looks for the folders of its own build.
             .set("spark.executorEnv.SPARK_SCALA_VERSION", "2.13")
-            // When a job that began before a lost executor was back counts the cores again.
+            // When a job that started before a lost executor was back counts the cores again.
             .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s");
     settings.forEach(conf::set);
     if (master.startsWith("local-cluster")) {
@@ -41,7 +41,7 @@ public final class TestCluster {
     return System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
   }
 
-  /** Makes the folder that Spark's worker insists on; the jars come by the class path. */
+  /** Creates the folder that Spark's worker requires; the jars come from the class path. */
   private static void layOutHome() {
     String home = System.getenv("SPARK_HOME");
     if (home == null) {

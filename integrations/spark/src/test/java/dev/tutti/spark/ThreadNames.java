@@ -8,7 +8,7 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
-/** Names the threads of groups in an executor, in a barrier stage that makes no group. */
+/** Lists the threads of groups in an executor, from a barrier stage that creates no group. */
 final class ThreadNames extends AbstractFunction1<Iterator<Integer>, Iterator<String>>
     implements Serializable {
   static final ClassTag<String> TAG = ClassTag$.MODULE$.apply(String.class);

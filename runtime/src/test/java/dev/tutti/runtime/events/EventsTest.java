@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what a recording of the JDK's Flight Recorder holds of a group. */
+/** Tests what a JDK Flight Recorder recording contains about a group. */
 @Timeout(300)
 class EventsTest {
   @TempDir Path folder;
@@ -50,7 +50,7 @@ class EventsTest {
         .toList();
   }
 
-  /** Returns events of a type by their start; a file has those of each thread together. */
+  /** Returns events of a type by start time; a file groups them by thread. */
   private static List<RecordedEvent> of(List<RecordedEvent> all, String type) {
     return all.stream()
         .filter(event -> event.getEventType().getName().equals("dev.tutti." + type))

@@ -20,7 +20,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
-/** Tests what failures prove, as rank 1 of a group of which rank 0 serves the store. */
+/** Tests what failures prove, as rank 1 of a group whose rank 0 serves the store. */
 class BlameTest {
   private static Blame of(Throwable cause, int named) {
     return Blame.of(cause, named, 1, 0);

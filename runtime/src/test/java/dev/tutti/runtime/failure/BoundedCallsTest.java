@@ -18,7 +18,7 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests calls with a bound, and the threads that they share. */
+/** Tests bounded calls, and the threads that they share. */
 @Timeout(300)
 class BoundedCallsTest {
   private static final Duration LONG = Duration.ofSeconds(60);

@@ -14,7 +14,7 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests what a launcher reads of the failure of its ranks. */
+/** Tests what a launcher reads about the failure of its ranks. */
 @Timeout(300)
 class FailureLogTest {
   private final Store store = new HashStore();

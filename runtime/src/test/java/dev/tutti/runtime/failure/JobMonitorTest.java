@@ -18,13 +18,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests who hears of failures where connections to the store are lost. */
+/** Tests which ranks learn of failures when connections to the store are lost. */
 @Timeout(300)
 class JobMonitorTest {
   private final HashStore shared = new HashStore();
   private final AtomicInteger losses = new AtomicInteger();
 
-  /** Returns a view of a store of which calls fail as where their connection is lost. */
+  /** Returns a view of a store whose calls fail as if their connection had been lost. */
   private Store cutOff(Store store) {
     return (Store)
         Proxy.newProxyInstance(
@@ -76,7 +76,9 @@ class JobMonitorTest {
     }
   }
 
-  /** Reports a failure of rank 1 of three to a store that hangs, and returns what it becomes. */
+  /**
+   * Reports a failure of rank 1 of three to a hanging store, and returns what the report becomes.
+   */
   private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
       throws Exception {
     StuckStore stuck = new StuckStore();

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests what is said of bad arguments. */
+/** Tests the messages about bad arguments. */
 @Timeout(300)
 class ArgumentsTest {
   private final ProcessGroup group = new ScriptedProvider().join(2);
@@ -49,7 +49,7 @@ class ArgumentsTest {
                 CallOptions.DEFAULT));
   }
 
-  /** Names what is null, also where it is in a list, in options, or in a batch. */
+  /** The message names what is null, even in a list, in options, or in a batch. */
   @Test
   @SuppressWarnings("NullAway") // passes null on purpose
   void nullIsRefusedByName() {
@@ -228,7 +228,7 @@ class ArgumentsTest {
             strided(new long[] {2, 0}, 0, 0),
             strided(new long[] {}));
     apart.forEach(tensor -> group.recv(tensor, 1));
-    // Too large to look at each element.
+    // Too large to check each element.
     Tensor large = Tensor.allocate(DType.UINT8, 1 << 20);
     long[] shape = {1 << 10, 1 << 9};
     for (long[] strides : new long[][] {{1, 1}, {512, 2}}) {

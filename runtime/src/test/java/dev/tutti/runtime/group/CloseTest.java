@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests that close is bounded, and that a backend is closed when nothing runs in it any more. */
+/** Tests that close is bounded, and that a backend is closed once nothing runs in it any more. */
 @Timeout(300)
 class CloseTest {
   @Test
@@ -39,7 +39,7 @@ class CloseTest {
         (op, tensor) -> {
           entered.countDown();
           aborted.await(60, TimeUnit.SECONDS);
-          // Stands for a backend that takes a while to let go.
+          // Simulates a backend that takes a while to release its resources.
           new CountDownLatch(1).await(300, TimeUnit.MILLISECONDS);
           order.add("return");
           throw new IllegalStateException("aborted");

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests what the debug server of a rank shows, and to whom. */
+/** Tests what the debug server of a rank shows, and to which clients. */
 @Timeout(120)
 class DebugServerTest {
   private static final String TOKEN = "0123456789abcdef";

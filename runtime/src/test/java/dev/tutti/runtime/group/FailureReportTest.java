@@ -23,7 +23,7 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests whom a failure names, and that all ranks name the same one. */
+/** Tests which rank a failure names, and that all ranks name the same one. */
 @Timeout(300)
 class FailureReportTest {
   private static final Duration SHORT = Duration.ofMillis(300);
@@ -33,7 +33,7 @@ class FailureReportTest {
   }
 
   /**
-   * Runs one role for each rank on a backend that never ends a message, and waits for the failure.
+   * Runs one role per rank on a backend that never completes a message, and waits for the failure.
    */
   private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
       throws Exception {
@@ -81,7 +81,7 @@ class FailureReportTest {
     }
   }
 
-  /** The backend lets the calls pass that do not fit; the ranks find out when one is missing. */
+  /** The backend lets mismatched calls pass; the ranks find out when one is missing. */
   @Test
   void aTimeoutNamesTheFirstCallsThatDoNotFit() throws Exception {
     CountDownLatch others = new CountDownLatch(2);
@@ -141,7 +141,8 @@ class FailureReportTest {
   }
 
   /**
-   * Plays rank 1, and rank 0, which then waits for a message that it does not send; rank 2 is idle.
+   * Simulates rank 1, and rank 0, which then waits for a message that rank 1 does not send; rank 2
+   * is idle.
    */
   private static List<CollectiveException> playSilence(
       int size, int tag, ScriptedProvider provider, Role peer) throws Exception {
@@ -244,7 +245,7 @@ class FailureReportTest {
     }
   }
 
-  /** Neither the messages that wait for a collective nor their ranks keep it from its end. */
+  /** Neither the messages that wait for a collective nor their ranks keep it from completing. */
   @Test
   void aCollectiveToWhichAllRanksCameIsSaidToBe() throws Exception {
     CountDownLatch called = new CountDownLatch(2);
@@ -316,7 +317,7 @@ class FailureReportTest {
                           ? options.withProvider(provider).withStore(stuck.around(shared))
                           : options.withProvider(provider))) {
                 if (rank == 2) {
-                  // Stands for a stopped process: it has come, but it does not answer.
+                  // Simulates a stopped process: it has arrived, but it does not answer.
                   stuck.stuck = true;
                   group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
                   issued.countDown();
@@ -380,7 +381,7 @@ class FailureReportTest {
         });
   }
 
-  /** Closes after a call that was refused, as the end of a {@code try} does. */
+  /** Closes after a refused call, as the end of a {@code try} does. */
   @Test
   void whoWaitsForARankThatClosedLearnsWhatItWasRefused() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
@@ -399,7 +400,7 @@ class FailureReportTest {
           refused(group, "peer must be a rank in 0..1, not 8", g -> g.send(Tensor.of(1f), 8));
           group.allReduce(Tensor.of(1f));
           if (group.rank() == 1) {
-            // What is refused last counts, and nothing that was taken came after it.
+            // The last refusal counts, and no call was accepted after it.
             refused(group, "not 9", g -> g.send(Tensor.of(1f), 9));
             refused(group, "BAND", g -> g.allReduce(Tensor.of(1f), ReduceOp.BAND));
             group.close();

@@ -26,7 +26,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
-/** Tests that a failure reaches every work, also where the means to tell it fail as well. */
+/** Tests that a failure reaches every work, even if the means to report it fail as well. */
 class FailureTest {
   @Test
   void aStoreThatHangsDoesNotKeepWorksFromFailing() throws Exception {
@@ -65,7 +65,10 @@ class FailureTest {
         });
   }
 
-  /** Lets a backend end a message with what its collective failed with, as one that stops all. */
+  /**
+   * Lets a backend end a message with the failure of its collective, like a backend that stops
+   * everything.
+   */
   @Test
   void whatEndedACollectiveIsNotTheCauseOfAMessage() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
@@ -145,7 +148,7 @@ class FailureTest {
     }
   }
 
-  /** An event that never comes on a device that says so only when asked to wait. */
+  /** An event that never occurs, on a device that reports this only when asked to wait. */
   private static final class NeverEvent implements DeviceEvent {
     @Override
     public boolean isReached() {

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what the flight record holds, and when and where it is written. */
+/** Tests what the flight record contains, and when and where it is written. */
 @Timeout(300)
 class FlightRecordTest {
   @TempDir Path folder;

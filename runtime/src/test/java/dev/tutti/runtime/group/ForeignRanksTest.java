@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests groups whose backend knows of ranks of another library. */
+/** Tests groups whose backend has ranks of another library. */
 @Timeout(300)
 class ForeignRanksTest {
   @Test

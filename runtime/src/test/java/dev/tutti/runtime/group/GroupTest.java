@@ -98,14 +98,14 @@ class GroupTest {
               counter.run(1000);
               return counter.allocatedBytes() - before;
             });
-    // LocalProvider itself makes a key and a tensor per call; the runtime may add nothing.
+    // LocalProvider itself creates a key and a tensor per call; the runtime must add nothing.
     List<Long> bare =
         world(
             1,
             group -> {
               AllReduceCounter counter = new AllReduceCounter(group, Tensor.of(1f, 2f));
               counter.runInlineOnly(20_000);
-              // While the compiler still replaces code, calls may allocate for a moment.
+              // While the compiler is still replacing code, calls may allocate briefly.
               long least = Long.MAX_VALUE;
               for (int batch = 0; batch < 5; batch++) {
                 long before = counter.allocatedBytes();
@@ -334,7 +334,7 @@ class GroupTest {
         });
   }
 
-  /** Only rank 0 says who comes too late; the others wait longer for it than they were told. */
+  /** Only rank 0 decides which ranks are late; the others wait for it longer than their timeout. */
   @Test
   void aMonitoredBarrierPassesWhereAllAreInTimeForRankZero() throws Exception {
     long start = System.nanoTime();
@@ -352,7 +352,7 @@ class GroupTest {
     assertThat(passed).containsExactly(0, 1, 2);
   }
 
-  /** Rank 0 keeps the deadline; the others wait for what it says. */
+  /** Rank 0 enforces the deadline; the others wait for its verdict. */
   @ParameterizedTest
   @CsvSource({"0, 0", "1, 2000"})
   void aBackendHasLongerForAMonitoredBarrierWhereItIsNotRankZero(int rank, long slackMillis) {

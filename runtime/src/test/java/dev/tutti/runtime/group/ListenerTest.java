@@ -27,7 +27,7 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests that listeners of whatever manners disturb neither order nor deadlines. */
+/** Tests that misbehaving listeners disturb neither order nor deadlines. */
 @Timeout(300)
 class ListenerTest {
   private static GroupListener before(Consumer<GroupListener.OpEvent> action) {
@@ -176,7 +176,7 @@ class ListenerTest {
     }
   }
 
-  /** The caller may see that another thread ended its operation before that thread is done. */
+  /** The caller may see that another thread has ended its operation before that thread is done. */
   @Test
   void eachEndIsHeardOnce() {
     ScriptedProvider provider = new ScriptedProvider();
@@ -210,7 +210,7 @@ class ListenerTest {
       for (int i = 0; i < receives; i++) {
         group.recv(tensor, 1);
       }
-      // Behind all that the listeners' thread was given.
+      // Queued after everything that the listeners' thread was given.
       CountDownLatch last = new CountDownLatch(1);
       provider.recv = (op, to, peer) -> Thread.ofPlatform().daemon().start(op::complete);
       group.addListener(after(last::countDown));

@@ -18,7 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** A backend for tests of the runtime: barrier, all-reduce and messages between threads. */
+/** A backend for tests of the runtime, with barrier, all-reduce and messages between threads. */
 public class LocalProvider implements BackendProvider {
   private final Map<String, World> worlds = new ConcurrentHashMap<>();
 

@@ -20,7 +20,7 @@ import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Runs the ranks of a job as threads of a test. */
+/** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
   interface Body<T> {
     T run(ProcessGroup group) throws Exception;
@@ -32,7 +32,7 @@ public final class LocalWorld {
 
   private LocalWorld() {}
 
-  /** Joins, runs and closes on each rank; returns the results in order of rank. */
+  /** Joins, runs and closes on each rank; returns the results in rank order. */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
     return ranks(
         size,
@@ -45,7 +45,7 @@ public final class LocalWorld {
         });
   }
 
-  /** Runs on a thread for each rank, with the options to join. */
+  /** Runs the body on a thread per rank, with the options to join. */
   public static <T> List<T> ranks(int size, Store store, BackendProvider provider, RankBody<T> body)
       throws Exception {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
@@ -71,14 +71,14 @@ public final class LocalWorld {
     }
   }
 
-  /** Keeps the expected complaints of a class out of the log of the build. */
+  /** Keeps the expected warnings of a class out of the build log. */
   public static Quiet quiet(Class<?> type) {
     Logger logger = Logger.getLogger(type.getName());
     logger.setLevel(Level.OFF);
     return new Quiet(logger);
   }
 
-  /** Ends the silence; holds the logger, which would be forgotten otherwise. */
+  /** Ends the silence; holds the logger, which could be garbage-collected otherwise. */
   public record Quiet(Logger logger) implements AutoCloseable {
     @Override
     public void close() {
@@ -86,12 +86,12 @@ public final class LocalWorld {
     }
   }
 
-  /** Runs on a thread of its own. */
+  /** Runs an action on a thread of its own. */
   public static CompletableFuture<Void> async(Runnable action) {
     return CompletableFuture.runAsync(action, task -> Thread.ofPlatform().daemon().start(task));
   }
 
-  /** Waits for a condition, 20 seconds at most. */
+  /** Waits for a condition, for at most 20 seconds. */
   public static void until(String what, BooleanSupplier condition) {
     long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!condition.getAsBoolean()) {

@@ -6,7 +6,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** Collects what a class logs on any thread, and keeps it from the test's own output. */
+/** Collects what a class logs on any thread, and keeps it out of the test's own output. */
 final class LogCapture extends Handler implements AutoCloseable {
   final List<LogRecord> records = new CopyOnWriteArrayList<>();
   private final Logger logger;
@@ -22,7 +22,7 @@ final class LogCapture extends Handler implements AutoCloseable {
     records.add(record);
   }
 
-  /** Tells whether one line has all parts. */
+  /** Tells whether a single line contains all parts. */
   boolean has(String... parts) {
     return records.stream()
         .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));

@@ -12,7 +12,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests that an operation fails on the rank whose input has a NaN, if the settings say so. */
+/**
+ * Tests that an operation fails on the rank whose input contains a NaN, if the settings ask for the
+ * check.
+ */
 @Timeout(300)
 class NanCheckTest {
   private final AtomicInteger calls = new AtomicInteger();

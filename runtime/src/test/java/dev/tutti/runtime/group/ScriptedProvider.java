@@ -20,7 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 
-/** A backend of which a test says what each step does; by default nothing, with success. */
+/** A backend whose steps a test defines; by default every step does nothing and succeeds. */
 public final class ScriptedProvider implements BackendProvider {
   public interface Collective {
     void run(Operation op, Tensor tensor) throws Exception;
@@ -53,12 +53,12 @@ public final class ScriptedProvider implements BackendProvider {
     return join(1, settings);
   }
 
-  /** Joins a job as rank 0; no other rank needs to come. */
+  /** Joins a job as rank 0; no other rank needs to join. */
   public ProcessGroup join(int size, String... settings) {
     return joinAs(0, size, settings);
   }
 
-  /** Joins a job; no other rank needs to come. */
+  /** Joins a job; no other rank needs to join. */
   ProcessGroup joinAs(int rank, int size, String... settings) {
     Map<String, String> environment = new java.util.HashMap<>();
     for (int i = 0; i < settings.length; i += 2) {

@@ -22,8 +22,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Tests whom ranks name that could not make a group. A rank is stopped in so far as its calls of
- * the store hang.
+ * Tests which ranks are named when a group cannot be set up. A rank is stopped in the sense that
+ * its calls to the store hang.
  */
 @Timeout(300)
 class SetUpBlameTest {
@@ -38,7 +38,7 @@ class SetUpBlameTest {
     stopped.released.countDown();
   }
 
-  /** Runs three ranks, of which one can be stopped, until the others are through. */
+  /** Runs three ranks, one of which can be stopped, until the others are finished. */
   private List<Throwable> run(int stoppable, LocalWorld.RankBody<Object> body) throws Exception {
     CountDownLatch others = new CountDownLatch(2);
     return LocalWorld.ranks(
@@ -71,7 +71,7 @@ class SetUpBlameTest {
     }
   }
 
-  /** Stops rank 1, lets rank 0 wait for it, and rank 2, for which both are late, say so. */
+  /** Stops rank 1 and lets rank 0 wait for it. Rank 2 finds both late and reports that. */
   private void stopOneForWhomAnotherWaits(String group) {
     CountDownLatch inside = new CountDownLatch(2);
     provider.create =
@@ -118,7 +118,10 @@ class SetUpBlameTest {
                     .hasMessageContaining("first failing rank 1"));
   }
 
-  /** A rank that waits in a split before cannot come; the one for which it waits there can not. */
+  /**
+   * A rank that is still waiting in an earlier split cannot come; the rank that it waits for there
+   * does not answer.
+   */
   @Test
   void aSplitNamesWhoDoesNotAnswerAndNotWhoIsInTheSplitBefore() throws Exception {
     CountDownLatch inside = new CountDownLatch(2);
@@ -154,7 +157,7 @@ class SetUpBlameTest {
         .hasMessageContaining("ranks 1, 2 did not come; rank 2 does not answer");
   }
 
-  /** Rank 2 cannot set up; rank 1 sees its connection end before that is told. */
+  /** Rank 2 cannot set up; rank 1 sees its connection end before the failure is reported. */
   private Throwable failureOfTheOther(PeerLostException end, int blamed) throws Exception {
     CountDownLatch seen = new CountDownLatch(1);
     provider.create =

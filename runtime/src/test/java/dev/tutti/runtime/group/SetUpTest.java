@@ -34,7 +34,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests joining a job where a rank fails to, and joining one again. */
+/** Tests joining a job in which a rank fails to join, and joining a job again. */
 @Timeout(300)
 class SetUpTest {
   @Test
@@ -99,7 +99,7 @@ class SetUpTest {
         .hasRootCauseInstanceOf(PeerLostException.class);
   }
 
-  /** Takes the whole time-out once, though each of two waits may take as long. */
+  /** Setup uses up the whole timeout once, although each of two waits may take as long. */
   @Test
   void allWaitsOfSetUpTogetherTakeTheTimeOutOnce() throws Exception {
     Duration timeout = Duration.ofSeconds(2);
@@ -132,7 +132,7 @@ class SetUpTest {
     assertThat(failure).hasMessageContaining("nobody came");
   }
 
-  /** Tells the rank that waits for the others too, whichever of the two comes first. */
+  /** The rank that waits for the others is told too, whichever of the two comes first. */
   @Test
   void ranksWithDifferentBackendsAreNamedAtOnce() throws Exception {
     ScriptedProvider waits = new ScriptedProvider();

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests what is said of operations that wait for long. */
+/** Tests the warnings about operations that wait for long. */
 @Timeout(300)
 class SlowOperationsTest {
   private static final String SLOW = "100ms";
@@ -57,7 +57,7 @@ class SlowOperationsTest {
         Settings.ofEnvironment(Map.of("TUTTI_SLOW", slow, "TUTTI_CLOSE_TIMEOUT", "10s")));
   }
 
-  /** Makes collectives of a number that end when all ranks have come. */
+  /** Returns a provider whose collectives end when the given number of ranks have come. */
   private static ScriptedProvider meeting(int size) {
     CyclicBarrier barrier = new CyclicBarrier(size);
     ScriptedProvider provider = new ScriptedProvider();

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** A store that can be made to hang, as one does whose host was stopped or cut off. */
+/** A store that can be made to hang, like one whose host was stopped or cut off. */
 public final class StuckStore {
   private static final Set<String> QUIET =
       Set.of("duplicate", "close", "timeout", "toString", "hashCode", "equals");
@@ -21,7 +21,7 @@ public final class StuckStore {
     return around(new HashStore());
   }
 
-  /** Returns a view of a store that hangs while the store itself serves other ranks. */
+  /** Returns a view of a store that can hang while the store itself serves other ranks. */
   public Store around(Store store) {
     return (Store)
         Proxy.newProxyInstance(

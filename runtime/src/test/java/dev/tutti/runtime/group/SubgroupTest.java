@@ -29,11 +29,11 @@ import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** Tests waits for other ranks that go through the store. */
+/** Tests waits for other ranks that use the store. */
 class SubgroupTest {
   @Test
   void aSplitNamesTheRankThatDoesNotCome() throws Exception {
-    // A rank that starts late would be as absent as rank 1.
+    // A rank that starts late would look as absent as rank 1.
     CyclicBarrier start = new CyclicBarrier(2);
     List<Throwable> failures =
         LocalWorld.run(
@@ -150,7 +150,10 @@ class SubgroupTest {
     }
   }
 
-  /** A rank that is in no list and comes first has none to compare with; the others have its. */
+  /**
+   * A rank that is in no list and comes first has no list to compare with; the others compare with
+   * its list.
+   */
   @Test
   void aListThatLacksItsRankIsComparedToo() throws Exception {
     CountDownLatch first = new CountDownLatch(1);
@@ -264,7 +267,7 @@ class SubgroupTest {
         group -> group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL));
   }
 
-  /** Rank 0 is not to blame: it waits for rank 1, which left the call out. */
+  /** Rank 0 is not to blame: it waits for rank 1, which skipped the call. */
   @Test
   void aTimeoutTellsWhoWaitsForOthersToMakeAGroup() throws Exception {
     CountDownLatch waits = new CountDownLatch(1);
@@ -325,7 +328,7 @@ class SubgroupTest {
     assertThat(sizes).containsExactly(2, 2);
   }
 
-  /** Does something before a subgroup's backend is made. */
+  /** A provider that does something before a subgroup's backend is created. */
   private static final class WaitingProvider extends LocalProvider {
     private final Consumer<BackendContext> before;
 

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Tests what becomes of symmetric memory that nobody waits for any more. */
+/** Tests what happens to symmetric memory for which no rank waits any more. */
 class SymmetricAllocationTest {
   private final List<String> calls = new ArrayList<>();
 

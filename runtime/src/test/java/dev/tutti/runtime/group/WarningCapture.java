@@ -7,7 +7,7 @@ import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** Collects what a class warns of on the thread of a test. */
+/** Collects the warnings that a class logs on a test's thread. */
 public final class WarningCapture extends Handler implements AutoCloseable {
   private final Logger logger;
   private final long thread = Thread.currentThread().threadId();

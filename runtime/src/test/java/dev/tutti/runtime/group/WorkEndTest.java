@@ -33,7 +33,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Tests that every work ends, once, whatever its backend, its tensors and its waiters do. */
+/** Tests that every work ends exactly once, whatever its backend, tensors and waiters do. */
 class WorkEndTest {
   private static final ScriptedProvider.Collective REFUSES =
       (op, tensor) -> {
@@ -142,7 +142,7 @@ class WorkEndTest {
     }
   }
 
-  /** Else it would depend on the threads of each rank which of them count alike. */
+  /** Otherwise the thread timing on each rank would determine which ranks count alike. */
   @Test
   void aQueuedCallThatIsRefusedKeepsItsNumber() {
     ScriptedProvider provider = new ScriptedProvider();
@@ -172,7 +172,10 @@ class WorkEndTest {
     }
   }
 
-  /** One rank's backend may refuse what the others' do not, as a tensor on a device it has not. */
+  /**
+   * One rank's backend may refuse a call that the others accept, such as one with a tensor on a
+   * missing device.
+   */
   @Test
   void aCallRefusedOnOneRankLeavesAllCountingAlike() throws Exception {
     ScriptedProvider refusing = new ScriptedProvider();
@@ -325,7 +328,7 @@ class WorkEndTest {
     group.close();
   }
 
-  /** Has the watchdog of a group look as though time had passed, once the group fails. */
+  /** Makes the watchdog of a group see time pass, once the group fails. */
   private static void letTimePass(Group group, Duration time) {
     if (!WaitStrategy.until(
         () -> group.failures.verdict() != null,

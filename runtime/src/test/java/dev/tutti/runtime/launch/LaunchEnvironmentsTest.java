@@ -53,7 +53,7 @@ class LaunchEnvironmentsTest {
     assertThat(LaunchEnvironments.find(settings)).isEqualTo(Optional.empty());
   }
 
-  /** As {@code mpirun -np 2 tutti run --nproc 2} has it. */
+  /** As set by {@code mpirun -np 2 tutti run --nproc 2}. */
   @Test
   void aLauncherMayStartAnother() {
     assertThat(found(OPEN_MPI, "RANK=3", "WORLD_SIZE=8")).startsWith("3/8");
@@ -75,7 +75,7 @@ class LaunchEnvironmentsTest {
         .hasMessageContaining("Open MPI and PMI disagree");
   }
 
-  /** As where a shell has {@code RANK} from something else. */
+  /** As in a shell in which something else has set {@code RANK}. */
   @Test
   void refusesWhatIsLeftOver() {
     assertThatThrownBy(() -> found(OPEN_MPI, "RANK=0", "WORLD_SIZE=1"))
@@ -94,7 +94,7 @@ class LaunchEnvironmentsTest {
         .hasMessageContaining("WORLD_SIZE=8 and the 4 ranks of Open MPI disagree; seen were");
   }
 
-  /** The daemon of {@code mpirun} on the second host is the first task of a step of Slurm's. */
+  /** The daemon of {@code mpirun} on the second host is the first task of a Slurm step. */
   @Test
   void mpirunMayStartItsDaemonsBySlurm() {
     assertThat(found(OPEN_MPI, "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_NTASKS=4"))

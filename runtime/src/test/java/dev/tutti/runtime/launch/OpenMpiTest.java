@@ -7,7 +7,7 @@ import dev.tutti.RendezvousException;
 import org.junit.jupiter.api.Test;
 
 class OpenMpiTest {
-  /** Recorded of Open MPI 4.1.4. */
+  /** Recorded from Open MPI 4.1.4. */
   private static final String[] RECORDED = {
     "OMPI_COMM_WORLD_RANK=1",
     "OMPI_COMM_WORLD_SIZE=2",

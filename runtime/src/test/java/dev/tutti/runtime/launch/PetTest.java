@@ -6,7 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import org.junit.jupiter.api.Test;
 
 class PetTest {
-  /** What Kubeflow's policy for torch sets for the second of three nodes with a process each. */
+  /**
+   * The variables that Kubeflow's torch policy sets for the second of three nodes with one process
+   * each.
+   */
   private static final String[] TRAIN_JOB = {
     "PET_NNODES=3",
     "PET_NPROC_PER_NODE=1",

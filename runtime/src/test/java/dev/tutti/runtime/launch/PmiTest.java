@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import org.junit.jupiter.api.Test;
 
 class PmiTest {
-  /** Recorded of MPICH 4.0.2. */
+  /** Recorded from MPICH 4.0.2. */
   private static final String[] HYDRA = {
     "PMI_FD=6", "PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=0"
   };

@@ -4,11 +4,11 @@ import dev.tutti.Settings;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Environments of ranks, as launchers set them. */
+/** Environments of ranks, as set by launchers. */
 final class Recorded {
   private Recorded() {}
 
-  /** Returns the settings of a process that has variables, given as {@code NAME=value}. */
+  /** Returns the settings of a process with the given variables, each as {@code NAME=value}. */
   static Settings environment(String... variables) {
     Map<String, String> environment = new HashMap<>();
     for (String variable : variables) {
@@ -18,7 +18,9 @@ final class Recorded {
     return Settings.ofEnvironment(environment);
   }
 
-  /** Returns how a launcher is understood: rank/size at host:port, and the launcher. */
+  /**
+   * Returns how the launcher's variables are interpreted: rank/size at host:port, and the launcher.
+   */
   static String found(Settings settings) {
     return LaunchEnvironments.find(settings)
         .map(
@@ -33,7 +35,7 @@ final class Recorded {
         .orElse("none");
   }
 
-  /** Returns how a launcher is understood. */
+  /** Returns how the launcher's variables are interpreted. */
   static String found(String... variables) {
     return found(environment(variables));
   }

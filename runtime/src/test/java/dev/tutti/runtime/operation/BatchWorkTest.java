@@ -19,7 +19,7 @@ class BatchWorkTest {
   private final TuttiException first = new TuttiException("the first");
   private final TuttiException second = new TuttiException("the second");
 
-  /** A part that ends when somebody waits for it, but not within a time of zero. */
+  /** A part that ends when a thread waits for it, but not if the wait has a timeout of zero. */
   private static final class Part {
     private final @Nullable TuttiException failure;
     private WorkState state = WorkState.RUNNING;
@@ -55,7 +55,10 @@ class BatchWorkTest {
     }
   }
 
-  /** Returns a batch with parts that fail, also twice by one exception, and one that does not. */
+  /**
+   * Returns a batch with parts that fail, two of them with the same exception, and one that
+   * succeeds.
+   */
   @SuppressWarnings("NullAway") // needs its group only to abort
   private Work batch() {
     List<Part> parts =

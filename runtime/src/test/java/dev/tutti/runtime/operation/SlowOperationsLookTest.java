@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Tests when a slow operation is told, at times that are made up. */
+/** Tests when a slow operation is reported, using made-up times. */
 class SlowOperationsLookTest {
   private static final long AFTER = 800;
 

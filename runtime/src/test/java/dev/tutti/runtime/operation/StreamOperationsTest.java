@@ -44,7 +44,7 @@ class StreamOperationsTest {
     provider.allReduce = (op, tensor) -> op.enqueued(device.take());
   }
 
-  /** Reaches its points in their order, up to a number. */
+  /** A device that reaches its points in order, up to a given number. */
   private static final class PlayedDevice {
     private final ArrayDeque<Point> free = new ArrayDeque<>();
     private final AtomicInteger released = new AtomicInteger();
@@ -123,7 +123,7 @@ class StreamOperationsTest {
     }
   }
 
-  /** The watchdog would bring what the next calls use again into the caches of another core. */
+  /** The watchdog would pull what the next calls reuse into the caches of another core. */
   @Test
   void whoIssuesCallsFreesWhatTheDeviceReached() throws Exception {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
@@ -203,13 +203,13 @@ class StreamOperationsTest {
         };
     try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
       for (int i = 0; i < 5 && !Thread.currentThread().equals(device.awaitedBy); i++) {
-        group.send(tensor, 1); // the watchdog may be the first to look
+        group.send(tensor, 1); // the watchdog may be the first to check
       }
       assertThat(device.awaitedBy).isEqualTo(Thread.currentThread());
     }
   }
 
-  /** What is refused has no event, so that it ended says nothing of what came before. */
+  /** A refused call has no event, so its end says nothing about earlier calls. */
   @Test
   void aRefusedCallDoesNotEndThoseBefore() throws Exception {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {

@@ -43,7 +43,7 @@ class PickleWriterTest {
     return map;
   }
 
-  /** Reads what the writer may write, by the rules of protocol 2. */
+  /** Reads what the writer may write, following the rules of protocol 2. */
   private static Object read(byte[] bytes) {
     ByteBuffer in = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
     Deque<Object> stack = new ArrayDeque<>();
@@ -112,7 +112,7 @@ class PickleWriterTest {
         .isInstanceOf(IllegalArgumentException.class);
   }
 
-  /** Runs a line of Python with files as arguments; skips the test where there is none. */
+  /** Runs a line of Python with files as arguments; skips the test if Python is missing. */
   private static String python(String line, Path... files) throws Exception {
     List<String> command = new ArrayList<>(List.of("python3", "-c", line));
     Arrays.stream(files).map(Path::toString).forEach(command::add);

@@ -43,7 +43,10 @@ class RendezvousTest {
         .withSettings(Settings.ofEnvironment(environment));
   }
 
-  /** Only where the place or a setting is wrong: who is not there may be there next time. */
+  /**
+   * True only if the address or a setting is wrong: a peer that is missing now may be there next
+   * time.
+   */
   @ParameterizedTest
   @CsvSource({
     "RANK, 5, true",

@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests how long calls of a store may take while a group is set up. */
+/** Tests how long calls to a store may take while a group is set up. */
 @Timeout(value = 2, unit = TimeUnit.MINUTES)
 class UninterruptedStoreTest {
   private static UninterruptedStore store(Store below, Duration left) {

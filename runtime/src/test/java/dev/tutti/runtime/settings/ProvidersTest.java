@@ -36,7 +36,7 @@ class ProvidersTest {
   @TempDir private Path folder;
   private URLClassLoader offers;
 
-  /** The one backend that this thread finds. */
+  /** The only backend that this thread finds. */
   public static final class Gloo extends LocalProvider {
     /** Creates the provider. */
     public Gloo() {}

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests that settings that cannot be read are found before anything is begun. */
+/** Tests that unreadable settings are detected before anything is started. */
 @Timeout(300)
 class RuntimeSettingsTest {
   @ParameterizedTest

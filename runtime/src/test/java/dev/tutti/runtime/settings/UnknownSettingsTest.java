@@ -9,7 +9,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests that a process warns of settings that nobody reads; each test has names of its own. */
+/** Tests that a process warns about settings that nothing reads; each test uses its own names. */
 @Timeout(300)
 class UnknownSettingsTest {
   private static List<String> warningsOf(String... settings) {

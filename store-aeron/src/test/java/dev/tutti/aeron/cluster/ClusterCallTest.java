@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.Test;
 
-/** Tests for how long a reply may be late, and the numbers of calls. */
+/** Tests how late a reply may be, and the numbers of calls. */
 class ClusterCallTest {
   private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
 

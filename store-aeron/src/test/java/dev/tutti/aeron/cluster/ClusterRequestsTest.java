@@ -11,7 +11,7 @@ import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.Test;
 
-/** Tests when a request to a leader that takes nothing is given up. */
+/** Tests when a request is abandoned because the leader accepts nothing. */
 class ClusterRequestsTest {
   private static final long LONG = TimeUnit.SECONDS.toNanos(60);
   private static final int BYTES = 300;

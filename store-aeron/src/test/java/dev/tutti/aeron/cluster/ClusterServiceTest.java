@@ -37,7 +37,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests the state machine without a cluster: what it does twice, and what a snapshot keeps. */
+/**
+ * Tests the state machine without a cluster: how it handles repeated requests, and what a snapshot
+ * preserves.
+ */
 class ClusterServiceTest {
   private static final int FRAME = 200;
   private static final int STREAM = 77;
@@ -49,7 +52,7 @@ class ClusterServiceTest {
   private final Idling idling = new Idling();
   private ClusterService service = new ClusterService();
 
-  /** Counts the waits for room. */
+  /** Counts the waits for space. */
   private static final class Idling implements IdleStrategy {
     int waits;
     int resets;
@@ -135,7 +138,7 @@ class ClusterServiceTest {
         clients.get(client), 0, new UnsafeBuffer(frame), 0, frame.length, null);
   }
 
-  /** Replaces the state machine by one that starts from a snapshot of it. */
+  /** Replaces the state machine with one that starts from its snapshot. */
   private void restart() {
     List<byte[]> frames = new ArrayList<>();
     boolean[] full = {true};
@@ -204,7 +207,7 @@ class ClusterServiceTest {
     }
     assertThat(value("k")).isEqualTo(value);
 
-    // One that is given up and sent again is whole, too.
+    // A request that was abandoned and sent again is complete, too.
     byte[] other = new byte[3 * FRAME];
     List<byte[]> again = frames(Protocol.SET, 101, call(2, 0), putting("k", other));
     take(1, again.get(0));
@@ -441,7 +444,7 @@ class ClusterServiceTest {
                 0));
     assertThat(longest[0]).isGreaterThan(Protocol.MAX_BODY_BYTES);
 
-    // The head of such a record; the rest need not come.
+    // The header of such a record; the rest need not come.
     FrameReader reader = new ClusterSnapshot(service).reader(cluster());
     new FrameWriter(
             (header, body, at, bytes) -> {

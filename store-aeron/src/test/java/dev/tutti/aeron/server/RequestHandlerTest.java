@@ -10,11 +10,11 @@ import java.util.List;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
-/** Tests what answers cost where nobody gets them, or there is no memory for them. */
+/** Tests what answers cost when no client receives them, or there is no memory for them. */
 class RequestHandlerTest {
   private final RequestHandler commands = new RequestHandler();
 
-  /** Keeps the code and length of each reply. */
+  /** A caller that keeps the code and length of each reply. */
   private static final class Asker extends Caller {
     final List<String> replies = new ArrayList<>();
     private final boolean heard;

@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests whom the server's thread tells that it ends, and whom it drops. */
+/** Tests which clients the server's thread tells that it ends, and which it drops. */
 @Timeout(300)
 class ServerAgentTest {
   private static final int ENDED = -1;
@@ -61,7 +61,9 @@ class ServerAgentTest {
     driver.close();
   }
 
-  /** Returns a client with a control connection, and streams of the given number and the next. */
+  /**
+   * Returns a client with a control connection and streams of the given number and the next one.
+   */
   private ServerClient client(int stream, Caller.Requests requests) throws IOException {
     try (ServerSocketChannel listener = ServerSocketChannel.open()) {
       listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));

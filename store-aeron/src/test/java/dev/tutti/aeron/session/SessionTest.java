@@ -32,13 +32,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what calls get when the thread that hears the server ends. */
+/** Tests what calls receive when the thread that reads from the server ends. */
 class SessionTest {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
   @TempDir private Path directory;
 
-  /** Has no memory for what it reads. */
+  /** A socket that has no memory for what it reads. */
   private static final class Full extends Socket {
     @Override
     public InputStream getInputStream() {
@@ -99,7 +99,7 @@ class SessionTest {
     link.release();
   }
 
-  /** Reads what a link sends, when it is told to. */
+  /** A server that reads what a link sends, when told to. */
   private final class Server implements AutoCloseable {
     final long deadline = System.nanoTime() + LIMIT.toNanos();
     final List<Integer> codes = new ArrayList<>();
@@ -119,7 +119,7 @@ class SessionTest {
       ExclusivePublication publication = aeron.addExclusivePublication(Channels.IPC, 10);
       link = link(Control.connect(address, timing, deadline), aeron, driver, publication);
       link.start();
-      // The driver gives a new publication its room some time later; until then nothing leaves.
+      // The driver makes room in a new publication some time later; until then nothing is sent.
       while (publication.availableWindow() <= 0) {
         assertThat(System.nanoTime()).as("waited " + LIMIT).isLessThan(deadline);
         Thread.onSpinWait();
@@ -131,14 +131,16 @@ class SessionTest {
       numbers.add(number);
     }
 
-    /** Reads until a request of some kind has come. */
+    /** Reads until a request with the given code has arrived. */
     void readUntil(int code) {
       while (!codes.contains(code) && deadline - System.nanoTime() > 0) {
         requests.poll(reader, 1);
       }
     }
 
-    /** Starts to send a request that does not leave at once, and waits until it waits for room. */
+    /**
+     * Starts to send a request that does not leave at once, and waits until it is waiting for room.
+     */
     Thread startToSend(int code, byte[] value) {
       Thread sender =
           Thread.ofPlatform()

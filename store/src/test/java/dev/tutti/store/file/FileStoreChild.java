@@ -6,14 +6,15 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
-/** Another process that uses a store file. */
+/** A child process that uses a store file. */
 final class FileStoreChild {
   private static final Duration TIMEOUT = Duration.ofSeconds(50);
 
   private FileStoreChild() {}
 
   /**
-   * Starts a process whose threads write so many times beside the others, or wait if that is -1.
+   * Starts a process whose threads write that many times beside the others, or wait if the count is
+   * -1.
    */
   static Process start(String nativeAccess, Path file, int worldSize, int each, int threads)
       throws IOException {

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests what a store file holds, and what a store makes of the files it finds. */
+/** Tests what a store file contains, and how a store handles the files it finds. */
 class FileStoreFileTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
@@ -42,7 +42,7 @@ class FileStoreFileTest {
     return new FileStore(file, worldSize, TIMEOUT);
   }
 
-  /** Makes a record as PyTorch writes it. */
+  /** Builds a record as PyTorch writes it. */
   private static byte[] record(String key, String value) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     for (String field : List.of(key, value)) {
@@ -113,7 +113,7 @@ class FileStoreFileTest {
       assertThat(store.check(List.of("k"))).isFalse();
       assertThat(newBytes(0)).containsSubsequence(record("refcount/", "2"));
     }
-    // The other one still has it.
+    // The other store still uses it.
     assertThat(file).exists();
   }
 

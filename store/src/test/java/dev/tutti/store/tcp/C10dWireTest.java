@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests what the client sends to a server of PyTorch's, byte by byte. */
+/** Tests byte by byte what the client sends to a PyTorch server. */
 class C10dWireTest {
   private static final Duration SHORT = Duration.ofMillis(50);
   private static final Duration LONG = Duration.ofSeconds(60);
@@ -79,7 +79,7 @@ class C10dWireTest {
     main.expectLookAtPresent("/k").sendValue(new byte[] {4});
     assertThat(ended(value)).containsExactly(4);
 
-    // The side connection is used again, and greets only once.
+    // The side connection is reused, and greets only once.
     Future<byte[]> again = server.client(() -> store.get("l", LONG));
     main.expectLookAtAbsent("/l");
     side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
@@ -102,7 +102,7 @@ class C10dWireTest {
   /** A wait that the client is about to cancel. */
   private record LateWait(Future<?> call, Peer side) {}
 
-  /** Waits for "k" until the time is over and it is still not there. */
+  /** Waits for "k" until the timeout has passed and the key is still missing. */
   private LateWait waitInVain() throws Exception {
     Future<?> wait = server.client(() -> waitFor("k", SHORT));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");

@@ -6,18 +6,18 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Finds ports for tests that must know one before there is a server. */
+/** Finds ports for tests that must know a port before there is a server. */
 final class FreePort {
   private FreePort() {}
 
-  /** Returns a port on which nobody listens, and which the system gives to nobody by itself. */
+  /** Returns a port on which nobody listens, and which the system does not assign by itself. */
   static int find() throws IOException {
     while (true) {
       int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
       try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
         return socket.getLocalPort();
       } catch (BindException e) {
-        // Somebody has it.
+        // The port is taken.
       }
     }
   }

@@ -7,7 +7,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** Collects what the store server logs, instead of printing it. */
+/** Collects what the store server logs instead of printing it. */
 final class LogCapture extends Handler {
   private final Logger logger = Logger.getLogger(TcpStoreServer.class.getName());
   private final List<String> messages = new CopyOnWriteArrayList<>();
@@ -17,7 +17,7 @@ final class LogCapture extends Handler {
     logger.setUseParentHandlers(false);
   }
 
-  /** Waits for a message of a server that contains a text. */
+  /** Waits for a log message of a server that contains a text. */
   void await(int port, String text) {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
     while (messages(port).stream().noneMatch(message -> message.contains(text))) {

@@ -12,7 +12,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 
-/** Speaks the protocol byte by byte. */
+/** A client that speaks the protocol byte by byte. */
 final class RawClient implements AutoCloseable {
   private static final HexFormat HEX = HexFormat.ofDelimiter(" ");
   private static final int LIMIT_MILLIS = 20_000;
@@ -23,7 +23,7 @@ final class RawClient implements AutoCloseable {
     this.socket = socket;
   }
 
-  /** Connects without a word. */
+  /** Connects without sending anything. */
   static RawClient connect(int port) throws IOException {
     Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
     socket.setTcpNoDelay(true);
@@ -31,7 +31,7 @@ final class RawClient implements AutoCloseable {
     return new RawClient(socket);
   }
 
-  /** Connects and greets. */
+  /** Connects and sends the greeting. */
   static RawClient greeted(int port) throws IOException {
     return connect(port).send("00 ce f7 85 3c");
   }
@@ -55,7 +55,7 @@ final class RawClient implements AutoCloseable {
     return this;
   }
 
-  /** Asserts that the server closes the connection without another word. */
+  /** Asserts that the server closes the connection without sending anything more. */
   void expectEnd() throws IOException {
     try {
       assertThat(socket.getInputStream().read()).as("end of the connection").isEqualTo(-1);
@@ -64,7 +64,7 @@ final class RawClient implements AutoCloseable {
     }
   }
 
-  /** Asserts that the server closes the connection, whatever it says before. */
+  /** Asserts that the server closes the connection, whatever it sends before that. */
   void expectEndAfterAnything() throws IOException {
     try {
       socket.getInputStream().readAllBytes();
@@ -73,7 +73,7 @@ final class RawClient implements AutoCloseable {
     }
   }
 
-  /** Makes a request of a query, and of keys, values and numbers. */
+  /** Builds a request from a query, and from keys, values and numbers. */
   static byte[] request(int query, Object... fields) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     out.write(query);

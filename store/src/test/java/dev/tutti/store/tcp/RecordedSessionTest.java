@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Holds the server to what PyTorch's server said. */
+/** Checks that the server answers as PyTorch's server did. */
 class RecordedSessionTest {
   private final List<String> session = read();
 

@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Feeds the server's reader with damaged and random requests, in pieces. 100,000 streams by
- * default; {@code -Dtutti.fuzz=10000000} makes them 10 million.
+ * Feeds damaged and random requests to the server's reader, in pieces. It uses 100,000 streams by
+ * default; {@code -Dtutti.fuzz=10000000} makes that 10 million.
  */
 class RequestReaderFuzzTest {
   private static final int STREAMS = Integer.getInteger("tutti.fuzz", 100_000);
@@ -39,7 +39,7 @@ class RequestReaderFuzzTest {
       stream.flip();
       feed();
     }
-    // Both ends of the scale must be there, else the streams test nothing.
+    // Both extremes must occur, or the streams test nothing.
     assertThat(requests).isGreaterThan(STREAMS / 4);
     assertThat(refused).isGreaterThan(STREAMS / 10);
   }

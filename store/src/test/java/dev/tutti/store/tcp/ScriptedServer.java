@@ -18,7 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** Plays a store server, mostly one of PyTorch's, that says just what a test wants. */
+/** A simulated store server, mostly one of PyTorch's, that sends exactly what a test wants. */
 final class ScriptedServer implements AutoCloseable {
   private static final int LIMIT_MILLIS = 20_000;
 
@@ -34,7 +34,7 @@ final class ScriptedServer implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  /** Runs a call of the client beside the script. */
+  /** Runs a call of the client concurrently with the script. */
   <T> Future<T> client(Callable<T> call) {
     return threads.submit(call);
   }
@@ -51,12 +51,12 @@ final class ScriptedServer implements AutoCloseable {
     return new Peer(socket).expect("00 ce f7 85 3c");
   }
 
-  /** Accepts a main connection, and answers the capability question as PyTorch does. */
+  /** Accepts a main connection, and answers the capability query as PyTorch does. */
   Peer acceptMain() throws IOException {
     return acceptQuestion().sendNonce();
   }
 
-  /** Accepts a main connection, and answers the capability question as a server of Tutti's does. */
+  /** Accepts a main connection, and answers the capability query as Tutti's server does. */
   Peer acceptTuttiMain() throws IOException {
     return acceptQuestion().sendValue((Wire.CAPABILITY_VERSION + " scripted").getBytes(UTF_8));
   }
@@ -76,7 +76,7 @@ final class ScriptedServer implements AutoCloseable {
     return new Opened(ended(store), main);
   }
 
-  /** Opens a client that takes this for a server of Tutti's, and its main connection. */
+  /** Opens a client that takes this for a Tutti server, and its main connection. */
   Opened openTutti(TcpStoreOptions options) throws Exception {
     Future<TcpStore> store = client(() -> new TcpStore(options));
     Peer main = acceptTuttiMain();
@@ -126,19 +126,19 @@ final class ScriptedServer implements AutoCloseable {
       return expect(RawClient.request(Wire.COMPARE_SET, key, nonce, nonce));
     }
 
-    /** Reads a compare-and-set with an expectation; returns what it shall become. */
+    /** Reads a compare-and-set with the expected value; returns the desired value. */
     String expectSwap(String key, String expected) throws IOException {
       expect(RawClient.request(Wire.COMPARE_SET, key, expected));
       long length = ByteBuffer.wrap(read(Long.BYTES)).order(ByteOrder.LITTLE_ENDIAN).getLong();
       return new String(read(Math.toIntExact(length)), UTF_8);
     }
 
-    /** Says that a key exists to who asks, and reads the request for its value. */
+    /** Answers that a key exists, and reads the request for its value. */
     Peer expectLookAtPresent(String key) throws IOException {
       return expect(RawClient.request(Wire.CHECK, 1L, key)).send("00").expectRead(key);
     }
 
-    /** Says that a key is absent to who asks. */
+    /** Answers that a key is absent. */
     Peer expectLookAtAbsent(String key) throws IOException {
       return expect(RawClient.request(Wire.CHECK, 1L, key)).send("01");
     }
@@ -152,13 +152,13 @@ final class ScriptedServer implements AutoCloseable {
       return send(RawClient.hex(hex));
     }
 
-    /** Sends a length and bytes. */
+    /** Sends a length and then the bytes. */
     Peer sendValue(byte[] value) throws IOException {
       byte[] request = RawClient.request(0, value);
       return send(Arrays.copyOfRange(request, 1, request.length));
     }
 
-    /** Answers that a key is absent. */
+    /** Answers that a key is absent, by returning the nonce. */
     Peer sendNonce() throws IOException {
       return sendValue(nonce);
     }

@@ -13,20 +13,20 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** Another process that serves a store, until its input ends. */
+/** A child process that serves a store until its input ends. */
 final class ServerChild {
   private ServerChild() {}
 
-  /** Starts a process that prints its port, with a small heap. */
+  /** Starts a process with a small heap that prints its port. */
   static Process start(String token) throws IOException {
     return start(token, Objects.requireNonNull(ProcessBuilder.Redirect.DISCARD.file()), List.of());
   }
 
   /**
-   * Starts a process that prints its port, then for each line that it gets whether it serves.
+   * Starts a process that prints its port, and then, for each input line, whether it is serving.
    *
-   * @param log takes what it logs
-   * @param before what runs Java, as in {@code prlimit --nofile=100}
+   * @param log the file for its log
+   * @param before the command that runs Java, as in {@code prlimit --nofile=100}
    */
   static Process start(String token, File log, List<String> before) throws IOException {
     List<String> command = new ArrayList<>(before);
@@ -44,7 +44,7 @@ final class ServerChild {
     return builder.redirectError(log).start();
   }
 
-  /** Returns the most memory that a process has had so far, in KiB. */
+  /** Returns the peak memory of a process so far, in KiB. */
   static long peakMemory(Process process) throws IOException {
     return Files.readAllLines(Path.of("/proc/" + process.pid() + "/status")).stream()
         .filter(line -> line.startsWith("VmHWM:"))

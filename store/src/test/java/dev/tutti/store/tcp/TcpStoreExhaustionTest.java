@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests that clients cannot make a server with a heap of 64 MiB end. */
+/** Tests that clients cannot bring down a server with a heap of 64 MiB. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class TcpStoreExhaustionTest {
   @TempDir Path folder;
@@ -74,7 +74,9 @@ class TcpStoreExhaustionTest {
     assertThat(out.readLine()).isEqualTo("true");
   }
 
-  /** Tries to store a value; may fail while the server still reads what others have sent. */
+  /**
+   * Tries to store a value; this may fail while the server is still reading what others have sent.
+   */
   private boolean takesALargeValue() {
     try (TcpStore good = connect()) {
       good.set("large", new byte[Store.MAX_VALUE_BYTES]);
@@ -99,7 +101,9 @@ class TcpStoreExhaustionTest {
     }
   }
 
-  /** Sends keys of 8 KiB until the server ends the connection; returns how many it took. */
+  /**
+   * Sends keys of 8 KiB until the server closes the connection; returns how many keys it accepted.
+   */
   private static int sendKeys(RawClient client, int count) throws IOException {
     OutputStream to = client.socket.getOutputStream();
     byte[] key = Arrays.copyOfRange(request(0, "/" + "k".repeat(8191)), 1, 8 + 8193);
@@ -212,7 +216,7 @@ class TcpStoreExhaustionTest {
     requireServed();
   }
 
-  /** Counts values that left their queue while clients do not read them. */
+  /** Counts values that have left their queue while clients do not read them. */
   @Test
   void dropsWhoDoesNotReadWhatItPopped() throws IOException {
     List<RawClient> clients = new ArrayList<>();

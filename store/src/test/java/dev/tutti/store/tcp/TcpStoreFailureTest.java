@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests the client and the opening of stores when things go wrong. */
+/** Tests the client, and the opening of stores, when things go wrong. */
 class TcpStoreFailureTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration SHORT = Duration.ofMillis(300);
@@ -55,7 +55,7 @@ class TcpStoreFailureTest {
   void triesAgainUntilThereIsAServer() throws Exception {
     int port = FreePort.find();
     Future<TcpStore> client = threads.submit(() -> new TcpStore(options(port)));
-    // The client connects to this first, and is turned away.
+    // The client connects to this server first, and is turned away.
     try (ServerSocket early = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
       early.accept().close();
       early.accept().close();
@@ -148,7 +148,7 @@ class TcpStoreFailureTest {
           .hasMessageContaining("127.0.0.1:" + server.port());
       assertThat(Duration.ofNanos(System.nanoTime() - start))
           .isBetween(Duration.ofMillis(900), Duration.ofSeconds(10));
-      // The late reply is not taken for that of the next call: it goes over a new connection.
+      // The late reply is not mistaken for the reply to the next call, which uses a new connection.
       Future<Long> next = server.client(() -> opened.store().add("key", 2));
       try (Peer main = server.acceptMain()) {
         main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
@@ -163,7 +163,7 @@ class TcpStoreFailureTest {
         Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
       assertThatThrownBy(() -> opened.store().add("key", 1))
           .isInstanceOf(StoreTimeoutException.class);
-      // Its kernel still takes connections.
+      // The server's kernel still accepts connections.
       assertThatThrownBy(() -> opened.store().add("key", 1))
           .isInstanceOf(StoreTimeoutException.class);
       server.accept().close();
@@ -201,7 +201,7 @@ class TcpStoreFailureTest {
     endsInTimeThoughTheServerHangs(call, query, "");
   }
 
-  /** Lets the server answer that a key is absent, if it is asked, and a part of what comes then. */
+  /** Lets the server answer that a key is absent, if asked, and send part of what follows. */
   private static void endsInTimeThoughTheServerHangs(
       Consumer<TcpStore> call, int query, String lastWords) throws Exception {
     try (ScriptedServer server = new ScriptedServer();
@@ -282,7 +282,7 @@ class TcpStoreFailureTest {
         side.expect(request(Wire.WAIT, 1L, "tutti/barrier/key/0"));
         assertThatThrownBy(() -> ended(first)).hasCauseInstanceOf(StoreTimeoutException.class);
       }
-      // Over this one it tried to leave.
+      // The client tried to leave over this connection.
       server.accept().close();
       Future<?> second = server.client(() -> barrier(opened.store(), LONG));
       try (Peer next = server.acceptMain()) {
@@ -316,7 +316,7 @@ class TcpStoreFailureTest {
     }
   }
 
-  /** Else a rank would ask the store once more before it says who serves it. */
+  /** Otherwise a rank would query the store once more before it reports which rank serves it. */
   @Test
   void aSilentServerIsSilentAlsoBehindASet() throws Exception {
     try (ScriptedServer server = new ScriptedServer();
@@ -437,7 +437,7 @@ class TcpStoreFailureTest {
         TcpStore store = new TcpStore(options(server.port()))) {
       assertThat(store.add("key", 1)).isEqualTo(1);
       List<Long> seconds = keepAliveSeconds(server.port());
-      // One that waits for a confirmation has another timer until that comes.
+      // A connection that waits for an acknowledgment has another timer until it arrives.
       long deadline = System.nanoTime() + LONG.toNanos();
       while (seconds.size() < 2 && System.nanoTime() < deadline) {
         seconds = keepAliveSeconds(server.port());
@@ -447,7 +447,7 @@ class TcpStoreFailureTest {
     }
   }
 
-  /** Returns when the next sign of life is due on both sides of the connections of a port. */
+  /** Returns when the next keep-alive is due on both sides of the connections of a port. */
   private static List<Long> keepAliveSeconds(int port) throws IOException {
     String suffix = ":%04X".formatted(port);
     List<Long> seconds = new ArrayList<>();

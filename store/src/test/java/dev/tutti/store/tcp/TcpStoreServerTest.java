@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests the server against clients that behave badly. */
+/** Tests the server against misbehaving clients. */
 class TcpStoreServerTest {
   private static final int KEY = Store.MAX_KEY_BYTES;
 
@@ -373,7 +373,7 @@ class TcpStoreServerTest {
         default -> {}
       }
     } catch (SocketException e) {
-      // The server may drop such a client while it still sends.
+      // The server may drop such a client while the client is still sending.
       assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe|closed|aborted).*");
     }
   }

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests who may use a store of a job with a token. */
+/** Tests which clients may use the store of a job with a token. */
 @Timeout(300)
 class TcpStoreTokenTest {
   private static final Duration LONG = Duration.ofSeconds(60);
@@ -60,7 +60,7 @@ class TcpStoreTokenTest {
     try (TcpStore other = new TcpStore(options(server, TOKEN));
         Store copy = other.duplicate();
         ScriptedServer threads = new ScriptedServer()) {
-      // These calls wait, so each takes a connection of its own.
+      // These calls wait, so each uses its own connection.
       Future<byte[]> value = threads.client(() -> good.get("key"));
       Future<byte[]> popped = threads.client(() -> copy.queuePop("queue", LONG));
       other.set("key", "value");
@@ -183,7 +183,7 @@ class TcpStoreTokenTest {
     try (RawClient client = RawClient.greeted(server.port()).send(hex)) {
       client.expectEnd();
     }
-    // Nor between challenge and proof.
+    // Nor between the challenge and the proof.
     try (RawClient client = RawClient.greeted(server.port())) {
       proof(client, JobToken.nonce());
       client.send(hex).expectEnd();
@@ -232,7 +232,7 @@ class TcpStoreTokenTest {
       byte[] theirs = client.socket.getInputStream().readNBytes(32);
       byte[] proof = prove(TOKEN.proof("tutti store client 1", nonce, theirs));
       client.send(Arrays.copyOf(proof, 1)).send(Arrays.copyOfRange(proof, 1, 20));
-      // The first request may come right behind the proof.
+      // The first request may come right after the proof.
       client.send(Arrays.copyOfRange(proof, 20, proof.length)).send(request(Wire.GET, "/k"));
       client.expect("00");
       byte[] answer = client.socket.getInputStream().readNBytes(32);
@@ -251,7 +251,7 @@ class TcpStoreTokenTest {
       try (RawClient client =
           greets ? RawClient.greeted(server.port()) : RawClient.connect(server.port())) {
         if (greets) {
-          // Neither of the two queries that wait for more.
+          // Neither of the two queries that wait for more data.
           noise[0] &= 0x7f;
         } else {
           noise[0] |= 1;

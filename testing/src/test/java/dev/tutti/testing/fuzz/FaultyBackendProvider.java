@@ -10,22 +10,22 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Set;
 
-/** Makes backends that do one operation wrong on one rank. */
+/** The provider of backends that perform one operation incorrectly on one rank. */
 record FaultyBackendProvider(String operation, int rank, Fault fault) implements BackendProvider {
   private static final BackendProvider THREADED = new ThreadedProvider();
 
-  /** Takes the place of an operation. */
+  /** A replacement for an operation. */
   interface Fault {
     /**
-     * Does the operation.
+     * Performs the operation.
      *
-     * @param right does it right
+     * @param right performs it correctly
      * @param op the operation
      */
     void run(Call right, Operation op) throws Throwable;
   }
 
-  /** Calls the backend. */
+  /** A call of the backend. */
   interface Call {
     void run() throws Throwable;
   }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests that backends with a fault are found, and that what is reported can be run again. */
+/** Tests that faulty backends are found, and that the reported programs can be run again. */
 @Timeout(value = 5, unit = TimeUnit.MINUTES)
 class FuzzerTest {
   private static final Duration PATIENCE = Duration.ofSeconds(5);
@@ -43,7 +43,7 @@ class FuzzerTest {
     return failure(operation, rank, fault, null);
   }
 
-  /** Runs a program, or random ones, until one fails, and returns the message. */
+  /** Runs a given program, or random ones, until one fails, and returns the message. */
   private static AbstractStringAssert<?> failure(
       String operation, int rank, FaultyBackendProvider.Fault fault, @Nullable Program program) {
     ContractSubject subject = new Threes(new FaultyBackendProvider(operation, rank, fault));
@@ -77,7 +77,7 @@ class FuzzerTest {
     }
   }
 
-  /** Reads the first program of a report. */
+  /** Reads the first program in a report. */
   private static Program printed(String message) {
     List<String> lines =
         message.lines().dropWhile(line -> !line.startsWith("program seed=")).toList();
@@ -110,7 +110,7 @@ class FuzzerTest {
             (right, op) -> {
               right.run();
               MemorySegment segment = op.call().output().segment();
-              // Memory is aligned to 64, so this is a view into the middle of a larger piece.
+              // Memory is aligned to 64 bytes, so this is a view into the middle of a larger block.
               if (segment.isNative() && segment.address() % Tensor.ALIGNMENT != 0) {
                 MemorySegment.ofAddress(segment.address() - 1)
                     .reinterpret(1)

@@ -10,7 +10,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests the reference against numbers computed by hand, from what it says that ranks bring. */
+/**
+ * Tests the reference against results computed by hand from the inputs it defines for each rank.
+ */
 class ProgramReferenceTest {
   private final ProgramReference reference = new ProgramReference(17, true);
 

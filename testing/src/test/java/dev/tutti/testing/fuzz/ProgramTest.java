@@ -40,7 +40,8 @@ class ProgramTest {
   }
 
   /**
-   * What has a common order has one thread on each rank, so that the order is that of the steps.
+   * Operations with a common order run on one thread of each rank, so their order is that of the
+   * steps.
    */
   @Test
   void collectivesOfAGroupHaveOneThread() {
@@ -53,7 +54,7 @@ class ProgramTest {
     }
   }
 
-  /** The order of messages in a group is that of the steps, or each begins with an idle stream. */
+  /** The messages of a group follow the order of the steps, or each begins on an idle stream. */
   @Test
   void halfOfTheProgramsOfDevicesHaveOneThreadForTheMessagesOfAGroup() {
     int spread = 0;

@@ -10,8 +10,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Reads damaged and random rank addresses. 100,000 by default; {@code -Dtutti.fuzz=10000000} makes
- * them 10 million.
+ * Reads damaged and random rank addresses. There are 100,000 by default; {@code
+ * -Dtutti.fuzz=10000000} makes them 10 million.
  */
 class RankBlobFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 100_000);
@@ -32,7 +32,7 @@ class RankBlobFuzzTest {
       byte[] bytes = new RankBlob("host" + i, address, new long[identifiers]).toBytes();
       int flips = random.nextInt(3);
       for (int f = 0; f < flips; f++) {
-        // Most of what can go wrong is decided by the lengths in front.
+        // The lengths at the front decide most of what can go wrong.
         int at = random.nextInt(random.nextBoolean() ? 16 : bytes.length);
         bytes[at] = (byte) random.nextInt();
       }

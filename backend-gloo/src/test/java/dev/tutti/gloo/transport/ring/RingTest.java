@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests rings and the word of sleep, each end on a thread of its own. */
+/** Tests rings and the sleep word, each end on a thread of its own. */
 @Timeout(300)
 class RingTest {
   private static final int CAPACITY = 4096;
@@ -174,8 +174,8 @@ class RingTest {
   }
 
   /**
-   * Sleeps before nearly every byte, without any limit to it but the test's own: without the second
-   * look, which is done here as in Progress, a rank sleeps for ever.
+   * Sleeps before nearly every byte, limited only by the test's own timeout. The second look is
+   * done here as in Progress; without it, a rank would sleep forever.
    */
   @Test
   void neverSleepsThroughBytesOrSpace() throws Exception {
@@ -240,7 +240,10 @@ class RingTest {
     assertThat(writing.get(60, TimeUnit.SECONDS)).isEqualTo(rounds);
   }
 
-  /** One of the two that meet must see the other; without the order of store and load none may. */
+  /**
+   * When the two sides meet, at least one must see the other; without ordering of stores and loads,
+   * neither might.
+   */
   @Test
   void whoMovesAPositionAndWhoFallsAsleepSeeEachOther() throws Exception {
     int rounds = 400_000;
@@ -269,7 +272,7 @@ class RingTest {
       own.begin();
       boolean looks = reader.hasBytes();
       meet(turn, 4 * i + 4);
-      // The mover waits for the next round, or is through.
+      // The mover waits for the next round, or has finished.
       if (!looks && !rings[0]) {
         throw new AssertionError("neither saw the other in round " + i);
       }
@@ -279,8 +282,8 @@ class RingTest {
     mover.get(60, TimeUnit.SECONDS);
   }
 
-  /** Waits until both threads have come here; spins, so that they go on at the same time. */
-  @SuppressWarnings("ThreadPriorityCheck") // lets the other thread run where it has no core
+  /** Waits until both threads have arrived here; spins, so that they continue at the same time. */
+  @SuppressWarnings("ThreadPriorityCheck") // lets the other thread run if it has no core
   private static void meet(AtomicInteger turn, int goal) {
     turn.incrementAndGet();
     long polls = 0;
@@ -291,7 +294,7 @@ class RingTest {
     }
   }
 
-  /** Takes a little time, so that threads meet in all ways. */
+  /** Takes a short time, so that the threads meet in all possible interleavings. */
   private static void skew(int steps) {
     for (int i = 0; i < steps; i++) {
       SINK.setOpaque(i);

@@ -17,11 +17,14 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.ZZZ_Result;
 import org.openjdk.jcstress.infra.results.ZZ_Result;
 
-/** Races who goes to sleep at a bell with those who have written a message for it. */
+/**
+ * Races between a thread that goes to sleep at a bell and threads that have written a message for
+ * it.
+ */
 public final class DoorbellRaces {
   private DoorbellRaces() {}
 
-  /** Gives each state a bell, and a message that is written and read as Aeron's are. */
+  /** The bell of each state, and a message that is written and read like Aeron's. */
   public static class Word {
     private static final int STATES = 1 << 14;
     private static final UnsafeBuffer ALL =
@@ -56,7 +59,7 @@ public final class DoorbellRaces {
     }
   }
 
-  /** The thread that hears the connection goes to sleep while a message is written. */
+  /** The thread that receives on the connection goes to sleep while a message is written. */
   @JCStressTest
   @Outcome(id = "true, true", expect = ACCEPTABLE, desc = "rung for nothing")
   @Outcome(id = "true, false", expect = ACCEPTABLE, desc = "woken")
@@ -77,8 +80,8 @@ public final class DoorbellRaces {
   }
 
   /**
-   * The thread that is to sleep in the bell armed it, but no process can call native code: rung all
-   * the same.
+   * A thread armed the bell to sleep in it, but no process can call native code; the bell is rung
+   * all the same.
    */
   @JCStressTest
   @Outcome(id = "true, true", expect = ACCEPTABLE, desc = "rung for nothing")
@@ -99,7 +102,7 @@ public final class DoorbellRaces {
     }
   }
 
-  /** Two have written to who sleeps: one of them rings, and the bell is free. */
+  /** Two threads have written to a sleeper: one of them rings, and the bell is free. */
   @JCStressTest
   @Outcome(id = "true, false, false", expect = ACCEPTABLE, desc = "the first rings")
   @Outcome(id = "false, true, false", expect = ACCEPTABLE, desc = "the second rings")
@@ -125,7 +128,7 @@ public final class DoorbellRaces {
     }
   }
 
-  /** The sleeper gets up by itself and sleeps again while somebody takes the bell of before. */
+  /** The sleeper wakes by itself and sleeps again while another thread takes the earlier bell. */
   @JCStressTest
   @Outcome(id = "true, true, false", expect = ACCEPTABLE, desc = "rung, also for the new sleep")
   @Outcome(id = "true, true, true", expect = ACCEPTABLE, desc = "rung, then armed again")

@@ -13,7 +13,7 @@ import org.openjdk.jcstress.infra.results.III_Result;
 public final class UserCountRaces {
   private UserCountRaces() {}
 
-  /** What is used while it is closed is freed once, not before the use is over. */
+  /** Memory that is closed while in use is freed once, and not before the use ends. */
   @JCStressTest
   @Outcome(id = "0, 0, 1", expect = ACCEPTABLE, desc = "closed before the use")
   @Outcome(id = "1, 0, 1", expect = ACCEPTABLE, desc = "used, and freed by either")
@@ -47,7 +47,10 @@ public final class UserCountRaces {
     }
   }
 
-  /** Of two that close, one does; what it does on the way finds everything still there. */
+  /**
+   * Of two concurrent closes, one takes effect; until it frees the memory, everything is still
+   * there.
+   */
   @JCStressTest
   @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "one closed, one freed")
   @State

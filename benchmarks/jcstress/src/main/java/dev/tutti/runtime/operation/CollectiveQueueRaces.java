@@ -14,14 +14,14 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.III_Result;
 import org.openjdk.jcstress.infra.results.L_Result;
 
-/** Races callers of a queue with each other and with its worker. */
+/** Races between callers of a queue, and between callers and its worker. */
 public final class CollectiveQueueRaces {
   private static final long LONG = TimeUnit.SECONDS.toNanos(10);
 
-  /** Knows what the shared queue's worker shall do for an operation. */
+  /** What the shared queue's worker should do for each operation. */
   private static final Map<GroupOperation, Runnable> TASKS = new ConcurrentHashMap<>();
 
-  /** Shared by all states of a test, since a worker for each would take too long. */
+  /** Shared by all states of a test, since starting a worker for each would take too long. */
   private static final CollectiveQueue LANE =
       new CollectiveQueue("raced", op -> TASKS.remove(op).run());
 
@@ -63,8 +63,8 @@ public final class CollectiveQueueRaces {
   }
 
   /**
-   * A caller that may not wait, and one that queues: numbers are given once, none runs with
-   * another.
+   * A caller that must not wait, and one that queues: each number is given once, and no two run at
+   * once.
    */
   @JCStressTest
   @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "the caller first")
@@ -110,7 +110,7 @@ public final class CollectiveQueueRaces {
     }
   }
 
-  /** Whoever waits for the turn gets it from who leaves it. */
+  /** A thread that waits for its turn gets it from the thread that leaves. */
   @JCStressTest
   @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "both came through")
   @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "both came through")
@@ -144,7 +144,9 @@ public final class CollectiveQueueRaces {
     }
   }
 
-  /** Two threads queue: the worker runs both, once each, in the order of their numbers. */
+  /**
+   * Two threads queue: the worker runs both operations once each, in the order of their numbers.
+   */
   @JCStressTest
   @Outcome(id = "in order", expect = ACCEPTABLE, desc = "none lost, none overtaken")
   @State
@@ -189,7 +191,9 @@ public final class CollectiveQueueRaces {
     }
   }
 
-  /** A caller on its own thread and a queued operation: never both at once, none lost. */
+  /**
+   * A caller on its own thread and a queued operation: they never run at once, and neither is lost.
+   */
   @JCStressTest
   @Outcome(id = "2", expect = ACCEPTABLE, desc = "the turn went from one to the other")
   @State

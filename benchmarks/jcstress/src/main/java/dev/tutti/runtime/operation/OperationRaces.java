@@ -13,7 +13,7 @@ import org.openjdk.jcstress.infra.results.II_Result;
 import org.openjdk.jcstress.infra.results.I_Result;
 import org.openjdk.jcstress.infra.results.L_Result;
 
-/** Races the ends of an operation with each other and with who waits for it. */
+/** Races between the ends of an operation, and between them and its waiters. */
 public final class OperationRaces {
   private OperationRaces() {}
 
@@ -109,7 +109,9 @@ public final class OperationRaces {
     }
   }
 
-  /** The finisher copies results back: nobody may see COMPLETED before, nor the end in between. */
+  /**
+   * The finisher copies results back: nobody may see COMPLETED before that, or the end in between.
+   */
   @JCStressTest
   @Outcome(id = "-1, 42", expect = ACCEPTABLE, desc = "not yet completed when looked at")
   @Outcome(id = "42, 42", expect = ACCEPTABLE, desc = "completed, and the data is there")
@@ -156,7 +158,7 @@ public final class OperationRaces {
     }
   }
 
-  /** A waiter of the backend's side is woken by a failure that somebody else reports. */
+  /** A waiter on the backend's side is woken by a failure that another thread reports. */
   @JCStressTest
   @Outcome(id = "42", expect = ACCEPTABLE, desc = "woken, and sees what was before the report")
   @State

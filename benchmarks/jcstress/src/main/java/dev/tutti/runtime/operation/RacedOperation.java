@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** The state machine of a group's operations, and counts how often it ends. */
+/** The state machine of a group's operations, which also counts how often it ends. */
 final class RacedOperation extends OperationState {
-  /** A closed group, so that a failure is not told to other ranks, which would take threads. */
+  /** A closed group, so that failures are not reported to other ranks, which would take threads. */
   static final OperationOwner CLOSED = new Closed();
 
   static final TuttiException CAUSE =
@@ -37,15 +37,13 @@ final class RacedOperation extends OperationState {
     ends.incrementAndGet();
   }
 
-  /** Returns number of ends, final state and whether the cause belongs to it. */
+  /** Returns the number of ends, the final state, and whether the cause belongs to it. */
   String verdict() {
     boolean fits = (currentState() == WorkState.COMPLETED) == (failure() == null);
     return ends.get() + " " + currentState() + (fits ? "" : " but cause " + failure());
   }
 
-  /**
-   * Belongs to a closed group: a failure is told to nobody, and what is overdue ends as aborted.
-   */
+  /** A closed group: failures are reported to nobody, and overdue operations end as aborted. */
   private static final class Closed implements OperationOwner {
     private final GroupIdentity identity =
         new GroupIdentity("raced", 0, List.of(0), Settings.ofEnvironment(Map.of()));

@@ -14,7 +14,7 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.L_Result;
 import org.openjdk.jcstress.infra.results.ZZ_Result;
 
-/** Races deadlines with completion, and with the watchdog's sleep. */
+/** Races between deadlines and completion, and between deadlines and the watchdog's sleep. */
 public final class WatchdogRaces {
   private WatchdogRaces() {}
 
@@ -34,7 +34,7 @@ public final class WatchdogRaces {
 
     @Actor
     public void backend() {
-      // The group being closed, a failure that is reported leaves the state to the watchdog.
+      // Since the group is being closed, a reported failure leaves the state to the watchdog.
       op.complete();
     }
 
@@ -49,7 +49,7 @@ public final class WatchdogRaces {
     }
   }
 
-  /** An operation that is issued anew must not be taken for its overdue predecessor. */
+  /** A reissued operation must not be mistaken for its overdue predecessor. */
   @JCStressTest
   @Outcome(id = "RUNNING", expect = ACCEPTABLE, desc = "the new deadline counts")
   @State
@@ -86,7 +86,7 @@ public final class WatchdogRaces {
   @Outcome(id = "true, true", expect = ACCEPTABLE, desc = "looked in time")
   @State
   public static class ExpectAgainstSleep {
-    /** Holds each deadline until a look that comes after it. */
+    /** Holds each deadline until a check that comes after it. */
     private static final ConcurrentSkipListSet<Long> DEADLINES = new ConcurrentSkipListSet<>();
 
     private static volatile long looked = System.nanoTime();

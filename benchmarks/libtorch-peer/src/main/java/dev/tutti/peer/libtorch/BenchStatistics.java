@@ -7,7 +7,7 @@ import java.util.Locale;
 record BenchStatistics(double p50Micros, double p99Micros, double minMicros, double meanMicros) {
 
   /**
-   * Summarize durations.
+   * Summarizes durations.
    *
    * @param nanos durations in nanoseconds, sorted in place
    */

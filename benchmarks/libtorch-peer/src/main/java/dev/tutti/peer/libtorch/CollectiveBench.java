@@ -17,7 +17,7 @@ import org.bytedeco.pytorch.TensorVector;
 import org.bytedeco.pytorch.Work;
 import org.bytedeco.pytorch.global.torch;
 
-/** Checks and times the calls of one rank; {@link LibtorchBench} says how. */
+/** Checks and times the calls of one rank, as {@link LibtorchBench} describes. */
 final class CollectiveBench {
   private static final long PAGE = 4096;
   private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -42,7 +42,7 @@ final class CollectiveBench {
     this.targetNanos = TimeUnit.MILLISECONDS.toNanos(targetMillis);
   }
 
-  /** Runs one row and prints it on rank 0; returns whether the check found nothing wrong. */
+  /** Runs one row and prints it on rank 0; returns whether the check found no errors. */
   boolean row(String op, long bytes, PeerOutput out) {
     int count = Math.toIntExact(bytes / type.byteSize());
     MemorySegment data =
@@ -124,8 +124,9 @@ final class CollectiveBench {
   }
 
   /**
-   * Takes samples for at least 500 ms, before the first row for a second more, in batches that rank
-   * 0 doubles, by the loop that is timed later; returns the time of one sample in nanoseconds.
+   * Takes samples for at least 500 ms, and for a second more before the first row. Samples come in
+   * batches that rank 0 doubles, from the loop that is timed later. Returns the time of one sample
+   * in nanoseconds.
    */
   private long warmUp(Call call, int callsPerSample) {
     long enough = cold ? COLD_NANOS + WARM_UP_NANOS : WARM_UP_NANOS;
@@ -152,7 +153,7 @@ final class CollectiveBench {
     return nanos;
   }
 
-  /** Takes the times of samples, and returns the time of all. */
+  /** Takes the times of samples, and returns the total time. */
   private static long sample(Call call, int callsPerSample, int samples, long[] nanos) {
     long start = System.nanoTime();
     long before = start;
@@ -219,12 +220,14 @@ final class CollectiveBench {
         address, new long[] {count}, new TensorOptions(PeerBuffer.scalarType(type)));
   }
 
-  /** Starts one operation; {@code i} chooses the root, modulo the number of ranks. */
+  /**
+   * A function that starts one operation; {@code i} chooses the root, modulo the number of ranks.
+   */
   private interface Call {
     Work start(int i);
   }
 
-  /** A raw address as JavaCPP takes it. */
+  /** A raw address in the form that JavaCPP takes. */
   private static final class Address extends Pointer {
     Address(long address) {
       this.address = address;

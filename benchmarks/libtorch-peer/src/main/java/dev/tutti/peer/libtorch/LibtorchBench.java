@@ -17,13 +17,14 @@ import org.bytedeco.pytorch.Store;
  * rank), {@code --dtype}, {@code --redop}, {@code --target-ms} of timed calls (800), {@code
  * --limit-s} for the whole run (540).
  *
- * <p>Each size starts with a check of a known result. Then the buffers, page-aligned and used in
- * place, are zeroed and called for at least 500 ms, at the first size for 1.5 s; from the last of
- * these calls rank 0 picks the number of timed calls: the target time's worth, at least 200 (30
- * from 8 MiB, 8 from 64 MiB), at most 50 000. The calls run back to back, and rank 0 takes one
- * timestamp per call. The root of a broadcast or reduce rotates, and one sample is a rotation
- * divided by its calls. Tensors, lists and options are made once; what is left of the binding in a
- * timed call is two native calls and one small object per operation.
+ * <p>Each size starts with a check of a known result. Then the buffers, which are page-aligned and
+ * used in place, are zeroed, and the collective is called on them for at least 500 ms, or 1.5 s at
+ * the first size. From the last of these calls rank 0 picks the number of timed calls: enough for
+ * the target time, at least 200 (30 from 8 MiB, 8 from 64 MiB), and at most 50 000. The calls run
+ * back to back, and rank 0 takes one timestamp per call. The root of a broadcast or reduce rotates;
+ * one sample is the time of a rotation divided by its number of calls. Tensors, lists and options
+ * are created once. The binding's remaining cost in a timed call is two native calls and one small
+ * object per operation.
  *
  * <p>Rank 0 prints one JSON object per line. {@code algbw_gbps} is bytes / median; {@code
  * busbw_gbps} scales it by 2(n−1)/n for allreduce, n−1 for allgather and 1 otherwise; {@code wrong}
@@ -33,11 +34,11 @@ public final class LibtorchBench {
   private LibtorchBench() {}
 
   /**
-   * Run the benchmark as one rank, or as the parent of all.
+   * Runs the benchmark as one rank, or as the parent of all ranks.
    *
    * @param args options
-   * @throws IOException when the file the ranks meet in cannot be made
-   * @throws InterruptedException when interrupted while the ranks run
+   * @throws IOException if the file in which the ranks meet cannot be created
+   * @throws InterruptedException if interrupted while the ranks run
    */
   public static void main(String[] args) throws IOException, InterruptedException {
     Flags flags = new Flags(args, PeerArguments.SWITCHES);

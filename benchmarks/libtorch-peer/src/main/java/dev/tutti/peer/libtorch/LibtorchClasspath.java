@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 /**
  * The Java command line of a process that loads libtorch.
  *
- * <p>A module that wants to start peers takes this module as a test-scope dependency; the jars, and
+ * <p>A module that wants to start peers takes this module as a test-scope dependency. The jars, and
  * only these, are then found through the class loader of this class, whatever else the test runner
  * put on its path.
  */
@@ -38,7 +38,7 @@ public final class LibtorchClasspath {
   private LibtorchClasspath() {}
 
   /**
-   * Tell why no peer can run here.
+   * Tells why no peer can run here.
    *
    * @return the reason, empty on Linux x86-64 with all jars on the class path
    */
@@ -60,7 +60,7 @@ public final class LibtorchClasspath {
   }
 
   /**
-   * Return the directory into which JavaCPP unpacks the native libraries, about 450 MB, once for
+   * Returns the directory into which JavaCPP unpacks the native libraries, about 450 MB, once for
    * all runs.
    *
    * @return {@code tutti/javacpp} under {@code XDG_CACHE_HOME}, or under {@code .cache} of the home
@@ -76,13 +76,13 @@ public final class LibtorchClasspath {
   }
 
   /**
-   * Build the command that runs a class of this package, with the current Java.
+   * Builds the command that runs a class of this package with the current Java.
    *
    * @param main class with a {@code main}
    * @param cacheDirectory where the native libraries are unpacked
    * @param arguments arguments of the program
    * @return program and arguments for a {@link ProcessBuilder}
-   * @throws IllegalStateException when {@link #unsupportedReason} gives a reason
+   * @throws IllegalStateException if {@link #unsupportedReason} gives a reason
    */
   public static List<String> command(Class<?> main, Path cacheDirectory, List<String> arguments) {
     unsupportedReason()
@@ -103,7 +103,7 @@ public final class LibtorchClasspath {
     return command;
   }
 
-  /** Names what is unpacked: it changes when a native jar does. */
+  /** Identifies what is unpacked: the name changes when a native jar does. */
   static String nativeJars() {
     return MARKS.stream()
         .filter(mark -> mark.contains(PLATFORM))

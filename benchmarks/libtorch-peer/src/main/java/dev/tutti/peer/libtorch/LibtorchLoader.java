@@ -15,16 +15,16 @@ import org.bytedeco.pytorch.global.torch;
 /**
  * Loads libtorch.
  *
- * <p>JavaCPP unpacks the libraries into its cache without keeping other processes from mapping a
- * half-written file. So the first process to come unpacks and loads under a file lock and leaves a
- * marker; who finds the marker takes no lock.
+ * <p>While JavaCPP unpacks the libraries into its cache, it does not keep other processes from
+ * mapping a half-written file. So the first process unpacks and loads under a file lock and leaves
+ * a marker; processes that find the marker take no lock.
  */
 final class LibtorchLoader {
   private static final String LOCK = "unpack.lock";
 
   private LibtorchLoader() {}
 
-  /** Returns the marker that a cache directory has once the libraries are in it. */
+  /** Returns the marker that a cache directory has once it holds the libraries. */
   static Path marker(Path cache) {
     String jars = PeerData.crc(LibtorchClasspath.nativeJars().getBytes(UTF_8));
     return cache.resolve("unpacked-" + jars);

@@ -37,11 +37,11 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p>COUNT is what one rank contributes or receives per peer: the input of a reduce-scatter, of a
- * scatter's root and of an even all-to-all is {@code size · COUNT} long, and so is the result of an
- * all-gather and of a gather's root. Row {@code i} of {@code splits} says how many elements rank
- * {@code i} sends to each rank. In a coalesced reduce-scatter and all-gather each of COUNTS is such
- * a COUNT. Stored row {@code i} of the sparse tensor of rank {@code r} is row {@code (r + 3·i) mod
- * ROWS}; its result is reported dense.
+ * scatter's root and of an even all-to-all has {@code size · COUNT} elements, as does the result of
+ * an all-gather and of a gather's root. Row {@code i} of {@code splits} holds the numbers of
+ * elements that rank {@code i} sends to each rank. In a coalesced reduce-scatter and all-gather
+ * each of COUNTS is such a COUNT. Stored row {@code i} of the sparse tensor of rank {@code r} is
+ * row {@code (r + 3·i) mod ROWS}; the result is reported as a dense tensor.
  *
  * <p>Options of any collective: {@code seed=S}, {@code data=fraction}, {@code group=NAME} (a member
  * of no such group skips the line), {@code timeout=MS}, {@code async=NAME} (start only; a later
@@ -49,16 +49,17 @@ import org.jspecify.annotations.Nullable;
  * or bxor. {@link PeerData} defines the input. Store operations act on the store without prefixes;
  * {@code -} stands for the empty value.
  *
- * <p>Output: {@code LOADED} when libtorch is; {@code PORT n} where this process hosts the TCP
- * store; {@code READY} when the group stands; then, for each line, {@code OK line op crc values…}
- * with the CRC-32 of the result bytes and its first four components, and {@code name=value} facts;
- * {@code ERROR line message} on failure, after which the process exits with status 3 unless {@code
- * --keep-going} was given. {@code close} runs a barrier on the default group, reports, and exits.
- * The end of the script without it exits at once. A native call that outlives five times the limit,
- * and a minute, ends the process with status 4.
+ * <p>Output: {@code LOADED} when libtorch is loaded; {@code PORT n} if this process hosts the TCP
+ * store; {@code READY} when the group is set up. Then each line yields {@code OK line op crc
+ * values…} with the CRC-32 of the result bytes, the first four components of the result, and {@code
+ * name=value} facts. On failure it yields {@code ERROR line message}, after which the process exits
+ * with status 3 unless {@code --keep-going} was given. {@code close} runs a barrier on the default
+ * group, reports, and exits. If the script ends without it, the process exits at once. A native
+ * call that takes longer than five times the limit, and longer than a minute, ends the process with
+ * status 4.
  *
- * <p>With {@code --hold} and nothing else, the first line of standard input has the options, one
- * after the other with tabs between them: such a process can be loaded before it is known what for.
+ * <p>With {@code --hold} as the only option, the first line of standard input holds the options,
+ * separated by tabs, so that a process can be loaded before its purpose is known.
  */
 public final class LibtorchPeer {
   static final String HOLD = "--hold";
@@ -76,10 +77,10 @@ public final class LibtorchPeer {
   }
 
   /**
-   * Run a script and halt the process.
+   * Runs a script and halts the process.
    *
    * @param args options of {@link PeerArguments}
-   * @throws IOException when the script cannot be read
+   * @throws IOException if the script cannot be read
    */
   public static void main(String[] args) throws IOException {
     PeerOutput out = new PeerOutput();
@@ -168,7 +169,7 @@ public final class LibtorchPeer {
     }
   }
 
-  /** Skips the destructors of libtorch's globals, whose order among live groups is not safe. */
+  /** Skips the destructors of libtorch's globals; their order is not safe while groups are live. */
   private void exit() {
     Runtime.getRuntime().halt(failed ? PeerWatchdog.EXIT_ERROR : 0);
   }

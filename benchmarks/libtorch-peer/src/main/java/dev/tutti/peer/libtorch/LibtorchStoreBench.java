@@ -25,21 +25,21 @@ import org.bytedeco.pytorch.TCPStore;
  *
  * <p>{@code client --port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait,set_get]
  * [--value-bytes 8] [--duration-ms 1000] [--label NAME]} runs every operation with every number of
- * clients, each a thread with a connection of its own, for the duration after 200 ms of warm-up,
- * and prints one JSON object per line: latency over all calls of all clients, and {@code ops_per_s}
- * from the first start to the last end. {@code wake} times instead how long after a set the last of
- * the clients continues, all of which wait for its key.
+ * clients for the given duration, after 200 ms of warm-up. Each client is a thread with its own
+ * connection. The program prints one JSON object per line: latency over all calls of all clients,
+ * and {@code ops_per_s} from the first start to the last end. {@code wake} instead measures how
+ * long after a set the last client continues, while all clients wait for the key.
  *
  * <p>{@code compare --port P --other-port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait]
  * [--value-bytes 8] [--slices 21] [--slice-ms 150]} does the same with two servers in turns, slice
- * by slice, so that what changes in the machine meanwhile meets both; prints the medians over the
- * slices, and the median and quartiles of what a call takes with the other server over what it
- * takes with the first, pair by pair.
+ * by slice, so that changes on the machine affect both. It prints the medians over the slices, and
+ * the median and quartiles of the ratio of a call's time with the other server to its time with the
+ * first, pair by pair.
  *
- * <p>Every client works on a key of its own. {@code set} has no reply, so a client ends its run
- * with one {@code add}, whose reply shows that the server has worked off the rest; {@code get} is
- * two round trips in libtorch's client (wait, get), {@code add} and {@code wait} (on a key that
- * exists) one, {@code set_get} both calls in one sample.
+ * <p>Every client works on its own key. {@code set} has no reply, so a client ends its run with one
+ * {@code add}, whose reply shows that the server has processed the rest. {@code get} takes two
+ * round trips in libtorch's client (wait, get); {@code add} and {@code wait} (on an existing key)
+ * take one; {@code set_get} is one sample of both calls.
  */
 public final class LibtorchStoreBench {
   private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -49,7 +49,7 @@ public final class LibtorchStoreBench {
   private LibtorchStoreBench() {}
 
   /**
-   * Run as server or as clients.
+   * Runs as a server or as clients.
    *
    * @param args {@code server} or {@code client}, then options
    */
@@ -85,7 +85,7 @@ public final class LibtorchStoreBench {
     TCPStore store = PeerStores.openTcp(host, port, true, legacy, 0, TIMEOUT_MILLIS);
     new PeerOutput().line("PORT " + PeerStores.port(store));
     while (System.in.read() >= 0) {
-      // the bytes mean nothing, only their end does
+      // only the end of the input matters
     }
   }
 
@@ -148,7 +148,7 @@ public final class LibtorchStoreBench {
     double[] rateRatios = new double[slices];
     for (int slice = -2; slice < slices; slice++) {
       for (int turn = 0; turn < 2; turn++) {
-        // The side that begins changes from slice to slice.
+        // The server that is measured first alternates from slice to slice.
         int side = (turn + slice) & 1;
         List<Run> runs =
             runAll(side == 0 ? first : other, op, TimeUnit.MILLISECONDS.toNanos(sliceMillis));
@@ -247,7 +247,7 @@ public final class LibtorchStoreBench {
     for (int round = 0; round < WAKE_ROUNDS; round++) {
       BytePointer key = new BytePointer(prefix + round);
       ready.await(TIMEOUT_MILLIS, TimeUnit.MILLISECONDS);
-      Thread.sleep(20); // all wait
+      Thread.sleep(20); // all are waiting
       set[round] = System.nanoTime();
       setter.store.set(key, setter.value);
     }

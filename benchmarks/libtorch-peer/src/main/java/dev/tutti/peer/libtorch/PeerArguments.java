@@ -10,19 +10,19 @@ import java.util.Set;
  *
  * @param rank rank of the process in the group
  * @param size number of ranks
- * @param host address of the TCP store and the address Gloo binds to
+ * @param host address of the TCP store, to which Gloo also binds
  * @param port port of the TCP store; with {@code server}, 0 lets the system choose
  * @param store {@code tcp} or {@code file}
  * @param file path of the file store, empty otherwise
  * @param server whether this process hosts the TCP store
- * @param legacy whether the hosted store uses the poll-loop back end in place of libuv
- * @param workers if above 0, this process counts itself under the key {@code init/}, and a server
- *     waits, after it told its port, until this many have
+ * @param legacy whether the hosted store uses the poll-loop backend instead of libuv
+ * @param workers if above 0, this process counts itself under the key {@code init/}, and a server,
+ *     after reporting its port, waits until this many processes have done so
  * @param lazy whether Gloo connects pairs on first use
  * @param group false to open only the store
  * @param keepGoing whether the script continues after an ERROR
  * @param prefixes names of the prefix stores around the store, innermost first
- * @param timeoutMillis limit for set-up steps and for each operation, in milliseconds
+ * @param timeoutMillis limit for setup steps and for each operation, in milliseconds
  * @param script file to read the script from, empty for standard input
  */
 public record PeerArguments(
@@ -45,7 +45,7 @@ public record PeerArguments(
   private static final String PYTHON_PREFIXES = "default_pg,0/,cpu/";
   static final Set<String> SWITCHES = Set.of("server", "legacy", "lazy", "no-group", "keep-going");
 
-  /** Check the ranges and the combination of store and file. */
+  /** Checks the ranges, and that store and file match. */
   public PeerArguments {
     prefixes = List.copyOf(prefixes);
     if (rank < 0 || rank >= size) {
@@ -69,8 +69,8 @@ public record PeerArguments(
   }
 
   /**
-   * Describe a client of a TCP store with the key prefixes of Python's default group and a limit of
-   * 60 s.
+   * Describes a client of a TCP store with the key prefixes of Python's default group and a limit
+   * of 60 s.
    *
    * @param rank rank of the process
    * @param size number of ranks
@@ -82,8 +82,8 @@ public record PeerArguments(
   }
 
   /**
-   * Describe the process that hosts the TCP store on a port the system chooses, else as {@link
-   * #tcp}.
+   * Describes the process that hosts the TCP store on a port that the system chooses; otherwise
+   * like {@link #tcp}.
    *
    * @param rank rank of the process
    * @param size number of ranks
@@ -94,11 +94,11 @@ public record PeerArguments(
   }
 
   /**
-   * Describe a process of a group that meets in a file, else as {@link #tcp}.
+   * Describes a process of a group that meets in a file; otherwise like {@link #tcp}.
    *
    * @param rank rank of the process
    * @param size number of ranks
-   * @param file path of a file that does not exist yet or that other ranks of this group made
+   * @param file path of a file that does not exist yet or was created by other ranks of this group
    * @return the arguments
    */
   public static PeerArguments file(int rank, int size, String file) {
@@ -106,11 +106,11 @@ public record PeerArguments(
   }
 
   /**
-   * Change options.
+   * Changes options.
    *
    * @param options options as on the command line, such as {@code "--lazy", "--timeout-ms", "5000"}
    * @return these arguments with the given options in place of their own
-   * @throws IllegalArgumentException when an option is unknown or out of range
+   * @throws IllegalArgumentException if an option is unknown or out of range
    */
   public PeerArguments with(String... options) {
     List<String> all = new ArrayList<>(toCommandLine());
@@ -119,11 +119,11 @@ public record PeerArguments(
   }
 
   /**
-   * Parse a command line; of an option given twice the last counts.
+   * Parses a command line; if an option is given twice, the last one counts.
    *
    * @param arguments options
    * @return the arguments
-   * @throws IllegalArgumentException when an option is unknown, lacks its value or is out of range
+   * @throws IllegalArgumentException if an option is unknown, lacks its value or is out of range
    */
   public static PeerArguments parse(String... arguments) {
     Flags flags = new Flags(arguments, SWITCHES);
@@ -152,7 +152,7 @@ public record PeerArguments(
   }
 
   /**
-   * Write the options out.
+   * Writes the options as a command line.
    *
    * @return a command line that {@link #parse} reads back as equal arguments
    */

@@ -14,7 +14,7 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /** A dense one-dimensional tensor that libtorch owns, with its bytes in view. */
 record PeerBuffer(Tensor tensor, MemorySegment bytes) {
-  /** Marks what an operation was meant to overwrite. */
+  /** Marks bytes that an operation should overwrite. */
   private static final byte UNWRITTEN = (byte) 0xa5;
 
   static PeerBuffer allocate(PeerType type, long count) {

@@ -219,7 +219,7 @@ final class PeerCollectives {
     return options;
   }
 
-  /** A null pointer is how this binding spells the empty list of lists. */
+  /** This binding represents the empty list of lists by a null pointer. */
   private static TensorVector listOrNone(List<PeerBuffer> buffers) {
     return buffers.isEmpty() ? new TensorVector((Pointer) null) : PeerBuffer.vector(buffers);
   }

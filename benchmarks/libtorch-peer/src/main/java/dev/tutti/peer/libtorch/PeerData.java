@@ -7,10 +7,10 @@ import java.util.List;
 import java.util.zip.CRC32;
 
 /**
- * The input every rank feeds into an operation, computable by every other rank.
+ * The input that every rank feeds into an operation, which every other rank can compute.
  *
  * <p>An operation's input on a rank is one flat sequence of components {@code 0, 1, 2, …}: the
- * elements of a list of tensors follow one another, a complex element is two components. With
+ * elements of a list of tensors follow one another, and a complex element has two components. With
  * {@code h = (7·index + 13·rank + seed) mod 11}, which is 0…10, a component is
  *
  * <ul>
@@ -25,7 +25,7 @@ import java.util.zip.CRC32;
 public final class PeerData {
   private PeerData() {}
 
-  /** Which numbers to generate. */
+  /** The kinds of numbers to generate. */
   public enum Pattern {
     /** Small integers around zero. */
     SMALL,
@@ -35,12 +35,12 @@ public final class PeerData {
     FRACTION;
 
     /**
-     * Choose the pattern a script line uses.
+     * Chooses the pattern that a script line uses.
      *
      * @param reduceOp the reduce operation of the line, or an empty string
      * @param data the {@code data=} option of the line: {@code default} or {@code fraction}
-     * @return FRACTION when asked for, else POWER for {@code product}, else SMALL
-     * @throws IllegalArgumentException when {@code data} is neither
+     * @return FRACTION if asked for, else POWER for {@code product}, else SMALL
+     * @throws IllegalArgumentException if {@code data} is neither
      */
     public static Pattern of(String reduceOp, String data) {
       return switch (data) {
@@ -53,7 +53,7 @@ public final class PeerData {
   }
 
   /**
-   * Compute one component of the input.
+   * Computes one component of the input.
    *
    * @param type element type
    * @param pattern which numbers
@@ -81,7 +81,7 @@ public final class PeerData {
   }
 
   /**
-   * Encode a run of a rank's input.
+   * Encodes a run of a rank's input.
    *
    * @param type element type
    * @param pattern which numbers
@@ -102,7 +102,7 @@ public final class PeerData {
   }
 
   /**
-   * Compute the checksum a peer prints.
+   * Computes the checksum that a peer prints.
    *
    * @param bytes result bytes
    * @return CRC-32 (as in {@code java.util.zip}) in eight lower-case hexadecimal digits
@@ -114,7 +114,7 @@ public final class PeerData {
   }
 
   /**
-   * Read the leading numbers of a result.
+   * Reads the leading numbers of a result.
    *
    * @param type element type
    * @param bytes little-endian result

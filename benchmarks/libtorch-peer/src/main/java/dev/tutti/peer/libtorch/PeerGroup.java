@@ -5,7 +5,7 @@ import org.bytedeco.pytorch.ProcessGroupGloo;
 import org.bytedeco.pytorch.Store;
 import org.bytedeco.pytorch.gloo.Device;
 
-/** A Gloo process group of libtorch with the facts the operations need. */
+/** A Gloo process group of libtorch, with the facts that the operations need. */
 record PeerGroup(ProcessGroupGloo gloo, Device device, int rank, int size, int timeoutMillis) {
 
   static PeerGroup create(Store store, Device device, int rank, int size, int timeoutMillis) {

@@ -7,12 +7,12 @@ import org.bytedeco.pytorch.Work;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An operation that has been started: what to wait for and where its result will be.
+ * An operation that has been started: the handle to wait for and the place of its result.
  *
- * @param work libtorch's handle, null when the operation is already over
+ * @param work libtorch's handle, null if the operation is already over
  * @param type element type of the result
- * @param result reads the result bytes, to be called once the work is over
- * @param reportSource whether the sender's rank belongs into the report
+ * @param result reads the result bytes; must be called only once the work is over
+ * @param reportSource whether the report includes the sender's rank
  * @param timeoutMillis limit for the wait
  */
 record PeerOperation(
@@ -25,7 +25,7 @@ record PeerOperation(
   /** Result of an operation that leaves no data on this rank. */
   static final Supplier<byte[]> NOTHING = () -> new byte[0];
 
-  /** An operation this rank has no part in. */
+  /** An operation in which this rank has no part. */
   static final PeerOperation NONE = new PeerOperation(null, PeerType.UINT8, NOTHING, false, 0);
 
   static Supplier<byte[]> contentOf(List<PeerBuffer> buffers) {
@@ -46,7 +46,7 @@ record PeerOperation(
     return new Outcome(type, result.get(), source);
   }
 
-  /** What an operation left on this rank; {@code source} is −1 unless asked for. */
+  /** What an operation left on this rank; {@code source} is −1 unless requested. */
   @SuppressWarnings("ArrayRecordComponent")
   record Outcome(PeerType type, byte[] bytes, int source) {}
 }

@@ -9,9 +9,9 @@ import java.util.stream.LongStream;
 /**
  * What a line of a peer script leaves on a rank, computed from {@link PeerData} alone.
  *
- * <p>Reductions are exact only on the patterns SMALL and POWER. A sum of bools is, as in libtorch's
- * Gloo, the number of trues in a byte where the wire buffer is the result (allreduce, reduce,
- * reduce_scatter), and 0 or 1 where libtorch copies it into the result (the coalesced forms and
+ * <p>Reductions are exact only for the patterns SMALL and POWER. As in libtorch's Gloo, a sum of
+ * bools is the number of trues in a byte if the wire buffer is the result (allreduce, reduce,
+ * reduce_scatter), and 0 or 1 if libtorch copies it into the result (the coalesced forms and
  * reduce_scatter_base).
  */
 public final class PeerOracle {
@@ -33,7 +33,7 @@ public final class PeerOracle {
    * @param rank rank within the group of the line
    * @param size number of ranks of that group
    * @return result bytes, little-endian; none for an operation that leaves no data on the rank
-   * @throws IllegalArgumentException when the result does not follow from the line, as for {@code
+   * @throws IllegalArgumentException if the result does not follow from the line, as for {@code
    *     recvany}, or depends on rounding, as for a reduction with {@code data=fraction}
    */
   public static byte[] expected(String script, int rank, int size) {

@@ -8,8 +8,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 
 /**
- * Writes each line of output with one system call, so that libtorch's own output cannot fall inside
- * it.
+ * Writes each line of output with one system call, so that libtorch's own output cannot end up
+ * inside it.
  */
 final class PeerOutput {
   private static final int LONGEST_LINE = 4000;

@@ -24,10 +24,10 @@ import java.util.concurrent.TimeoutException;
 /**
  * A {@link LibtorchPeer} in a process of its own, with a deadline on every wait.
  *
- * <p>No deadline begins before the process has loaded libtorch, which takes a second, or minutes
- * where its files have to be unpacked or read from a slow disk. Lines may be sent while earlier
- * ones run; results come back in order. One thread at a time sends and awaits. When the process
- * that made it dies, the peer reads the end of its script and ends too.
+ * <p>No deadline starts before the process has loaded libtorch, which takes a second, or minutes if
+ * its files must be unpacked or read from a slow disk. Lines may be sent while earlier ones run;
+ * results come back in order. Only one thread at a time may send and await. When the process that
+ * created it dies, the peer reads the end of its script and ends too.
  */
 public final class PeerProcess implements AutoCloseable {
   private static final int KEPT_LINES = 200;
@@ -53,26 +53,26 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Start a peer, and wait until libtorch is loaded.
+   * Starts a peer, and waits until libtorch is loaded.
    *
    * @param arguments its options
    * @return the running process
-   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason,
-   *     or when libtorch is not loaded within a quarter of an hour
+   * @throws IllegalStateException if {@link LibtorchClasspath#unsupportedReason} gives a reason, or
+   *     if libtorch is not loaded within a quarter of an hour
    */
   public static PeerProcess start(PeerArguments arguments) {
     return load(1).getFirst().open(arguments);
   }
 
   /**
-   * Start processes that load libtorch, at once, and wait until all have.
+   * Starts processes that load libtorch, all at once, and waits until all have loaded it.
    *
    * <p>They use the default cache directory, and one OpenMP thread each.
    *
    * @param count how many
    * @return the processes, each of which {@link #open} makes a peer
-   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason,
-   *     or when libtorch is not loaded within a quarter of an hour
+   * @throws IllegalStateException if {@link LibtorchClasspath#unsupportedReason} gives a reason, or
+   *     if libtorch is not loaded within a quarter of an hour
    */
   public static List<PeerProcess> load(int count) {
     List<PeerProcess> all = new ArrayList<>();
@@ -91,10 +91,10 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Load libtorch in a process of its own, if this one has not done so before, and print how long
-   * it took: what comes later finds the libraries unpacked, and mostly in memory.
+   * Loads libtorch in a separate process, unless this process has already done so, and prints how
+   * long it took: later processes find the libraries unpacked, and mostly in memory.
    *
-   * <p>A test calls it outside of what its time-outs bound.
+   * <p>Tests call it outside of what their timeouts bound.
    *
    * @throws IllegalStateException as {@link #load}
    */
@@ -121,7 +121,7 @@ public final class PeerProcess implements AutoCloseable {
             LibtorchPeer.class,
             LibtorchClasspath.defaultCacheDirectory(),
             List.of(LibtorchPeer.HOLD));
-    // A peer mostly loads and ends: what C2 compiles never pays.
+    // A peer mostly loads and ends, so code that C2 compiles never pays off.
     command.addAll(1, List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectErrorStream(true);
@@ -134,7 +134,7 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Make this process, which {@link #load} has started, a peer.
+   * Turns this process, started by {@link #load}, into a peer.
    *
    * @param arguments its options
    * @return this process
@@ -146,33 +146,33 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Wait for the port of the TCP store this peer hosts.
+   * Waits for the port of the TCP store that this peer hosts.
    *
    * @param deadline how long to wait
    * @return the port
-   * @throws IllegalStateException when the peer ends or the time passes first; the message holds
-   *     the peer's output
+   * @throws IllegalStateException if the peer ends or the time passes first; the message holds the
+   *     peer's output
    */
   public int awaitPort(Duration deadline) {
     return get(port, deadline, "the port of its store");
   }
 
   /**
-   * Wait until the peer's group stands.
+   * Waits until the peer's group is set up.
    *
    * @param deadline how long to wait
-   * @throws IllegalStateException when the peer ends or the time passes first; the message holds
-   *     the peer's output
+   * @throws IllegalStateException if the peer ends or the time passes first; the message holds the
+   *     peer's output
    */
   public void awaitReady(Duration deadline) {
     get(ready, deadline, "its group");
   }
 
   /**
-   * Send lines of the script.
+   * Sends lines of the script.
    *
    * @param lines operations as {@link LibtorchPeer} lists them
-   * @throws UncheckedIOException when the peer is gone
+   * @throws UncheckedIOException if the peer is gone
    */
   public void send(String... lines) {
     try {
@@ -187,12 +187,12 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Wait for the next result, which may be an error.
+   * Waits for the next result, which may be an error.
    *
    * @param deadline how long to wait
    * @return the result
-   * @throws IllegalStateException when the peer ends or the time passes first; the message holds
-   *     the peer's output
+   * @throws IllegalStateException if the peer ends or the time passes first; the message holds the
+   *     peer's output
    */
   public PeerResult await(Duration deadline) {
     try {
@@ -213,13 +213,13 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Send lines and wait for the result of each.
+   * Sends lines and waits for the result of each.
    *
    * @param deadline how long to wait in all
    * @param lines operations, without comments and empty lines
-   * @return one result per line, or fewer when the last is an error after which the peer exits
-   * @throws IllegalStateException when the peer ends or the time passes first; the message holds
-   *     the peer's output
+   * @return one result per line, or fewer if the last is an error after which the peer exits
+   * @throws IllegalStateException if the peer ends or the time passes first; the message holds the
+   *     peer's output
    */
   public List<PeerResult> run(Duration deadline, String... lines) {
     long end = System.nanoTime() + deadline.toNanos();
@@ -236,18 +236,18 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Wait for the process to end.
+   * Waits for the process to end.
    *
    * @param deadline how long to wait
    * @return its exit status: 0, 3 after an error, 4 when libtorch hung
-   * @throws IllegalStateException when the time passes first
+   * @throws IllegalStateException if the time passes first
    */
   public int awaitExit(Duration deadline) {
     return get(process.onExit().thenApply(Process::exitValue), deadline, "its end");
   }
 
   /**
-   * Return the process, to signal it or to read its id.
+   * Returns the process, to signal it or to read its id.
    *
    * @return the process
    */
@@ -256,7 +256,7 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Return the last lines of the peer's output, results and log together.
+   * Returns the last lines of the peer's output, results and log together.
    *
    * @return at most 200 lines
    */
@@ -266,7 +266,7 @@ public final class PeerProcess implements AutoCloseable {
     }
   }
 
-  /** Kill the process if it still runs and wait up to a minute for its end. */
+  /** Kills the process if it is still running and waits up to a minute for its end. */
   @Override
   public void close() {
     process.destroyForcibly();

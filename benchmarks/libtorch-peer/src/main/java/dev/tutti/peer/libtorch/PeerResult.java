@@ -9,13 +9,13 @@ import java.util.Map;
  * What a peer reports for one line of its script.
  *
  * @param ok true for OK, false for ERROR
- * @param line number of the line in the script, from 1; 0 for the set-up
+ * @param line number of the line in the script, from 1; 0 for the setup
  * @param op operation of the line; empty in an error
  * @param crc CRC-32 of the result bytes in hexadecimal, {@code 00000000} for no data; empty in an
  *     error
  * @param values the first components of the result, at most four
- * @param attributes {@code name=value} facts beside the data, such as {@code source}
- * @param message the error, empty when ok
+ * @param attributes {@code name=value} facts in addition to the data, such as {@code source}
+ * @param message the error, empty if ok
  */
 public record PeerResult(
     boolean ok,
@@ -26,14 +26,14 @@ public record PeerResult(
     Map<String, String> attributes,
     String message) {
 
-  /** Copy the collections. */
+  /** Copies the collections. */
   public PeerResult {
     values = List.copyOf(values);
     attributes = Map.copyOf(attributes);
   }
 
   /**
-   * Tell whether a line of output is a result.
+   * Tells whether a line of output is a result.
    *
    * @param text line of a peer's standard output
    * @return false for the log output of libtorch and the JVM
@@ -43,7 +43,7 @@ public record PeerResult(
   }
 
   /**
-   * Parse a line of output.
+   * Parses a line of output.
    *
    * @param text a line for which {@link #isResult} holds
    * @return the result
@@ -68,7 +68,7 @@ public record PeerResult(
     return new PeerResult(true, line, tokens[2], tokens[3], values, attributes, "");
   }
 
-  /** Write the result as the line {@link #parse} reads. */
+  /** Writes the result as the line that {@link #parse} reads. */
   @Override
   public String toString() {
     if (!ok) {

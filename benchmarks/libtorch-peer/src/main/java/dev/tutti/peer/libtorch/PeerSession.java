@@ -119,7 +119,7 @@ final class PeerSession {
   }
 
   /**
-   * As Python's new_group: the group's name goes between the default group's prefixes and the
+   * Like Python's new_group, puts the group's name between the default group's prefixes and the
    * device's.
    */
   private List<String> subgroupPrefixes(String name) {

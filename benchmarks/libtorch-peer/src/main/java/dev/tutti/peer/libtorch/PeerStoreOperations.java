@@ -15,7 +15,7 @@ import org.bytedeco.pytorch.StringVector;
 final class PeerStoreOperations {
   private PeerStoreOperations() {}
 
-  /** Returns the reply as words, or null when the line is no operation of this class. */
+  /** Returns the reply as words, or null if the line is not an operation of this class. */
   static List<String> run(Store store, ScriptLine line) {
     switch (line.op()) {
       case "store_set" -> store.set(key(line), bytes(line, 1));

@@ -16,10 +16,10 @@ import org.bytedeco.pytorch.TCPStoreOptions;
  * Opens libtorch's stores.
  *
  * <p>libtorch counts references to a store, but an object made by a Java constructor of this
- * binding takes no part in that: it can be handed to libtorch once, a second time aborts the
- * process, and its collection would delete it under libtorch's feet. So every such object is kept
- * for the life of the process, and whoever needs a store more than once asks a prefix store around
- * it for its underlying store, which is a counted handle.
+ * binding is not part of that count. It can be handed to libtorch once; a second time aborts the
+ * process, and collecting the object would delete the store while libtorch uses it. So every such
+ * object is kept for the life of the process. Code that needs a store more than once wraps it in a
+ * prefix store and asks that for its underlying store, which is a counted handle.
  */
 final class PeerStores {
   private static final List<Pointer> KEPT = Collections.synchronizedList(new ArrayList<>());
@@ -50,7 +50,7 @@ final class PeerStores {
     options.isServer(server);
     options.useLibUV(!legacy);
     options.timeout(new Milliseconds(timeoutMillis));
-    // Else the constructor waits, and nobody learns the port that the workers need.
+    // Otherwise the constructor waits, and nobody learns the port that the workers need.
     options.waitWorkers(false);
     if (workers > 0) {
       options.numWorkers(new SizeTPointer(1).put(workers));
@@ -62,7 +62,7 @@ final class PeerStores {
     return Short.toUnsignedInt(store.getPort());
   }
 
-  /** Returns a store to hand to libtorch once. */
+  /** Returns a store that may be handed to libtorch once. */
   static Store wrap(Store counted, List<String> prefixes) {
     Store wrapped = counted;
     for (String prefix : prefixes) {
@@ -71,7 +71,7 @@ final class PeerStores {
     return wrapped;
   }
 
-  /** Keeps an object that libtorch uses without counting a reference. */
+  /** Keeps an object that libtorch uses without holding a reference to it. */
   static <P extends Pointer> P kept(P pointer) {
     KEPT.add(pointer);
     return pointer;
@@ -87,7 +87,7 @@ final class PeerStores {
    * @param store handle that libtorch may be given any number of times
    * @param port port of a TCP store, 0 for a file store
    * @param awaitWorkers counts this process and, on the server, waits for the others; does nothing
-   *     where no number of workers was given
+   *     if no number of workers was given
    */
   record Opened(Store store, int port, Runnable awaitWorkers) {}
 }

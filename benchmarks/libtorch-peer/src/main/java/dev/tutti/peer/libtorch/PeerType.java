@@ -4,8 +4,8 @@ import java.nio.ByteBuffer;
 import java.util.Locale;
 
 /**
- * The element types a peer script can name, with the encoding of one component in little-endian
- * bytes.
+ * The element types that a peer script can name, with the encoding of one component in
+ * little-endian bytes.
  */
 public enum PeerType {
   /** IEEE binary32. */
@@ -42,11 +42,11 @@ public enum PeerType {
   }
 
   /**
-   * Find the type of a name as scripts write it.
+   * Finds a type by the name that scripts use.
    *
    * @param name lower-case name, such as {@code float32}
    * @return the type
-   * @throws IllegalArgumentException when no type has that name
+   * @throws IllegalArgumentException if no type has that name
    */
   public static PeerType of(String name) {
     for (PeerType type : values()) {
@@ -59,7 +59,7 @@ public enum PeerType {
   }
 
   /**
-   * Return the name scripts use.
+   * Returns the name that scripts use.
    *
    * @return the lower-case name
    */
@@ -68,7 +68,7 @@ public enum PeerType {
   }
 
   /**
-   * Return the size of one element.
+   * Returns the size of one element.
    *
    * @return bytes per element; a complex element counts both components
    */
@@ -77,7 +77,7 @@ public enum PeerType {
   }
 
   /**
-   * Return how many numbers one element holds.
+   * Returns how many numbers one element holds.
    *
    * @return 2 for the complex types, else 1
    */
@@ -86,7 +86,7 @@ public enum PeerType {
   }
 
   /**
-   * Tell whether the components are floating-point numbers.
+   * Tells whether the components are floating-point numbers.
    *
    * @return true for the float, bfloat and complex types
    */
@@ -98,7 +98,7 @@ public enum PeerType {
   }
 
   /**
-   * Append one component, rounded to nearest even; the 16-bit types round through float32 first.
+   * Appends one component, rounded to nearest even; the 16-bit types round through float32 first.
    *
    * @param out little-endian buffer, advanced by the size of one component
    * @param value the number; integers must be exact
@@ -117,7 +117,7 @@ public enum PeerType {
   }
 
   /**
-   * Read one component as text.
+   * Reads one component as text.
    *
    * @param in little-endian buffer, advanced by the size of one component
    * @return integers in decimal, floating-point numbers as {@link Double#toString(double)} of the

@@ -5,7 +5,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
-/** Ends the process when a native call does not come back, which no exception can. */
+/** Ends the process if a native call does not return, which no exception could do. */
 final class PeerWatchdog {
   /** Exit status of a process in which something failed. */
   static final int EXIT_ERROR = 3;
@@ -36,7 +36,7 @@ final class PeerWatchdog {
     return () -> pending.cancel(false);
   }
 
-  /** Open while the guarded call runs. */
+  /** A guard that is open while the guarded call runs. */
   interface Guard extends AutoCloseable {
     @Override
     void close();

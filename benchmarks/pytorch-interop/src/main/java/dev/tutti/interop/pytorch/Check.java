@@ -17,8 +17,8 @@ final class Check {
   /**
    * Reads the results of a world.
    *
-   * @param plan what was to be run
-   * @param directory where the ranks wrote
+   * @param plan the plan that was to be run
+   * @param directory the directory to which the ranks wrote
    */
   Check(Plan plan, Path directory) throws IOException {
     this.plan = plan;
@@ -30,7 +30,7 @@ final class Check {
   /**
    * Compares all results of all ranks.
    *
-   * @return what is wrong, in words; empty if nothing is
+   * @return a description of what is wrong; empty if nothing is
    */
   List<String> run() {
     for (int i = 0; i < plan.entries().size(); i++) {
@@ -41,11 +41,11 @@ final class Check {
   }
 
   /**
-   * Takes a world of which all ranks are of one kind as the measure of others.
+   * Uses a world whose ranks are all of one kind as the reference for other worlds.
    *
-   * @param refused is given what all ranks said of lines that they refuse
-   * @return the plan less the lines that are refused, are wrong or were not run on a rank, with the
-   *     results of this world for those that depend on rounding
+   * @param refused receives what all ranks reported about lines that they refuse
+   * @return the plan without the lines that are refused, are wrong or were not run on a rank; lines
+   *     that depend on rounding get this world's results
    */
   Plan measure(List<String> refused) {
     List<Plan.Entry> entries = new ArrayList<>();
@@ -77,17 +77,17 @@ final class Check {
     return new Plan(entries);
   }
 
-  /** Returns what is wrong so far. */
+  /** Returns what has been found wrong so far. */
   List<String> wrong() {
     return List.copyOf(wrong);
   }
 
-  /** Returns how many results were compared so far. */
+  /** Returns how many results have been compared so far. */
   int compared() {
     return compared;
   }
 
-  /** Returns what rank 0 says of itself. */
+  /** Returns what a rank reports about itself. */
   String about(int rank) {
     return ranks.get(rank).about();
   }

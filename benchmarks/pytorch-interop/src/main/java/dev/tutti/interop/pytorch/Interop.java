@@ -10,14 +10,14 @@ import java.util.List;
  *
  * <ul>
  *   <li>{@code plan SIZE FILE} writes the plan of a world;
- *   <li>{@code rank PLAN DIRECTORY [--keep-going]} is a rank of it, by the variables of {@code
- *       env://};
+ *   <li>{@code rank PLAN DIRECTORY [--keep-going]} runs a rank of it, configured by the variables
+ *       of {@code env://};
  *   <li>{@code measure PLAN DIRECTORY FILE} compares a world of one kind with its plan, and writes
  *       the plan for worlds of two kinds;
  *   <li>{@code check PLAN DIRECTORY} compares a world with its plan.
  * </ul>
  *
- * <p>The last two print a summary of one row, then what is wrong, and exit with 1 if anything is.
+ * <p>The last two print a one-line summary, then what is wrong, and exit with 1 if anything is.
  */
 public final class Interop {
   private static final int SHOWN = 20;

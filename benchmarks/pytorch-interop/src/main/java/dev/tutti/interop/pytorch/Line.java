@@ -12,14 +12,14 @@ import java.util.Map;
  * <p>The lines are those of the libtorch peer and these:
  *
  * <ul>
- *   <li>{@code newgroup RANKS}: all ranks make a subgroup, the first is number 1; a line with
- *       {@code group=NUMBER} runs in it, on its members alone;
- *   <li>{@code exchange DTYPE COUNT}: each rank sends to each other, one pair after the other;
+ *   <li>{@code newgroup RANKS}: all ranks create a subgroup, the first of which is number 1; a line
+ *       with {@code group=NUMBER} runs in it, only on its members;
+ *   <li>{@code exchange DTYPE COUNT}: each rank sends to each other rank, one pair after another;
  *       leaves what was received, by sender;
- *   <li>{@code ring DTYPE COUNT}: each rank sends to the next and receives from the one before, at
- *       once; leaves what was received;
- *   <li>{@code anysource DTYPE COUNT root=RANK}: all others send to the root, which takes them as
- *       they come; leaves what was received there, by sender;
+ *   <li>{@code ring DTYPE COUNT}: each rank sends to the next and receives from the previous one at
+ *       the same time; leaves what was received;
+ *   <li>{@code anysource DTYPE COUNT root=RANK}: all other ranks send to the root, which receives
+ *       in order of arrival; leaves what was received there, by sender;
  *   <li>{@code alltoall DTYPE COUNT}: with lists of tensors; leaves what was received, by sender;
  *   <li>{@code allgather_coalesced DTYPE COUNTS}: leaves all tensors of rank 0, of rank 1, and so
  *       on.
@@ -73,7 +73,7 @@ final class Line {
     return Integer.parseInt(option("root", ""));
   }
 
-  /** Returns the number of the group to run in: 0 is that of all ranks. */
+  /** Returns the number of the group to run in; 0 is the group of all ranks. */
   int group() {
     return Integer.parseInt(option("group", "0"));
   }
@@ -83,7 +83,10 @@ final class Line {
     return Arrays.stream(counts(1)).mapToObj(rank -> (int) rank).toList();
   }
 
-  /** Returns how many elements each rank sends to each: first by sender, then by receiver. */
+  /**
+   * Returns how many elements each rank sends to each other rank, indexed by sender, then by
+   * receiver.
+   */
   long[][] splits() {
     return Arrays.stream(option("splits", "").split(";")).map(Line::numbers).toArray(long[][]::new);
   }

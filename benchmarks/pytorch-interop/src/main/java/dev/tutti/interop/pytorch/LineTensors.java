@@ -13,14 +13,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** Makes the tensors that a line needs on a rank of Tutti, and collects what it leaves. */
+/** The tensors that a line needs on a rank of Tutti; also collects what the line leaves. */
 final class LineTensors {
   private final ProcessGroup group;
   private final Line line;
   private final DType type;
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
 
-  /** Takes the group to run in, and a line of which word 1 is the element type. */
+  /** Takes the group to run in, and a line whose word 1 is the element type. */
   LineTensors(ProcessGroup group, Line line) {
     this.group = group;
     this.line = line;
@@ -31,12 +31,12 @@ final class LineTensors {
     return type;
   }
 
-  /** Returns the input of this rank to an operation that reduces by word 2 of the line. */
+  /** Returns this rank's input to an operation that reduces with word 2 of the line. */
   Tensor toReduce(long count) {
     return input(count, line.word(2));
   }
 
-  /** Returns the input of this rank to an operation that reduces nothing. */
+  /** Returns this rank's input to an operation that does not reduce. */
   Tensor toMove(long count) {
     return input(count, "");
   }
@@ -69,7 +69,7 @@ final class LineTensors {
     return split(tensor, IntStream.range(0, group.size()).mapToLong(_ -> count).toArray());
   }
 
-  /** Returns copies of parts that follow one another. */
+  /** Returns copies of consecutive parts of a tensor. */
   List<Tensor> split(Tensor tensor, long[] counts) {
     List<Tensor> parts = new ArrayList<>();
     long start = 0;
@@ -88,7 +88,7 @@ final class LineTensors {
     tensors.forEach(this::result);
   }
 
-  /** Returns all results so far, one behind the other. */
+  /** Returns all results so far, one after another. */
   byte[] bytes() {
     return out.toByteArray();
   }

@@ -6,9 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/**
- * Lists the lines of a world: all operations that Python's {@code torch.distributed} has on Gloo.
- */
+/** The lines of a world: all operations that Python's {@code torch.distributed} offers on Gloo. */
 final class Lines {
   private static final List<String> FLOATS = List.of("float32", "float64", "float16", "bfloat16");
   private static final List<String> INTEGERS = List.of("int8", "uint8", "int32", "int64");
@@ -22,7 +20,7 @@ final class Lines {
   }
 
   /**
-   * Lists the lines; those of which least is known come last.
+   * Returns the lines; those about which least is known come last.
    *
    * @param size number of ranks, at least 2
    */
@@ -92,7 +90,7 @@ final class Lines {
       add("scatter float32 " + count + " root=" + (size - 1));
       add("alltoall_base float32 " + count);
     }
-    // More than two segments for each rank, where the ring of reduce does more than it needs.
+    // More than two segments per rank, for which the ring of reduce does more than it needs to.
     add("reduce float32 sum 2600000 root=1");
     add("allreduce float64 sum 1300007");
     add("allreduce_sparse float32 sum 7 3 5");

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
- * The lines of a world with the checksums that they must leave, by rank. In a file, a line has its
- * text and its checksums, apart by tabs.
+ * The lines of a world with the checksums that they must leave, by rank. In a file, each row holds
+ * the text of a line and its checksums, separated by tabs.
  *
  * @param entries the lines in the order in which all ranks run them
  */
@@ -19,13 +19,13 @@ record Plan(List<Entry> entries) {
   /**
    * A line.
    *
-   * @param line what to run
-   * @param checksums by rank of the world, as {@link Expected} gives them
+   * @param line the line to run
+   * @param checksums the checksums by rank of the world, as {@link Expected} computes them
    */
   record Entry(Line line, List<String> checksums) {}
 
   /**
-   * Makes the plan of a world.
+   * Creates the plan of a world.
    *
    * @param lines the lines
    * @param size number of ranks
@@ -57,7 +57,7 @@ record Plan(List<Entry> entries) {
   /**
    * Reads a plan.
    *
-   * @param file as {@link #write} leaves it
+   * @param file a file written by {@link #write}
    */
   static Plan read(Path file) throws IOException {
     return new Plan(
@@ -70,7 +70,7 @@ record Plan(List<Entry> entries) {
   /**
    * Writes the plan.
    *
-   * @param file is replaced
+   * @param file the file, which is replaced
    */
   void write(Path file) throws IOException {
     Files.write(

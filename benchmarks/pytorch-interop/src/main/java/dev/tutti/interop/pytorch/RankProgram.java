@@ -11,7 +11,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A rank of Tutti: joins by {@code env://}, runs the lines of a plan, writes what they left. */
+/**
+ * A rank of Tutti: it joins by {@code env://}, runs the lines of a plan, and writes what they left.
+ */
 final class RankProgram {
   private static final Duration TIMEOUT = Duration.ofSeconds(40);
 
@@ -26,11 +28,11 @@ final class RankProgram {
   }
 
   /**
-   * Runs a rank from its start to its end.
+   * Runs a rank from start to end.
    *
-   * @param plan file of the plan
-   * @param directory where {@code rank-RANK.out} is written
-   * @param keepGoing whether the lines behind one that fails are run too
+   * @param plan the file of the plan
+   * @param directory the directory to which {@code rank-RANK.out} is written
+   * @param keepGoing whether to run the lines after one that fails
    * @throws IOException if a file cannot be read or written
    */
   static void run(Path plan, Path directory, boolean keepGoing) throws IOException {
@@ -48,9 +50,9 @@ final class RankProgram {
   /**
    * Runs a rank that has joined.
    *
-   * @param plan what to run
-   * @param directory where {@code rank-RANK.out} is written
-   * @param keepGoing whether the lines behind one that fails are run too
+   * @param plan the plan to run
+   * @param directory the directory to which {@code rank-RANK.out} is written
+   * @param keepGoing whether to run the lines after one that fails
    * @param group the group of all ranks
    * @throws IOException if the file cannot be written
    */

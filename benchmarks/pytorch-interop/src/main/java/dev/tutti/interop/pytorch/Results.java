@@ -10,14 +10,14 @@ import java.util.Map;
 /**
  * What a rank wrote.
  *
- * @param checksums by number of the line
- * @param errors by number of the line
- * @param done whether the rank came to its end
- * @param about what the rank says of itself
+ * @param checksums the checksums by line number
+ * @param errors the errors by line number
+ * @param done whether the rank reached its end
+ * @param about what the rank reports about itself
  */
 record Results(
     Map<Integer, String> checksums, Map<Integer, String> errors, boolean done, String about) {
-  /** The last row of a rank that came to its end. */
+  /** The last row of a rank that reached its end. */
   static final String DONE = "DONE";
 
   static String ok(int number, String checksum) {
@@ -29,9 +29,9 @@ record Results(
   }
 
   /**
-   * Reads the results of a rank; none if it wrote none.
+   * Reads the results of a rank; returns none if it wrote none.
    *
-   * @param file what the rank wrote
+   * @param file the file that the rank wrote
    */
   static Results read(Path file) throws IOException {
     Map<Integer, String> checksums = new HashMap<>();

@@ -1,4 +1,4 @@
-/** Ranks of Tutti that stand in one job with ranks of Python's {@code torch.distributed}. */
+/** Ranks of Tutti that share a job with ranks of Python's {@code torch.distributed}. */
 @NullMarked
 package dev.tutti.interop.pytorch;
 

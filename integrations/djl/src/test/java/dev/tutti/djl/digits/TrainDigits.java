@@ -26,7 +26,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** Trains a network of two layers to read handwritten digits, by DJL on any number of ranks. */
+/** Trains a two-layer network to read handwritten digits, with DJL on any number of ranks. */
 public final class TrainDigits {
   private static final int EPOCHS = 15;
   private static final int BATCH = 32;
@@ -41,7 +41,7 @@ public final class TrainDigits {
    */
   public static void main(String[] args) throws Exception {
     int lastEpoch = args.length > 0 ? Integer.parseInt(args[0]) : -1;
-    // Unpacks and loads libtorch, before any deadline begins.
+    // Unpacks and loads libtorch before any deadline starts.
     Engine engine = Engine.getInstance();
     try (ProcessGroup group = ProcessGroup.init()) {
       engine.setRandomSeed(SEED + group.rank());
@@ -87,7 +87,7 @@ public final class TrainDigits {
         .build();
   }
 
-  /** Prints the means of an epoch on rank 0. */
+  /** A listener that prints the means of an epoch on rank 0. */
   private static final class Report extends TrainingListenerAdapter {
     private final ProcessGroup group;
     private final DataParallelListener parallel;

@@ -18,7 +18,7 @@ class TrainDigitsTest {
 
   @TempDir Path folder;
 
-  /** Unpacks libtorch before any process waits for another one. */
+  /** Unpacks libtorch before any process waits for another. */
   @BeforeAll
   static void load() {
     Engine.getInstance();

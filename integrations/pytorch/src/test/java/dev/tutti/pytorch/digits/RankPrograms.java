@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** A program that runs once for each rank; what is left of it is killed in the end. */
+/** The processes of a program that runs once per rank; those that remain are killed at the end. */
 final class RankPrograms implements AutoCloseable {
   private final TcpStoreServer store = new TcpStoreServer(0);
   private final List<Process> ranks = new ArrayList<>();

@@ -22,8 +22,8 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.global.torch;
 
 /**
- * Trains a network of two layers to read handwritten digits, by PyTorch's Java bindings on any
- * number of ranks.
+ * Trains a two-layer network to read handwritten digits, with PyTorch's Java bindings on any number
+ * of ranks.
  */
 public final class TrainDigits {
   private static final int EPOCHS = 15;
@@ -41,7 +41,7 @@ public final class TrainDigits {
     }
   }
 
-  /** The images of a part of a batch, in memory that PyTorch reads where it is. */
+  /** The images of a part of a batch, in memory that PyTorch reads in place. */
   private record Part(Tensor pixels, Tensor digits) {
     static Part of(List<Image> batch, int rank, int size) {
       List<Image> images = new ArrayList<>();
@@ -67,7 +67,7 @@ public final class TrainDigits {
    */
   public static void main(String[] args) throws Exception {
     int lastEpoch = args.length > 0 ? Integer.parseInt(args[0]) : -1;
-    // Unpacks and loads libtorch, before any deadline begins.
+    // Unpacks and loads libtorch before any deadline starts.
     Loader.load(torch.class);
     try (ProcessGroup group = ProcessGroup.init()) {
       torch.manual_seed(SEED + group.rank());
@@ -104,7 +104,7 @@ public final class TrainDigits {
     }
   }
 
-  /** Returns how many of this rank's test images the network reads right. */
+  /** Returns how many of this rank's test images the network reads correctly. */
   private static double right(ProcessGroup group, Network network, List<Image> images) {
     try (NoGradGuard _ = new NoGradGuard()) {
       Part part = Part.of(images, group.rank(), group.size());
@@ -113,7 +113,9 @@ public final class TrainDigits {
     }
   }
 
-  /** Prints on rank 0 the mean loss of all ranks, and the sum of their shares of right guesses. */
+  /**
+   * Prints on rank 0 the mean loss of all ranks, and the sum of their shares of correct guesses.
+   */
   private static void report(ProcessGroup group, int epoch, double loss, double right) {
     dev.tutti.Tensor sums = dev.tutti.Tensor.of(loss / group.size(), right);
     group.allReduce(sums, ReduceOp.SUM);

@@ -19,7 +19,7 @@ class TrainDigitsTest {
 
   @TempDir Path folder;
 
-  /** Unpacks libtorch before any process waits for another one. */
+  /** Unpacks libtorch before any process waits for another. */
   @BeforeAll
   static void load() {
     Loader.load(torch.class);

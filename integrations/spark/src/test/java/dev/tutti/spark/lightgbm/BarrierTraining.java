@@ -18,8 +18,9 @@ import java.util.List;
 import org.apache.spark.api.java.JavaRDD;
 
 /**
- * Trains a LightGBM model in the tasks of a barrier stage: each task with the rows of its
- * partition, over Tutti's network. Executors have one task at a time, as one process has one rank.
+ * Trains a LightGBM model in the tasks of a barrier stage: each task uses the rows of its
+ * partition, over Tutti's network. Executors run one task at a time, as each process holds one
+ * rank.
  */
 final class BarrierTraining {
   private static final int FLOAT32 = 0;
@@ -30,15 +31,15 @@ final class BarrierTraining {
   /**
    * Returns the text of the model.
    *
-   * @param rows labels, each followed by its features; no partition is empty
-   * @param parameters of LightGBM, but for those of its network
-   * @param rounds number of trees
+   * @param rows the labels, each followed by its features; no partition is empty
+   * @param parameters the parameters of LightGBM, except those of its network
+   * @param rounds the number of trees
    */
   static String train(JavaRDD<double[]> rows, String parameters, int rounds) {
     List<String> models =
         SparkWorld.mapPartitions(
                 rows, (group, own) -> trainRank(group, own, parameters, rounds).iterator())
-            .repartition(1) // so that Spark starts a stage again that lost an executor
+            .repartition(1) // so that Spark restarts a stage that lost an executor
             .collect();
     return models.getFirst();
   }
@@ -57,7 +58,7 @@ final class BarrierTraining {
         booster = lightgbmlib.voidpp_value(pointer);
         lightgbmlib.delete_voidpp(pointer);
         train(network, booster, rounds);
-        return group.rank() == 0 ? List.of(text(booster)) : List.of(); // all ranks have the same
+        return group.rank() == 0 ? List.of(text(booster)) : List.of(); // the same on all ranks
       } finally {
         if (booster != null) {
           lightgbmlib.LGBM_BoosterFree(booster);

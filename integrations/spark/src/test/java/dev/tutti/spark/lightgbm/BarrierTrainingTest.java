@@ -59,7 +59,7 @@ class BarrierTrainingTest {
     assertThat(1 - squares / spread).as("share of the variance").isGreaterThan(0.99);
   }
 
-  /** Returns 10 x0 + 5 x1 + 5 where x2 is above a half, else - 5, and then x0 to x2. */
+  /** Returns 10 x0 + 5 x1 + 5 if x2 is above a half, else - 5, followed by x0 to x2. */
   private static double[] row(int number) {
     SplittableRandom random = new SplittableRandom(number);
     double x0 = random.nextDouble();

@@ -6,8 +6,8 @@ import java.util.SplittableRandom;
 /**
  * The rows of one partition for a logistic regression: dense floats in one array, row by row.
  *
- * <p>Feature <i>j</i> is uniform in [-1, 1), and a label is 1 where the sum of feature <i>j</i>
- * times sin(<i>j</i>) is positive, else 0.
+ * <p>Feature <i>j</i> is uniform in [-1, 1). A label is 1 if the sum of feature <i>j</i> times
+ * sin(<i>j</i>) is positive, else 0.
  */
 final class LogisticBlock implements Serializable {
   private static final long serialVersionUID = 1;
@@ -39,12 +39,13 @@ final class LogisticBlock implements Serializable {
   }
 
   /**
-   * Adds the gradient of the rows that a step takes.
+   * Adds the gradient of the rows that a step uses.
    *
-   * @param weights of the model, one for each column
-   * @param step takes the next {@code batch} rows, beginning again at the end
-   * @param batch rows of a step
-   * @param gradient is added to
+   * @param weights the weights of the model, one per column
+   * @param step the number of the step, which takes the next {@code batch} rows, wrapping around at
+   *     the end
+   * @param batch the number of rows in a step
+   * @param gradient the gradient to which the result is added
    */
   void addGradient(float[] weights, int step, int batch, float[] gradient) {
     for (int i = 0; i < batch; i++) {
@@ -55,7 +56,7 @@ final class LogisticBlock implements Serializable {
     }
   }
 
-  /** Returns how many rows a model gets right. */
+  /** Returns how many rows a model classifies correctly. */
   int countRight(float[] weights) {
     int right = 0;
     for (int row = 0; row < labels.length; row++) {
@@ -67,7 +68,7 @@ final class LogisticBlock implements Serializable {
   }
 
   private float dot(float[] weights, int start) {
-    // Four sums, as a single one would wait for each addition.
+    // Four sums, since a single one would wait for each addition.
     float a = 0;
     float b = 0;
     float c = 0;

@@ -13,16 +13,16 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 
 /**
- * Trains a logistic regression by stochastic gradient descent in two ways that compute the same: a
- * group of ranks that sum their gradients, and a job of {@code treeAggregate} for each step.
+ * Trains a logistic regression by stochastic gradient descent in two ways with the same result: a
+ * group of ranks that sum their gradients, and a {@code treeAggregate} job for each step.
  *
- * @param columns features of a row
- * @param batch rows of each partition in a step
- * @param steps how many
- * @param rate by which a gradient moves the weights
+ * @param columns the number of features in a row
+ * @param batch the number of rows of each partition in a step
+ * @param steps the number of steps
+ * @param rate the factor by which a gradient moves the weights
  */
 record Sgd(int columns, int batch, int steps, float rate) implements Serializable {
-  /** One stage: the weights stay where they are, and all ranks have the same. */
+  /** Runs one stage: the weights stay in place, and all ranks have the same weights. */
   float[] withTutti(JavaRDD<LogisticBlock> blocks) {
     return SparkWorld.mapPartitions(blocks, this::trainRank).repartition(1).collect().getFirst();
   }
@@ -43,14 +43,14 @@ record Sgd(int columns, int batch, int steps, float rate) implements Serializabl
     return group.rank() == 0 ? List.of(weights).iterator() : List.<float[]>of().iterator();
   }
 
-  /** A job for each step: the weights go to the executors, and the gradient comes back. */
+  /** Runs a job for each step: the weights go to the executors, and the gradient comes back. */
   float[] withTreeAggregate(JavaSparkContext spark, JavaRDD<LogisticBlock> blocks) {
     float[] weights = new float[columns];
     int ranks = blocks.getNumPartitions();
     for (int step = 0; step < steps; step++) {
       int number = step;
       Broadcast<float[]> current = spark.broadcast(weights);
-      // An empty array stands for zeros, as Spark would send them with each task.
+      // An empty array stands for zeros, which Spark would otherwise send with each task.
       float[] gradient =
           blocks.treeAggregate(
               new float[0],

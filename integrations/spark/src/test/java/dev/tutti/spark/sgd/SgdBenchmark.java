@@ -9,7 +9,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 
-/** Measures steps a second of both ways, in turns; {@code benchmarks/spark/run} starts it. */
+/** Measures the steps per second of both ways, in turns; {@code benchmarks/spark/run} starts it. */
 final class SgdBenchmark {
   private static final int ROWS = 16;
   private static final int BATCH = 4;
@@ -17,7 +17,7 @@ final class SgdBenchmark {
   private SgdBenchmark() {}
 
   /**
-   * Measures.
+   * Runs the measurement.
    *
    * @param args master, ranks, features, steps of a run, rounds
    */

@@ -8,7 +8,7 @@ import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.junit.jupiter.api.Test;
 
-/** Both ways give the same model, and it has learned something. */
+/** Tests that both ways give the same model, and that it has learned something. */
 class SgdTest {
   @Test
   void groupAndTreeAggregateGiveTheSameModel() {
@@ -26,7 +26,7 @@ class SgdTest {
               .cache();
       Sgd sgd = new Sgd(10, 8, 200, 0.5f);
       float[] model = sgd.withTutti(blocks);
-      // Two gradients have one order of addition.
+      // Two gradients can be added in only one order.
       assertThat(sgd.withTreeAggregate(spark, blocks)).containsExactly(model);
       int right = blocks.map(block -> block.countRight(model)).reduce(Integer::sum);
       assertThat(right).isBetween(116, 128);

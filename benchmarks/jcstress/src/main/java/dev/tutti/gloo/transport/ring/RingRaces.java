@@ -14,7 +14,7 @@ import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.II_Result;
 import org.openjdk.jcstress.infra.results.ZZ_Result;
 
-/** Races the two ends of a ring, and both with a rank that goes to sleep. */
+/** Races between the two ends of a ring, and between each end and a rank that goes to sleep. */
 public final class RingRaces {
   private RingRaces() {}
 
@@ -34,7 +34,9 @@ public final class RingRaces {
     }
   }
 
-  /** Gives each state memory of its own, zeros; of a pool, as memory outside the heap is slow. */
+  /**
+   * The zeroed memory of each state; it comes from a pool, as allocating off-heap memory is slow.
+   */
   private static final class Memory {
     private static final int STATES = 1 << 16;
     private static final int CAPACITY = 8;
@@ -116,7 +118,7 @@ public final class RingRaces {
     }
   }
 
-  /** What the reader sees was written before it was shown. */
+  /** The reader sees only bytes that were written before they were published. */
   @JCStressTest
   @Outcome(id = "0, 0", expect = ACCEPTABLE, desc = "nothing yet")
   @Outcome(id = "2, 77", expect = ACCEPTABLE, desc = "both bytes")
