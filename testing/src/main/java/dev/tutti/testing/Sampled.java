@@ -18,7 +18,4 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Retention(RUNTIME)
 @Inherited
 @ExtendWith(SampledExtension.class)
-public @interface Sampled {
-  /** Returns the number of tests of which the fast tier runs one. */
-  int of() default 3;
-}
+public @interface Sampled {}

@@ -17,8 +17,9 @@ class TestTierTest {
   /** Suites whose names yield different random choices. */
   private static final List<Class<?>> SUITES =
       Stream.of(ContractTest.class, GroupContract.class, World.class, Leaks.class, Layout.class)
-          .flatMap(suite -> Stream.of(suite, suite.arrayType(), suite.arrayType().arrayType()))
-          .collect(Collectors.toList());
+          .<Class<?>>flatMap(
+              suite -> Stream.of(suite, suite.arrayType(), suite.arrayType().arrayType()))
+          .toList();
 
   static List<int[]> worlds() {
     return List.of(
