@@ -20,6 +20,8 @@ module dev.tutti.cuda {
   provides dev.tutti.spi.BackendProvider with
       dev.tutti.cuda.provider.CudaBackendProvider,
       dev.tutti.cuda.provider.NcclBackendProvider;
+  provides dev.tutti.spi.DeviceTensors with
+      dev.tutti.cuda.provider.CudaDeviceTensors;
   provides dev.tutti.gloo.spi.GlooDeviceProvider with
       dev.tutti.cuda.provider.GlooCudaProvider;
   provides dev.tutti.spi.StreamBlockProvider with

@@ -10,4 +10,6 @@ module dev.tutti.gradients {
   exports dev.tutti.gradients;
   exports dev.tutti.gradients.hook;
   exports dev.tutti.gradients.optimizer;
+
+  uses dev.tutti.spi.DeviceTensors;
 }

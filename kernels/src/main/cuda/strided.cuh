@@ -1,4 +1,4 @@
-// Copies between a tensor with gaps and one without, on one GPU (dev.tutti.cuda.StridedCopy).
+// Copies between a tensor with gaps and one without, on one GPU (dev.tutti.cuda.element.DeviceStridedCopy).
 #pragma once
 
 #include "elements.cuh"

@@ -264,6 +264,20 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
+   * Returns the position of the first NaN of a tensor that an operation is about to read, for
+   * {@code TUTTI_NAN_CHECK}; waits for the device if it has to. Called on the thread that then
+   * calls {@link #run}, for tensors on devices alone.
+   *
+   * @param op the operation
+   * @param tensor a dense tensor with any strides that the backend supports
+   * @return its index among the elements in row-major order, or -1 if there is none or this backend
+   *     does not search
+   */
+  default long firstNan(Operation op, Tensor tensor) {
+    return -1;
+  }
+
+  /**
    * Tells whether some ranks of the group are known to run another library, and so do not answer
    * requests made through the store. Called after the backend was created.
    */

@@ -7,6 +7,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.ElementKernels;
 import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
@@ -86,6 +87,10 @@ final class FakeCollectives {
         fake.kernel(name, sizes, all::barrier);
       } else if (kernel.equals(Kernels.exchange())) {
         fake.kernel(name, sizes, all::exchange);
+      } else if (kernel.equals(ElementKernels.convert())) {
+        fake.kernel(name, sizes, (launch, a) -> new FakeElements(fake).convert(a));
+      } else if (kernel.equals(ElementKernels.firstNan())) {
+        fake.kernel(name, sizes, (launch, a) -> new FakeElements(fake).firstNan(a));
       } else if (kernel.equals(StridedKernel.copy())) {
         fake.kernel(name, sizes, new FakeStridedCopy(fake));
       } else if (name.startsWith("tutti_coalesce_")) {

@@ -1,20 +1,23 @@
 package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.provider.CudaDeviceTensors;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gradients.BucketAllocator;
 import dev.tutti.gradients.GradientBucket;
+import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.gradients.hook.Compression;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,32 +32,36 @@ class GradientReducerDevicesTest {
     machine.close();
   }
 
-  /** Allocates on a device, and clears and copies via the host. */
-  private record CudaBuckets(CudaDevice cuda) implements BucketAllocator {
+  /** Uses the tensors of the fake devices. */
+  private record CudaBuckets(CudaDeviceTensors devices) implements BucketAllocator {
     @Override
     public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {
       return device.isCpu()
-          ? BucketAllocator.HOST.allocate(arena, device, dtype, numel)
-          : cuda.tensors().allocate(arena, dtype, numel);
+          ? BucketAllocator.standard().allocate(arena, device, dtype, numel)
+          : devices.allocate(arena, device, dtype, numel);
     }
 
     @Override
     public void zero(Tensor tensor) {
       if (tensor.device().isCpu()) {
-        BucketAllocator.HOST.zero(tensor);
+        BucketAllocator.standard().zero(tensor);
       } else {
-        cuda.tensors().copyFromHost(tensor, Tensor.allocate(tensor.dtype(), tensor.shape()));
+        devices.zero(tensor);
       }
     }
 
     @Override
     public void copy(Tensor target, Tensor source) {
       if (target.device().isCpu()) {
-        BucketAllocator.HOST.copy(target, source);
+        BucketAllocator.standard().copy(target, source);
       } else {
-        cuda.tensors().copyFromHost(target, cuda.tensors().toHost(source));
+        devices.copy(target, source);
       }
     }
+  }
+
+  private BucketAllocator allocator() {
+    return new CudaBuckets(new CudaDeviceTensors(() -> machine.cuda));
   }
 
   private CudaRanks ranks() {
@@ -95,9 +102,7 @@ class GradientReducerDevicesTest {
                       device.tensors().allocate(DType.FLOAT16, 70),
                       device.tensors().allocate(DType.FLOAT32, 9));
               ReducerOptions options =
-                  ReducerOptions.DEFAULT
-                      .withAllocator(new CudaBuckets(device))
-                      .withBucketBytes(16, 64);
+                  ReducerOptions.DEFAULT.withAllocator(allocator()).withBucketBytes(16, 64);
               try (GradientReducer reducer =
                   new GradientReducer(
                       group, parameters, copies ? options.withGradients(own) : options)) {
@@ -131,16 +136,49 @@ class GradientReducerDevicesTest {
     }
   }
 
+  /** {@code -Dtutti.gradientModels=N} trains another number of them. */
   @Test
-  void withoutAnAllocatorParametersOnDevicesAreRefused() throws Exception {
+  void randomModelsAreTrained() throws Exception {
+    DeviceModels models = new DeviceModels(ranks(), options -> options.withAllocator(allocator()));
+    for (int i = 0; i < Integer.getInteger("tutti.gradientModels", 6); i++) {
+      models.train(400_000 + i, 3000);
+    }
+  }
+
+  @Test
+  void gradientsOnDevicesAreCompressedThere() throws Exception {
     ranks()
         .run(
-            1,
+            2,
             (group, device) -> {
-              Tensor parameter = device.tensors().copyOf(Tensor.of(1f));
-              assertThatThrownBy(() -> new GradientReducer(group, List.of(parameter)))
-                  .isInstanceOf(IllegalArgumentException.class)
-                  .hasMessageContaining("ReducerOptions.withAllocator");
+              Tensor parameter = device.tensors().allocate(DType.FLOAT32, 1000);
+              Tensor other = device.tensors().allocate(DType.FLOAT64, 3);
+              write(device, parameter, 0);
+              write(device, other, 0);
+              AtomicInteger halves = new AtomicInteger();
+              Compression compression = Compression.float16();
+              GradientHook hook =
+                  (bucket, of) -> {
+                    compression.reduce(bucket, of);
+                    halves.incrementAndGet();
+                  };
+              try (GradientReducer reducer =
+                  new GradientReducer(
+                      group,
+                      List.of(parameter, other),
+                      ReducerOptions.DEFAULT.withAllocator(allocator()).withHook(hook))) {
+                for (int step = 0; step < 3; step++) {
+                  // Rounded to 1 and 1 + 2^-10, whose mean is halfway, and so rounded to even.
+                  write(device, reducer.gradient(0), 1 + (1 + 2 * group.rank()) * 0x1p-12f);
+                  write(device, reducer.gradient(1), 2 + 4 * group.rank());
+                  reducer.ready(0);
+                  reducer.ready(1);
+                  reducer.await();
+                  assertThat(read(device, reducer.gradient(0))).containsOnly(1);
+                  assertThat(read(device, reducer.gradient(1))).containsOnly(4);
+                }
+              }
+              assertThat(halves.get()).isEqualTo(6);
             });
   }
 }

@@ -41,6 +41,11 @@ abstract class DecoratedBackend implements Backend {
   }
 
   @Override
+  public long firstNan(Operation op, Tensor tensor) {
+    return inner.firstNan(op, tensor);
+  }
+
+  @Override
   public @Nullable DeviceEvent callerEvent(Device device) {
     return inner.callerEvent(device);
   }

@@ -13,16 +13,24 @@ final class Bucket implements GradientBucket {
   private final boolean last;
   private final List<Integer> parameters;
   private final Tensor tensor;
+  private final BucketAllocator allocator;
   private final List<Tensor> gradients;
   private final IdentityHashMap<GradientHook, Object> states = new IdentityHashMap<>();
   private ReduceOp mean = ReduceOp.AVG;
   private long step;
 
-  Bucket(int index, boolean last, List<Integer> parameters, Tensor tensor, ParameterList list) {
+  Bucket(
+      int index,
+      boolean last,
+      List<Integer> parameters,
+      Tensor tensor,
+      ParameterList list,
+      BucketAllocator allocator) {
     this.index = index;
     this.last = last;
     this.parameters = parameters;
     this.tensor = tensor;
+    this.allocator = allocator;
     List<Tensor> views = new ArrayList<>();
     long start = 0;
     for (int parameter : parameters) {
@@ -52,6 +60,11 @@ final class Bucket implements GradientBucket {
   @Override
   public Tensor tensor() {
     return tensor;
+  }
+
+  @Override
+  public BucketAllocator allocator() {
+    return allocator;
   }
 
   @Override

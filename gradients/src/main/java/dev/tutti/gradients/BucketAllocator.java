@@ -11,19 +11,13 @@ import java.lang.foreign.Arena;
  */
 public interface BucketAllocator {
   /**
-   * An allocator of host memory, which other ranks of the host can read where possible; it supports
-   * no other device.
+   * Returns the allocator of reducers that are given no other: host memory, which other ranks of
+   * the host can read where possible, and on devices the memory of the {@link
+   * dev.tutti.spi.DeviceTensors} on the class path, such as those of tutti-backend-cuda.
    */
-  BucketAllocator HOST =
-      (arena, device, dtype, numel) -> {
-        if (!device.isCpu()) {
-          throw new IllegalArgumentException(
-              "parameters are on "
-                  + device
-                  + ": ReducerOptions.withAllocator says how to allocate memory there");
-        }
-        return Tensor.allocate(arena, dtype, numel);
-      };
+  static BucketAllocator standard() {
+    return StandardAllocator.INSTANCE;
+  }
 
   /**
    * Allocates a contiguous, one-dimensional tensor of uninitialized elements.
@@ -45,9 +39,11 @@ public interface BucketAllocator {
   }
 
   /**
-   * Copies elements in row-major order.
+   * Copies elements in row-major order. Hooks that compress gradients on a device also copy between
+   * types; on the host they convert elements themselves.
    *
-   * @param target a tensor on the source's device, of the same type and number of elements
+   * @param target a tensor on the source's device, of the same number of elements; of the same
+   *     type, or on a device of another of float32, float64, float16 and bfloat16
    * @param source the tensor to copy from
    */
   default void copy(Tensor target, Tensor source) {

@@ -29,7 +29,7 @@ final class BucketMemory implements AutoCloseable {
       for (int b = 0; b < buckets.length; b++) {
         List<Integer> indices = plan.get(b);
         Tensor tensor = allocate(indices, list, allocator);
-        buckets[b] = new Bucket(b, b == buckets.length - 1, indices, tensor, list);
+        buckets[b] = new Bucket(b, b == buckets.length - 1, indices, tensor, list, allocator);
         for (int i = 0; i < indices.size(); i++) {
           bucketOf[indices.get(i)] = b;
           gradients[indices.get(i)] = buckets[b].gradients().get(i);

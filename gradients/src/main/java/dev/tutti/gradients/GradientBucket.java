@@ -25,6 +25,9 @@ public interface GradientBucket {
    */
   Tensor tensor();
 
+  /** Returns the allocator of {@link #tensor()}, for memory that a hook needs on its device. */
+  BucketAllocator allocator();
+
   /** Returns one view of {@link #tensor()} for each gradient, in the shape of its parameter. */
   List<Tensor> gradients();
 

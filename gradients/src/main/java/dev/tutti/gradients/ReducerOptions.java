@@ -130,7 +130,7 @@ public final class ReducerOptions {
   }
 
   /**
-   * Allocates buckets with an allocator other than {@link BucketAllocator#HOST}.
+   * Allocates buckets with an allocator other than {@link BucketAllocator#standard}.
    *
    * @param allocator an allocator for the devices of the parameters
    */
@@ -220,7 +220,7 @@ public final class ReducerOptions {
     @Nullable Divisor divisor;
     boolean rebuild = true;
     GradientHook hook = GradientHook.ALL_REDUCE;
-    BucketAllocator allocator = BucketAllocator.HOST;
+    BucketAllocator allocator = BucketAllocator.standard();
 
     Fields copy() {
       try {

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -388,6 +390,12 @@ class GradientReducerTest {
           assertThatThrownBy(() -> new GradientReducer(group, parameters(2), tooSmall))
               .hasMessage(
                   "the allocator returned float32[1] on cpu for 2 elements of float32 on cpu");
+          Device abacus = new Device("abacus", 0);
+          assertThatThrownBy(
+                  () ->
+                      BucketAllocator.standard().allocate(Arena.ofAuto(), abacus, DType.FLOAT32, 1))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("parameters are on abacus:0, and no module on the class path");
           assertThatThrownBy(() -> ReducerOptions.DEFAULT.withBucketBytes(0, 1))
               .isInstanceOf(IllegalArgumentException.class);
           assertThatThrownBy(

@@ -1,6 +1,5 @@
 package dev.tutti.gradients;
 
-import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -15,10 +14,9 @@ class RandomModelsTest {
   private static final long SEED = Long.getLong("tutti.gradientSeed", 1);
 
   private static void run(Worlds world, long seed, int largest) {
-    int ranks = 1 + new Random(seed).nextInt(4);
-    RandomModel model = new RandomModel(seed, ranks, largest);
+    RandomModel model = new RandomModel(seed, largest);
     System.out.println(world + " " + model);
-    world.run(ranks, model::run);
+    world.run(model.ranks(), model::run);
   }
 
   @ParameterizedTest

@@ -98,7 +98,8 @@ class KernelImageTest {
             .orElseThrow()
             .text();
     Map<String, String> compiled = Fatbin.ptxBodies(Files.readString(ptx));
-    assertThat(compiled).hasSize(7 + CoalesceKernels.all().size() + 2 * 6);
+    assertThat(compiled)
+        .hasSize(7 + ElementKernels.all().size() + CoalesceKernels.all().size() + 2 * 6);
     assertThat(Fatbin.ptxBodies(carried))
         .as("code of the sources is code of the image; else run kernels/remake")
         .containsAllEntriesOf(compiled);

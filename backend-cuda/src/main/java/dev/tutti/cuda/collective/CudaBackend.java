@@ -10,6 +10,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ExchangeCall;
@@ -420,6 +421,11 @@ public final class CudaBackend implements Backend {
   @Override
   public SymmetricMemory allocateSymmetric(Operation op, long byteSize) {
     return world.symmetric().allocate(op, byteSize);
+  }
+
+  @Override
+  public long firstNan(Operation op, Tensor tensor) {
+    return DeviceNanSearch.firstNan(device, tensor);
   }
 
   @Override

@@ -6,6 +6,7 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.element.DeviceStridedCopy;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.spi.Call;
 import java.lang.foreign.MemorySegment;

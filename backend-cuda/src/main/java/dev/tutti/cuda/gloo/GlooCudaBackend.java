@@ -8,6 +8,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.InnerOperation;
+import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.gloo.HostPipeline.PartCall;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
@@ -396,6 +397,18 @@ public final class GlooCudaBackend implements Backend {
           List.of(
               Tensor.sparse(
                   work.copyOf(op, sum.indices()), work.copyOf(op, sum.values()), sum.shape())));
+    }
+  }
+
+  @Override
+  public long firstNan(Operation op, Tensor tensor) {
+    HostWork work = work(tensor.device().index());
+    work.requireUsable(List.of(tensor));
+    CudaStream copies = work.copies();
+    HostWork.begin(op, work.device(), copies::waitFor);
+    work.order(copies);
+    try (CudaStream.Scope _ = copies.use()) {
+      return DeviceNanSearch.firstNan(work.device(), tensor);
     }
   }
 

@@ -13,6 +13,7 @@ import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.collective.TensorChecks;
+import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Backend;
@@ -352,6 +353,11 @@ public final class NcclBackend implements Backend {
     if (subgroups != null) {
       subgroups.pass(ranks, deadlineNanos);
     }
+  }
+
+  @Override
+  public long firstNan(Operation op, Tensor tensor) {
+    return DeviceNanSearch.firstNan(device, tensor);
   }
 
   @Override

@@ -104,6 +104,11 @@ public abstract class GlooBackend implements Backend {
   }
 
   @Override
+  public final long firstNan(Operation op, Tensor tensor) {
+    return of(tensor.device()).firstNan(op, tensor);
+  }
+
+  @Override
   public final Optional<String> reasonAgainst(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     return tensor.device().isCpu()

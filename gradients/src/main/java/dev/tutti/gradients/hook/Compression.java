@@ -5,6 +5,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
+import java.lang.foreign.Arena;
 import java.util.function.Function;
 
 /**
@@ -12,17 +13,16 @@ import java.util.function.Function;
  * fp16_compress_hook}, {@code bf16_compress_hook}). The backend computes the sum as it does for
  * that type, in float32 where it can, and divides it before rounding.
  *
- * <p>Buckets of float32 and float64 are compressed; others are reduced as they are. Buckets to
- * compress must be in host memory; nothing is allocated after the first use of a bucket.
- * Compression costs two passes over the bucket, and memory for half of the bucket's size.
+ * <p>Buckets of float32 and float64 are compressed; others are reduced as they are. A bucket on a
+ * device is converted there, in the current stream, by the {@link GradientBucket#allocator}.
+ * Nothing is allocated for a bucket after its first use. Compression costs two passes over the
+ * bucket, and memory for half of the bucket's size.
  */
 public final class Compression implements GradientHook {
   private final Function<GradientBucket, Half> half;
 
   private Compression(DType type) {
-    this.half =
-        bucket ->
-            new Half(Tensor.allocate(type, bucket.tensor().numel()), new HalfConversion(type));
+    this.half = bucket -> new Half(halves(bucket, type), new HalfConversion(type));
   }
 
   /**
@@ -38,10 +38,16 @@ public final class Compression implements GradientHook {
     return new Compression(DType.BFLOAT16);
   }
 
+  private static Tensor halves(GradientBucket bucket, DType type) {
+    Tensor whole = bucket.tensor();
+    return bucket.allocator().allocate(Arena.ofAuto(), whole.device(), type, whole.numel());
+  }
+
   /**
    * {@inheritDoc}
    *
-   * @throws UnsupportedOperationException if the bucket is to be compressed but is on a device
+   * @throws IllegalArgumentException if the bucket is on a device whose allocator does not convert
+   *     its elements
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
@@ -50,14 +56,16 @@ public final class Compression implements GradientHook {
       group.allReduce(tensor, bucket.mean());
       return;
     }
-    if (!tensor.device().isCpu()) {
-      throw new UnsupportedOperationException(
-          "gradients are compressed on the host, but these are on " + tensor.device());
-    }
     Half compressed = bucket.state(this, half);
-    compressed.conversion().narrow(tensor, compressed.tensor());
-    group.allReduce(compressed.tensor(), bucket.mean());
-    compressed.conversion().widen(compressed.tensor(), tensor);
+    if (tensor.device().isCpu()) {
+      compressed.conversion().narrow(tensor, compressed.tensor());
+      group.allReduce(compressed.tensor(), bucket.mean());
+      compressed.conversion().widen(compressed.tensor(), tensor);
+    } else {
+      bucket.allocator().copy(compressed.tensor(), tensor);
+      group.allReduce(compressed.tensor(), bucket.mean());
+      bucket.allocator().copy(tensor, compressed.tensor());
+    }
   }
 
   /** A bucket's elements in 16 bits, and their converter. */

@@ -32,7 +32,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
-import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
@@ -185,10 +185,10 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   @Override
-  public void checkInputs(Call call) {
+  public void checkInputs(Operation op, Backend backend) {
     NanCheck check = nanCheck;
     if (check != null) {
-      check.require(call);
+      check.require(op, backend);
     }
   }
 

@@ -5,11 +5,13 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.NanScan;
 import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.List;
 
-/** Refuses host tensors with a NaN among the elements that their operation reads. */
+/** Refuses tensors with a NaN among the elements that their operation reads. */
 final class NanCheck {
   private final GroupIdentity identity;
 
@@ -18,11 +20,13 @@ final class NanCheck {
   }
 
   /**
-   * Searches the tensors that this rank contributes to an operation.
+   * Searches the tensors that this rank contributes to an operation; the backend searches those on
+   * devices.
    *
    * @throws CollectiveException giving the position of the first NaN
    */
-  void require(Call call) {
+  void require(Operation op, Backend backend) {
+    Call call = op.call();
     boolean isReadElsewhere = call.type() == OpType.BROADCAST && call.root() != identity.rank();
     if (isReadElsewhere) {
       return;
@@ -31,7 +35,7 @@ final class NanCheck {
     for (int i = 0; i < inputs.size(); i++) {
       Tensor input = inputs.get(i);
       Tensor dense = input.isSparse() ? input.values() : input;
-      long index = dense.device().isCpu() ? NanScan.firstNan(dense) : -1;
+      long index = dense.device().isCpu() ? NanScan.firstNan(dense) : backend.firstNan(op, dense);
       if (index >= 0) {
         String which = inputs.size() == 1 ? "the input" : "input " + i;
         throw new CollectiveException(

@@ -89,7 +89,7 @@ public final class GroupOperation extends OperationState implements Work {
       throw new AssertionError("an operation without a backend");
     }
     copies.copyIn();
-    owner.checkInputs(call());
+    owner.checkInputs(this, target);
     target.run(this);
   }
 

@@ -5,7 +5,7 @@ import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
-import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,9 +51,11 @@ public interface OperationOwner {
   /**
    * Checks what a collective or message reads, right before its backend reads it.
    *
+   * @param op the operation
+   * @param backend the backend that is about to run it
    * @throws CollectiveException if the settings forbid its content
    */
-  void checkInputs(Call call);
+  void checkInputs(Operation op, Backend backend);
 
   /**
    * Counts the path that a collective took; the calling thread has the turn of the group's

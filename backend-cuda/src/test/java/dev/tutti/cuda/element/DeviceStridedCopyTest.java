@@ -1,4 +1,4 @@
-package dev.tutti.cuda.gloo;
+package dev.tutti.cuda.element;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.tutti.cuda.gloo;
+package dev.tutti.cuda.element;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
@@ -18,7 +18,7 @@ import java.util.Arrays;
  * the four innermost dimensions that remain; there is one launch for each position in the other
  * dimensions.
  */
-final class DeviceStridedCopy {
+public final class DeviceStridedCopy {
   private final long[] sizes;
   private final long[] steps;
   private final long gaps;
@@ -77,7 +77,7 @@ final class DeviceStridedCopy {
    * @param dense the address of memory for its elements, aligned to the largest unit
    * @param isToDense whether elements are copied to that memory, rather than from it
    */
-  static void enqueue(CudaStream stream, Tensor tensor, long dense, boolean isToDense) {
+  public static void enqueue(CudaStream stream, Tensor tensor, long dense, boolean isToDense) {
     if (tensor.numel() > 0) {
       DeviceStridedCopy copy = new DeviceStridedCopy(tensor);
       copy.enqueue(stream, copy.count, copy.gaps, dense, isToDense);

@@ -8,6 +8,7 @@ import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.ReducerOptions.Divisor;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -19,11 +20,44 @@ import java.util.Random;
  * and how many steps each rank runs. What a rank adds to an element is a function of seed, step,
  * pass, rank and index, so every rank can compute all results in float64.
  */
-final class RandomModel {
+public final class RandomModel {
   private static final DType[] TYPES = {
     DType.FLOAT32, DType.FLOAT32, DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16
   };
   private static final int STEPS = 4;
+
+  /** The memory of a rank's parameters and gradients. */
+  public interface Memory {
+    /** Host memory. */
+    Memory HOST = new Memory() {};
+
+    /** Allocates a tensor of zeros. */
+    default Tensor allocate(DType type, long... shape) {
+      return Tensor.allocate(type, shape);
+    }
+
+    /** Returns the elements in row-major order. */
+    default double[] read(Tensor tensor) {
+      return tensor.toDoubleArray();
+    }
+
+    /** Sets all elements, in row-major order. */
+    default void write(Tensor tensor, double[] values) {
+      for (int i = 0; i < values.length; i++) {
+        tensor.setDouble(i, values[i]);
+      }
+    }
+
+    /** Runs work of another thread of the rank. */
+    default void run(Runnable work) {
+      work.run();
+    }
+
+    /** Returns the options of the rank's reducer. */
+    default ReducerOptions options(ReducerOptions options) {
+      return options;
+    }
+  }
 
   private final long seed;
   private final int ranks;
@@ -37,6 +71,16 @@ final class RandomModel {
   private final int threads;
   private final ReducerOptions base;
   private final boolean ownThread;
+
+  /**
+   * Generates the model of a seed.
+   *
+   * @param largest the largest number of elements of most parameters
+   */
+  public RandomModel(long seed, int largest) {
+    // Not drawn: the first numbers of successive seeds are nearly equal.
+    this(seed, 1 + (int) Math.floorMod(seed, 4L), largest);
+  }
 
   RandomModel(long seed, int ranks, int largest) {
     this.seed = seed;
@@ -66,6 +110,11 @@ final class RandomModel {
   private static long[] shape(long size, Random random) {
     long rows = 1L + random.nextInt(4);
     return random.nextBoolean() ? new long[] {size} : new long[] {rows, size / rows + 1};
+  }
+
+  /** Returns the number of ranks, 1 to 4. */
+  public int ranks() {
+    return ranks;
   }
 
   @Override
@@ -120,31 +169,39 @@ final class RandomModel {
     return values;
   }
 
+  /** Trains on one rank, in host memory, and compares every gradient of every step. */
+  public void run(ProcessGroup group) throws InterruptedException {
+    run(group, Memory.HOST);
+  }
+
   /** Trains on one rank and compares every gradient of every step. */
-  void run(ProcessGroup group) throws InterruptedException {
+  public void run(ProcessGroup group, Memory memory) throws InterruptedException {
     List<Tensor> parameters = new ArrayList<>();
     List<Tensor> own = new ArrayList<>();
     for (int i = 0; i < count(); i++) {
-      parameters.add(Tensor.allocate(types.get(i), shapes.get(i)));
-      own.add(strided(types.get(i), shapes.get(i), i));
+      parameters.add(memory.allocate(types.get(i), shapes.get(i)));
+      own.add(strided(memory, types.get(i), shapes.get(i), i));
     }
-    ReducerOptions options = copies ? base.withGradients(own) : base;
-    try (GradientReducer reducer = new GradientReducer(group, parameters, options, ownThread)) {
+    ReducerOptions options = memory.options(copies ? base.withGradients(own) : base);
+    boolean isOnHost = parameters.getFirst().device().isCpu();
+    try (GradientReducer reducer =
+        new GradientReducer(group, parameters, options, ownThread && isOnHost)) {
       for (int step = 0; step < stepsOf(group.rank()); step++) {
         for (int i = 0; i < count(); i++) {
-          gradient(reducer, own, i).fill(0);
+          Tensor gradient = gradient(reducer, own, i);
+          memory.write(gradient, new double[(int) gradient.numel()]);
         }
         for (int pass = 0; pass < passes; pass++) {
           if (pass < passes - 1) {
             try (Registration _ = reducer.noSync()) {
-              backward(reducer, own, group.rank(), step, pass);
+              backward(reducer, memory, own, group.rank(), step, pass);
             }
           } else {
-            backward(reducer, own, group.rank(), step, pass);
+            backward(reducer, memory, own, group.rank(), step, pass);
           }
         }
         for (int i = 0; i < count(); i++) {
-          compare(gradient(reducer, own, i), reducer.isUsed(i), step, i);
+          compare(memory.read(gradient(reducer, own, i)), reducer.isUsed(i), step, i);
         }
       }
       if (uneven) {
@@ -153,18 +210,19 @@ final class RandomModel {
     }
   }
 
-  private static Tensor strided(DType type, long[] shape, int index) {
+  private static Tensor strided(Memory memory, DType type, long[] shape, int index) {
     if (shape.length == 2 && index % 2 == 0) {
-      return Tensor.allocate(type, shape[1], shape[0]).transpose(0, 1);
+      return memory.allocate(type, shape[1], shape[0]).transpose(0, 1);
     }
-    return Tensor.allocate(type, shape);
+    return memory.allocate(type, shape);
   }
 
   private Tensor gradient(GradientReducer reducer, List<Tensor> own, int parameter) {
     return copies ? own.get(parameter) : reducer.gradient(parameter);
   }
 
-  private void backward(GradientReducer reducer, List<Tensor> own, int rank, int step, int pass)
+  private void backward(
+      GradientReducer reducer, Memory memory, List<Tensor> own, int rank, int step, int pass)
       throws InterruptedException {
     List<Integer> order = new ArrayList<>();
     for (int i = 0; i < count(); i++) {
@@ -178,17 +236,19 @@ final class RandomModel {
       int first = t;
       running.add(
           Thread.startVirtualThread(
-              () -> {
-                for (int k = first; k < order.size(); k += threads) {
-                  int parameter = order.get(k);
-                  Tensor gradient = gradient(reducer, own, parameter);
-                  double[] added = added(step, pass, rank, parameter, (int) gradient.numel());
-                  for (int i = 0; i < added.length; i++) {
-                    gradient.setDouble(i, gradient.getDouble(i) + added[i]);
-                  }
-                  reducer.ready(parameter);
-                }
-              }));
+              () ->
+                  memory.run(
+                      () -> {
+                        for (int k = first; k < order.size(); k += threads) {
+                          int parameter = order.get(k);
+                          Tensor gradient = gradient(reducer, own, parameter);
+                          double[] sums = memory.read(gradient);
+                          double[] added = added(step, pass, rank, parameter, sums.length);
+                          Arrays.setAll(sums, i -> sums[i] + added[i]);
+                          memory.write(gradient, sums);
+                          reducer.ready(parameter);
+                        }
+                      })));
     }
     for (Thread thread : running) {
       thread.join();
@@ -196,8 +256,8 @@ final class RandomModel {
     reducer.await();
   }
 
-  private void compare(Tensor gradient, boolean isToldUsed, int step, int parameter) {
-    int numel = (int) gradient.numel();
+  private void compare(double[] found, boolean isToldUsed, int step, int parameter) {
+    int numel = found.length;
     double[] sum = new double[numel];
     double[] magnitude = new double[numel];
     boolean used = false;
@@ -221,7 +281,6 @@ final class RandomModel {
     assertThat(isToldUsed)
         .as("parameter %d used in step %d of %s", parameter, step, this)
         .isEqualTo(used || !unused);
-    double[] found = gradient.toDoubleArray();
     double epsilon = epsilon(types.get(parameter)) * (ranks + passes);
     // Below this value, elements of a type are no more precise than at it.
     double smallest = types.get(parameter) == DType.FLOAT16 ? 0x1p-14 : 1e-30;

@@ -1,0 +1,55 @@
+package dev.tutti.spi;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Incubating;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+
+/**
+ * A provider of tensors on a kind of device, found by {@link java.util.ServiceLoader}, for code
+ * that works with any device, such as buckets of gradients. All methods may be called from any
+ * thread; work goes to the calling thread's current stream on the device.
+ */
+@Incubating
+public interface DeviceTensors {
+  /** The version of this interface, raised when a change would break existing providers. */
+  int SPI_VERSION = 1;
+
+  /**
+   * Returns the {@link #SPI_VERSION} that the provider was compiled against. Write {@code return
+   * SPI_VERSION;}, so that the compiler copies the number.
+   */
+  int spiVersion();
+
+  /** Returns the kind of device, such as {@code cuda}. */
+  String deviceType();
+
+  /**
+   * Allocates uninitialized memory.
+   *
+   * @param arena the arena that owns the memory; closing it need not wait for the current stream
+   * @param device a device of this kind
+   * @param dtype the element type
+   * @param shape the sizes in elements
+   * @throws dev.tutti.BackendException if the device cannot be used here or has no memory left
+   */
+  Tensor allocate(Arena arena, Device device, DType dtype, long... shape);
+
+  /**
+   * Sets all elements to zero.
+   *
+   * @param tensor a contiguous tensor on a device of this kind
+   */
+  void zero(Tensor tensor);
+
+  /**
+   * Copies elements in row-major order, and converts them where the types differ.
+   *
+   * @param target a tensor on a device of this kind, with any strides
+   * @param source a tensor on the same device with the same number of elements, of the same type,
+   *     or of float32, float64, float16 or bfloat16 if the target is of one of these
+   * @throws IllegalArgumentException if numbers of elements differ or types cannot be converted
+   */
+  void copy(Tensor target, Tensor source);
+}

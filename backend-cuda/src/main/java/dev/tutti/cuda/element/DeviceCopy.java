@@ -1,0 +1,86 @@
+package dev.tutti.cuda.element;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.kernels.ElementKernels;
+import dev.tutti.kernels.Kernel;
+import java.lang.foreign.Arena;
+
+/**
+ * Copies between tensors of one device, which also convert between float32, float64, float16 and
+ * bfloat16. All work goes to the calling thread's current stream on the device.
+ */
+public final class DeviceCopy {
+  private DeviceCopy() {}
+
+  /**
+   * Copies elements in row-major order, rounding to nearest, ties to even.
+   *
+   * @param device the device of both tensors
+   * @param target a tensor with any strides
+   * @param source a tensor with any strides and as many elements
+   * @throws IllegalArgumentException if the numbers of elements differ, or the types do and one of
+   *     them cannot be converted
+   */
+  public static void copy(CudaDevice device, Tensor target, Tensor source) {
+    if (target.numel() != source.numel() || !isConvertible(target.dtype(), source.dtype())) {
+      throw new IllegalArgumentException(
+          "cannot copy " + source.describe() + " to " + target.describe());
+    }
+    if (target.numel() == 0) {
+      return;
+    }
+    CudaStream stream = device.currentStream();
+    // Memory that is freed here is used again only after the work that is now in the stream.
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor from = dense(device, arena, source);
+      if (target.isContiguous()) {
+        convert(stream, target, from);
+      } else {
+        Tensor to = from;
+        if (target.dtype() != source.dtype()) {
+          to = device.tensors().allocate(arena, target.dtype(), target.shape());
+          convert(stream, to, from);
+        }
+        DeviceStridedCopy.enqueue(stream, target, to.segment().address(), false);
+      }
+    }
+  }
+
+  /** Returns the tensor itself if it has no gaps, or else a copy that lives as long as an arena. */
+  static Tensor dense(CudaDevice device, Arena arena, Tensor tensor) {
+    if (tensor.isContiguous()) {
+      return tensor;
+    }
+    Tensor dense = device.tensors().allocate(arena, tensor.dtype(), tensor.shape());
+    DeviceStridedCopy.enqueue(device.currentStream(), tensor, dense.segment().address(), true);
+    return dense;
+  }
+
+  private static boolean isConvertible(DType one, DType other) {
+    return one == other || (ElementKernels.code(one) >= 0 && ElementKernels.code(other) >= 0);
+  }
+
+  private static void convert(CudaStream stream, Tensor target, Tensor source) {
+    long to = target.segment().address();
+    long from = source.segment().address();
+    if (target.dtype() == source.dtype()) {
+      access().context(stream.device()).enter();
+      access().copy(stream, to, from, source.byteSize());
+      return;
+    }
+    Kernel kernel = ElementKernels.convert();
+    LaunchParameters parameters = new LaunchParameters(kernel.parameters().size());
+    parameters.set(0, from);
+    parameters.set(1, to);
+    parameters.set(2, source.numel());
+    parameters.set(3, ElementKernels.code(source.dtype()));
+    parameters.set(4, ElementKernels.code(target.dtype()));
+    ElementKernel.enqueue(stream, kernel, source.numel(), parameters);
+  }
+}

@@ -1,0 +1,74 @@
+package dev.tutti.cuda.provider;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.element.DeviceCopy;
+import dev.tutti.spi.DeviceTensors;
+import java.lang.foreign.Arena;
+import java.util.function.Supplier;
+
+/** The provider of tensors on {@code cuda}. */
+public final class CudaDeviceTensors implements DeviceTensors {
+  private final Supplier<Cuda> cuda;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public CudaDeviceTensors() {
+    this(Cuda::get);
+  }
+
+  /**
+   * Creates a provider for other devices.
+   *
+   * @param cuda opens the CUDA driver
+   */
+  public CudaDeviceTensors(Supplier<Cuda> cuda) {
+    this.cuda = cuda;
+  }
+
+  @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
+  public String deviceType() {
+    return "cuda";
+  }
+
+  private CudaDevice of(Device device) {
+    return cuda.get().device(device.index());
+  }
+
+  @Override
+  public Tensor allocate(Arena arena, Device device, DType dtype, long... shape) {
+    return of(device).tensors().allocate(arena, dtype, shape);
+  }
+
+  @Override
+  public void zero(Tensor tensor) {
+    if (tensor.byteSize() > 0) {
+      CudaDevice device = of(tensor.device());
+      long stream = device.currentStream().handle();
+      access().context(device).enter();
+      access()
+          .context(device)
+          .driver()
+          .streams()
+          .fill(tensor.segment().address(), (byte) 0, tensor.byteSize(), stream);
+    }
+  }
+
+  @Override
+  public void copy(Tensor target, Tensor source) {
+    if (!target.device().equals(source.device())) {
+      throw new IllegalArgumentException(
+          "cannot copy " + source.describe() + " to " + target.describe());
+    }
+    DeviceCopy.copy(of(target.device()), target, source);
+  }
+}

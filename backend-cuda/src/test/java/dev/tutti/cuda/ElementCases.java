@@ -1,0 +1,177 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cpu.NanScan;
+import dev.tutti.cuda.element.DeviceCopy;
+import dev.tutti.cuda.element.DeviceNanSearch;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+
+/** Compares copies, conversions and searches for NaN on a device with those of the host. */
+final class ElementCases {
+  private static final List<DType> TYPES =
+      List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16);
+  private static final int GUARD = 5;
+
+  private final CudaDevice device;
+
+  ElementCases(CudaDevice device) {
+    this.device = device;
+  }
+
+  /** Fills a tensor with finite numbers of all magnitudes, some of them halfway between halves. */
+  private static Tensor numbers(DType type, long seed, long... shape) {
+    Random random = new Random(seed);
+    Tensor tensor = Tensor.allocate(type, shape);
+    for (long i = 0; i < tensor.numel(); i++) {
+      double value = random.nextGaussian() * Math.scalb(1.0, random.nextInt(40) - 24);
+      tensor.setDouble(i, i % 3 == 0 ? 1 + random.nextInt(64) * 0x1p-11 : value);
+    }
+    return tensor;
+  }
+
+  /** Returns a view of part of a larger tensor, which is not aligned for vectors. */
+  private static Tensor part(Tensor whole, long skip, long numel) {
+    return whole.narrow(0, skip, numel);
+  }
+
+  /**
+   * Converts between all pairs of types, with each alignment, and leaves adjacent elements as they
+   * are.
+   */
+  void conversions(int most) {
+    for (DType from : TYPES) {
+      for (DType to : TYPES) {
+        for (int numel : new int[] {0, 1, 3, 4, 257, most}) {
+          for (int skip : numel == most ? new int[] {0, 1} : new int[] {0, 1, 2, 3}) {
+            conversion(from, to, numel, skip);
+          }
+        }
+      }
+    }
+  }
+
+  private void conversion(DType from, DType to, int numel, int skip) {
+    Tensor source = numbers(from, numel, numel);
+    Tensor before = numbers(to, 7, numel + GUARD);
+    Tensor expected = before.copy();
+    for (int i = 0; i < numel; i++) {
+      expected.setDouble(skip + i, source.getDouble(i));
+    }
+    Tensor room = device.tensors().allocate(from, numel + GUARD);
+    Tensor onDevice = part(room, skip, numel);
+    device.tensors().copyFromHost(onDevice, source);
+    Tensor target = device.tensors().copyOf(before);
+    DeviceCopy.copy(device, part(target, skip, numel), onDevice);
+    assertThat(device.tensors().toHost(target).segment().mismatch(expected.segment()))
+        .as("first other byte of %d %s as %s, from %d", numel, from, to, skip)
+        .isEqualTo(-1);
+  }
+
+  /** Copies and converts tensors with gaps. */
+  void strides() {
+    for (DType to : List.of(DType.FLOAT32, DType.FLOAT16)) {
+      Tensor source = numbers(DType.FLOAT32, 1, 30, 40);
+      Tensor expected = Tensor.allocate(to, 40, 30);
+      for (long i = 0; i < 40; i++) {
+        for (long j = 0; j < 30; j++) {
+          expected.setDouble(i * 30 + j, source.getDouble(j * 40 + i));
+        }
+      }
+      Tensor turned = device.tensors().copyOf(source).transpose(0, 1);
+      Tensor dense = device.tensors().allocate(to, 40, 30);
+      DeviceCopy.copy(device, dense, turned);
+      assertThat(device.tensors().toHost(dense).segment().mismatch(expected.segment()))
+          .isEqualTo(-1);
+      Tensor turnedBack = device.tensors().allocate(DType.FLOAT32, 30, 40);
+      DeviceCopy.copy(device, turnedBack.transpose(0, 1), dense);
+      Tensor found = device.tensors().toHost(turnedBack);
+      for (long i = 0; i < found.numel(); i++) {
+        double rounded = expected.getDouble(i % 40 * 30 + i / 40);
+        assertThat(found.getDouble(i)).isEqualTo(rounded);
+      }
+    }
+  }
+
+  /** Refuses what cannot be converted. */
+  void refusals() {
+    Tensor floats = device.tensors().allocate(DType.FLOAT32, 4);
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> DeviceCopy.copy(device, device.tensors().allocate(DType.INT32, 4), floats))
+        .withMessageContaining("cannot copy float32[4]");
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> DeviceCopy.copy(device, device.tensors().allocate(DType.FLOAT32, 5), floats));
+  }
+
+  /** Finds each first NaN, at each position and alignment, in each type. */
+  void nans(int most) {
+    Random random = new Random(3);
+    for (DType type : DType.values()) {
+      for (int numel : new int[] {1, 2, 17, 300, most}) {
+        for (int turn = 0; turn < 12; turn++) {
+          Tensor host = Tensor.allocate(type, numel + GUARD);
+          byte[] bytes = new byte[(int) host.byteSize()];
+          if (turn % 3 == 0) {
+            random.nextBytes(bytes); // of 8 bits, mostly with NaN
+          } else if (turn % 3 == 1) {
+            Arrays.fill(bytes, (byte) 1);
+            int at = random.nextInt(numel) * type.byteSize();
+            Arrays.fill(bytes, at, at + type.byteSize(), (byte) -1);
+          }
+          host.segment().asByteBuffer().put(bytes);
+          int skip = turn % 4;
+          Tensor onDevice = device.tensors().copyOf(host);
+          assertThat(DeviceNanSearch.firstNan(device, part(onDevice, skip, numel)))
+              .as("first NaN of %d %s from %d, turn %d", numel, type, skip, turn)
+              .isEqualTo(NanScan.firstNan(part(host, skip, numel)));
+        }
+      }
+    }
+  }
+
+  /** Counts in row-major order also where there are gaps, and once for each complex element. */
+  void nansByIndex() {
+    Tensor host = Tensor.allocate(DType.COMPLEX64, 6, 7);
+    host.segment().setAtIndex(ValueLayout.JAVA_FLOAT, 2 * 33 + 1, Float.NaN);
+    Tensor onDevice = device.tensors().copyOf(host);
+    assertThat(DeviceNanSearch.firstNan(device, onDevice)).isEqualTo(33);
+    // Row 4, column 5 of 6 times 7 is row 5, column 4 of 7 times 6.
+    assertThat(DeviceNanSearch.firstNan(device, onDevice.transpose(0, 1))).isEqualTo(34);
+    assertThat(DeviceNanSearch.firstNan(device, device.tensors().allocate(DType.FLOAT32, 0)))
+        .isEqualTo(-1);
+  }
+
+  /** Fails an operation of two ranks that check for NaN on the second. */
+  static void theRankWithTheNanIsNamed(CudaRanks ranks) throws Exception {
+    ranks
+        .with("TUTTI_NAN_CHECK", "1")
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f, 3f, 4f));
+              group.allReduce(tensor);
+              assertThat(device.tensors().toHost(tensor).toFloatArray())
+                  .containsExactly(2, 4, 6, 8);
+              float last = group.rank() == 1 ? Float.NaN : 1;
+              device.tensors().copyFromHost(tensor, Tensor.of(1f, 2f, 3f, last));
+              // A rank without NaN may return before it hears of the failure.
+              assertThatCode(() -> group.allReduce(tensor))
+                  .satisfiesAnyOf(
+                      failure -> assertThat(failure).isNull(),
+                      failure -> assertThat(failure).isInstanceOf(CollectiveException.class));
+              Until.holds("the failure", () -> group.failure().isPresent());
+              assertThat(group.failure().orElseThrow().toString())
+                  .contains("the input of rank 1 has a NaN at index 3");
+            });
+  }
+}
