@@ -29,7 +29,7 @@ final class CheckRelease {
       check.module(folder);
     }
     if (check.version.endsWith("-SNAPSHOT")) {
-      System.out.println(check.version + " is no release yet: Central takes no -SNAPSHOT");
+      System.out.println(check.version + " is not a release: Maven Central accepts no -SNAPSHOT versions");
     }
     System.out.println(
         check.modules + " modules are published, " + check.failures + " checks failed");

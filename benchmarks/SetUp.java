@@ -88,7 +88,7 @@ public class SetUp {
     for (Rank rank : ranks) {
       String line = rank.out().readLine();
       if (!word.equals(line)) {
-        throw new IOException("a rank says " + line + " where " + word + " was due");
+        throw new IOException("a rank printed " + line + " instead of " + word);
       }
     }
   }

@@ -1,8 +1,8 @@
-"""Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
+"""A rank of a job on GPUs whose other ranks may be Tutti's; the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [loss]; lazy lets NCCL connect in the
-first operation, the others say what to do after the sums, or in which order. With loss the rank of
-PyTorch kills itself amid messages.
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [loss]; with lazy, NCCL connects in
+the first operation; the other words say what to do after the sums or, with sums among them, in which order.
+With loss, the rank of PyTorch kills itself during messages.
 """
 
 import os

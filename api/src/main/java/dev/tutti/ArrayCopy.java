@@ -109,7 +109,7 @@ public final class ArrayCopy {
   private static void requireLength(Tensor tensor, int length) {
     if (tensor.numel() != length) {
       throw new IllegalArgumentException(
-          "the array has %d elements, but the tensor %d: %s"
+          "the array has %d elements, but the tensor has %d: %s"
               .formatted(length, tensor.numel(), tensor.describe()));
     }
   }

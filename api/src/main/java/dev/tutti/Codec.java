@@ -25,7 +25,7 @@ public interface Codec<T> {
             text.get(bytes);
             return bytes;
           } catch (CharacterCodingException e) {
-            throw new IllegalArgumentException("the text has half a character: " + e, e);
+            throw new IllegalArgumentException("the text has an unpaired surrogate: " + e, e);
           }
         }
 
@@ -34,7 +34,8 @@ public interface Codec<T> {
           try {
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
           } catch (CharacterCodingException e) {
-            throw new IllegalArgumentException(bytes.length + " bytes are no UTF-8: " + e, e);
+            throw new IllegalArgumentException(
+                bytes.length + " bytes are not valid UTF-8: " + e, e);
           }
         }
       };

@@ -111,6 +111,6 @@ public enum DType {
     for (DType type : values()) {
       known.append(known.isEmpty() ? "" : ", ").append(type.label);
     }
-    throw new IllegalArgumentException("no such dtype: '" + label + "'; known are " + known);
+    throw new IllegalArgumentException("no such dtype: '" + label + "'; expected one of " + known);
   }
 }

@@ -82,16 +82,16 @@ public final class DeviceMesh implements AutoCloseable {
     }
     if (shape.length == 0 || shape.length != names.length) {
       throw new IllegalArgumentException(
-          "shape %s and names %s must have equally many dimensions, at least one"
+          "shape %s and names %s must have the same length, at least one"
               .formatted(Arrays.toString(shape), Arrays.toString(names)));
     }
     if (ranks != group.size()) {
       throw new IllegalArgumentException(
-          "a grid of %s does not have the %d ranks of group %s"
+          "a mesh of shape %s does not fit the %d ranks of group %s"
               .formatted(Arrays.toString(shape), group.size(), group.name()));
     }
     if (new HashSet<>(Arrays.asList(names)).size() < names.length) {
-      throw new IllegalArgumentException("names must differ: " + Arrays.toString(names));
+      throw new IllegalArgumentException("names must be unique: " + Arrays.toString(names));
     }
   }
 
@@ -137,7 +137,7 @@ public final class DeviceMesh implements AutoCloseable {
       for (int rank : list) {
         if (rank < 0 || rank >= group.size() || !seen.add(rank)) {
           throw new IllegalArgumentException(
-              "rank %d in %s is there twice, or none of the %d of group %s"
+              "rank %d in %s is listed twice or is not one of the %d ranks of group %s"
                   .formatted(rank, ranks, group.size(), group.name()));
         }
       }
@@ -150,7 +150,8 @@ public final class DeviceMesh implements AutoCloseable {
   }
 
   private static ProcessGroup joined(Optional<ProcessGroup> group) {
-    return group.orElseThrow(() -> new IllegalStateException("a color from 0 on gave no group"));
+    return group.orElseThrow(
+        () -> new IllegalStateException("a split with a non-negative color returned no group"));
   }
 
   /** Returns the number of dimensions. */
@@ -232,7 +233,8 @@ public final class DeviceMesh implements AutoCloseable {
   public DeviceMesh slice(String... names) {
     if (names.length == 0 || new HashSet<>(Arrays.asList(names)).size() < names.length) {
       throw new IllegalArgumentException(
-          "a slice needs dimensions, each once, not " + Arrays.toString(names));
+          "a slice needs at least one dimension, and each only once, not "
+              + Arrays.toString(names));
     }
     return new DeviceMesh(all, Arrays.stream(names).map(this::find).toList(), false);
   }
@@ -259,7 +261,8 @@ public final class DeviceMesh implements AutoCloseable {
         return dimension;
       }
     }
-    throw new IllegalArgumentException("no dimension '" + name + "'; there are " + names());
+    throw new IllegalArgumentException(
+        "no dimension '" + name + "'; the dimensions are " + names());
   }
 
   /** Closes the groups along the dimensions; on a slice, does nothing. */

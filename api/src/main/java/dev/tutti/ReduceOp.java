@@ -121,7 +121,9 @@ public final class ReduceOp {
       case "BXOR" -> BXOR;
       default ->
           throw new IllegalArgumentException(
-              "no such reduce op: '" + name + "'; known are sum avg product min max band bor bxor");
+              "no such reduce op: '"
+                  + name
+                  + "'; expected one of sum avg product min max band bor bxor");
     };
   }
 

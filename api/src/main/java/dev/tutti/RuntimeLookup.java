@@ -16,8 +16,8 @@ final class RuntimeLookup {
     ProcessGroupFactory found = Services.find(ProcessGroupFactory.class, "are runtimes");
     if (found == null) {
       throw new BackendException(
-          "no runtime on the class path; add the jar tutti-runtime, which the jars of the backends"
-              + " bring along, such as tutti-backend-gloo");
+          "no runtime on the class path; add the jar tutti-runtime, on which the jars of the"
+              + " backends, such as tutti-backend-gloo, depend");
     }
     return found;
   }

@@ -178,11 +178,11 @@ public final class Setting<T> {
           default -> -1;
         };
     if (end == 0 || end > 18 || shift < 0) {
-      throw new IllegalArgumentException("expected bytes such as 4096, 64K or 16M");
+      throw new IllegalArgumentException("expected a number of bytes such as 4096, 64K or 16M");
     }
     long number = Long.parseLong(upper.substring(0, end));
     if (number > Long.MAX_VALUE >> shift) {
-      throw new IllegalArgumentException("more bytes than there can be");
+      throw new IllegalArgumentException("the number of bytes is too large");
     }
     return number << shift;
   }

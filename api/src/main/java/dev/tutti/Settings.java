@@ -111,7 +111,7 @@ public final class Settings {
               + source(setting).label()
               + ") cannot be read: "
               + e.getMessage()
-              + "; it means: "
+              + "; description of the setting: "
               + setting.description(),
           e);
     }

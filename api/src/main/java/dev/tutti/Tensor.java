@@ -121,7 +121,7 @@ public final class Tensor {
   Tensor allocateTimes(int count) {
     if (!device.isCpu() || segment == null) {
       throw new IllegalArgumentException(
-          "only dense host tensors are gathered into new memory, not " + describe());
+          "only dense host tensors can be gathered into new memory, not " + describe());
     }
     long[] all = new long[shape.length + 1];
     all[0] = count;
@@ -511,7 +511,14 @@ public final class Tensor {
     MemorySegment memory = segment();
     if (start < 0 || length < 0 || start > shape[checked(dimension)] - length) {
       throw new IndexOutOfBoundsException(
-          "range " + start + "+" + length + " leaves dimension " + dimension + " of " + describe());
+          "range "
+              + start
+              + "+"
+              + length
+              + " exceeds dimension "
+              + dimension
+              + " of "
+              + describe());
     }
     long[] narrowed = shape.clone();
     narrowed[dimension] = length;
@@ -989,7 +996,7 @@ public final class Tensor {
               + Arrays.toString(strides)
               + " of shape "
               + Arrays.toString(shape)
-              + " reach too far",
+              + " exceed the range of a 64-bit offset",
           e);
     }
   }

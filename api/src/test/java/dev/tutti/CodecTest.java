@@ -30,9 +30,9 @@ class CodecTest {
   void whatWouldChangeIsRefused() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Codec.STRING.encode("a\ud83c"))
-        .withMessageStartingWith("the text has half a character");
+        .withMessageStartingWith("the text has an unpaired surrogate");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Codec.STRING.decode(new byte[] {'a', (byte) 0xff}))
-        .withMessageStartingWith("2 bytes are no UTF-8");
+        .withMessageStartingWith("2 bytes are not valid UTF-8");
   }
 }

@@ -77,7 +77,7 @@ class SettingsTest {
         .isThrownBy(() -> settings.get(COUNT))
         .withMessage(
             "TUTTI_COUNT='many' (from the environment) cannot be read: expected a whole"
-                + " number; it means: how many");
+                + " number; description of the setting: how many");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> settings.with(COUNT, "1e3").get(COUNT))
         .withMessageContaining("(from the program)");
@@ -152,7 +152,7 @@ class SettingsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Setting.parseBytes(text))
         .withMessageMatching(
-            "expected bytes such as 4096, 64K or 16M|more bytes than there can be");
+            "expected a number of bytes such as 4096, 64K or 16M|the number of bytes is too large");
   }
 
   @Test

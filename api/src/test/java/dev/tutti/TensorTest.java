@@ -124,7 +124,7 @@ class TensorTest {
     long[] huge = {Long.MAX_VALUE, Long.MAX_VALUE};
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Tensor.wrap(memory, DType.INT8, shape, huge, Device.CPU))
-        .withMessageContaining("reach too far");
+        .withMessageContaining("exceed the range of a 64-bit offset");
   }
 
   @Test
@@ -247,12 +247,12 @@ class TensorTest {
       assertOutside(message, () -> tensor.transpose(0, dimension));
     }
     assertOutside(
-        "range 2+2 leaves dimension 1 of int64[2, 3] on cpu", () -> tensor.narrow(1, 2, 2));
+        "range 2+2 exceeds dimension 1 of int64[2, 3] on cpu", () -> tensor.narrow(1, 2, 2));
     assertOutside(
-        "range 1+" + Long.MAX_VALUE + " leaves dimension 1 of int64[2, 3] on cpu",
+        "range 1+" + Long.MAX_VALUE + " exceeds dimension 1 of int64[2, 3] on cpu",
         () -> tensor.narrow(1, 1, Long.MAX_VALUE));
     assertOutside(
-        "range -1+1 leaves dimension 0 of int64[2, 3] on cpu", () -> tensor.select(0, -1));
+        "range -1+1 exceeds dimension 0 of int64[2, 3] on cpu", () -> tensor.select(0, -1));
     assertOutside("index 6 is outside int64[2, 3] on cpu", () -> tensor.getLong(6));
     assertOutside("index -1 is outside int64[2, 3] on cpu", () -> tensor.setLong(-1, 0L));
   }
@@ -400,8 +400,8 @@ class TensorTest {
     Tensor tensor = Tensor.allocate(dtype, 1);
     String advice =
         dtype.isComplex()
-            ? " has two numbers in each element; use viewAsReal()"
-            : " is moved, not converted; view(DType.UINT8) has its bytes";
+            ? " has two numbers per element; use viewAsReal()"
+            : " can be moved but not converted; view(DType.UINT8) gives its bytes";
     List<ThrowingCallable> calls =
         List.of(
             () -> tensor.getDouble(0),
@@ -499,7 +499,7 @@ class TensorTest {
             () -> tensor.copyFrom(new float[3]), () -> tensor.copyTo(new double[3]))) {
       assertThatIllegalArgumentException()
           .isThrownBy(call)
-          .withMessage("the array has 3 elements, but the tensor 2: float32[2] on cpu");
+          .withMessage("the array has 3 elements, but the tensor has 2: float32[2] on cpu");
     }
   }
 

@@ -188,7 +188,7 @@ public final class Dlpack {
   public static MemorySegment give(Tensor tensor) {
     if (!tensor.isSparse() && tensor.segment().isReadOnly()) {
       throw new IllegalArgumentException(
-          "tensor is read-only, which only giveVersioned can say: " + tensor.describe());
+          "tensor is read-only; only giveVersioned can export it: " + tensor.describe());
     }
     return give(tensor, MANAGED_TENSOR);
   }
@@ -213,7 +213,7 @@ public final class Dlpack {
           "tensor must be dense and outside the Java heap: " + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
-      throw new IllegalStateException("the memory was freed of " + tensor.describe());
+      throw new IllegalStateException("the memory of " + tensor.describe() + " was freed");
     }
     return DlpackExports.export(
         tensor,
@@ -236,7 +236,7 @@ public final class Dlpack {
       throw new IllegalArgumentException("DLPack tensor refused: the pointer is null");
     }
     if (!pointer.isNative()) {
-      throw new IllegalArgumentException("DLPack tensor refused: no native pointer: " + pointer);
+      throw new IllegalArgumentException("DLPack tensor refused: not a native pointer: " + pointer);
     }
     return MemorySegment.ofAddress(pointer.address()).reinterpret(layout.byteSize());
   }

@@ -67,7 +67,7 @@ public final class DlpackLayout {
     long byteSize = empty ? 0 : exact(0, exact(1, last, 1), dtype.byteSize());
     long offset = tensor.get(JAVA_LONG, offset("byte_offset"));
     if (!empty && isNull(tensor, "data")) {
-      throw bad("data is null, but there are elements");
+      throw bad("data is null, but the tensor has elements");
     }
     long data = tensor.get(ADDRESS, offset("data")).address();
     return new Content(data + offset, byteSize, dtype, shape, strides, device);

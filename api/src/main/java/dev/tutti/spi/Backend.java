@@ -109,7 +109,7 @@ public interface Backend extends AutoCloseable {
    */
   default Optional<String> reasonAgainst(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    return Optional.of("it has no choice of algorithms");
+    return Optional.of("it offers no choice of algorithms");
   }
 
   /**

@@ -68,9 +68,9 @@ public final class Elements {
   private static IllegalStateException refused(DType dtype) {
     String reason =
         dtype.isComplex()
-            ? " has two numbers in each element; use viewAsReal()"
+            ? " has two numbers per element; use viewAsReal()"
             : dtype.isOpaque()
-                ? " is moved, not converted; view(DType.UINT8) has its bytes"
+                ? " can be moved but not converted; view(DType.UINT8) gives its bytes"
                 : " is not an integer type";
     return new IllegalStateException(dtype.label() + reason);
   }

@@ -34,14 +34,14 @@ public record HostPort(String host, int port) {
     if (text.startsWith("[")) {
       int close = text.indexOf(']');
       host = close < 0 ? text : text.substring(1, close);
-      require(close > 0 && IPV6.matcher(host).matches(), "'" + text + "' is no host");
+      require(close > 0 && IPV6.matcher(host).matches(), "'" + text + "' is not a host");
       end = close + 1;
     } else if (text.indexOf(':') != text.lastIndexOf(':')) {
       require(
           IPV6.matcher(text).matches(),
           "'"
               + text
-              + "' is no host; an IPv6 address with a port needs brackets, as in [::1]:29500");
+              + "' is not a host; an IPv6 address with a port needs brackets, as in [::1]:29500");
       host = text;
       end = text.length();
     } else {
@@ -50,9 +50,9 @@ public record HostPort(String host, int port) {
       require(!host.isEmpty(), "the host is missing");
     }
     String rest = text.substring(end);
-    require(rest.isEmpty() || rest.startsWith(":"), "'" + text + "' is no host");
+    require(rest.isEmpty() || rest.startsWith(":"), "'" + text + "' is not a host");
     int port = rest.length() <= 1 ? -1 : number(rest.substring(1));
-    require(host.contains(":") || NAME.matcher(host).matches(), "'" + host + "' is no host");
+    require(host.contains(":") || NAME.matcher(host).matches(), "'" + host + "' is not a host");
     return new HostPort(host, port);
   }
 

@@ -216,7 +216,7 @@ public final class LimitedLog implements AutoCloseable {
     long seconds = TimeUnit.NANOSECONDS.toSeconds(now - count.since);
     return String.format(
         Locale.ROOT,
-        "… %,d more%s in the last %d s, of which the last: %s",
+        "… %,d more%s in the last %d s; the last one: %s",
         count.untold,
         from,
         seconds,

@@ -293,7 +293,7 @@ class DlpackTest {
     }
     assertThatThrownBy(() -> Dlpack.give(tensor))
         .isInstanceOf(IllegalStateException.class)
-        .hasMessage("the memory was freed of float32[4] on cpu");
+        .hasMessage("the memory of float32[4] on cpu was freed");
   }
 
   @Test

@@ -53,12 +53,12 @@ class HostPortTest {
         "a:65536|the port must be a number from 1 to 65535, not '65536'",
         "a:-1|the port must be a number from 1 to 65535, not '-1'",
         "a:1:2:z|an IPv6 address with a port needs brackets",
-        "[::1|'[::1' is no host",
-        "[::1]29500|'[::1]29500' is no host",
-        "[name]:1|'[name]:1' is no host",
-        "user@host:1|'user@host' is no host",
-        "a b|'a b' is no host",
-        "-x|'-x' is no host"
+        "[::1|'[::1' is not a host",
+        "[::1]29500|'[::1]29500' is not a host",
+        "[name]:1|'[name]:1' is not a host",
+        "user@host:1|'user@host' is not a host",
+        "a b|'a b' is not a host",
+        "-x|'-x' is not a host"
       })
   void saysWhatIsWrong(String text, String message) {
     assertThatThrownBy(() -> HostPort.parse(text))

@@ -47,7 +47,7 @@ class LimitedLogTest {
     log.tick();
     assertThat(told())
         .containsExactly(
-            "… 5,433 more from 10.0.0.7 in the last 10 s, of which the last: drops 10.0.0.7 #5435");
+            "… 5,433 more from 10.0.0.7 in the last 10 s; the last one: drops 10.0.0.7 #5435");
     assertThat(log.hasUntold()).isFalse();
   }
 
@@ -84,8 +84,8 @@ class LimitedLogTest {
     log.close();
     assertThat(told())
         .containsExactlyInAnyOrder(
-            "… 97 more from a in the last 0 s, of which the last: drops a #99",
-            "… 2 more in the last 0 s, of which the last: cannot accept");
+            "… 97 more from a in the last 0 s; the last one: drops a #99",
+            "… 2 more in the last 0 s; the last one: cannot accept");
   }
 
   @Test

@@ -47,8 +47,8 @@ public final class Cuda {
     int count = driver.devices().count();
     if (count == 0) {
       throw new BackendException(
-          "the NVIDIA driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES can hide"
-              + " them");
+          "the NVIDIA driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES may be"
+              + " hiding them");
     }
     this.devices = new @Nullable CudaDevice[count];
     this.currentStreams = new CurrentStreams(count);
@@ -101,7 +101,7 @@ public final class Cuda {
     synchronized (devices) {
       if (index < 0 || index >= devices.length) {
         throw new IndexOutOfBoundsException(
-            "no device cuda:" + index + "; this process may use " + devices.length);
+            "no device cuda:" + index + "; devices that this process may use: " + devices.length);
       }
       CudaDevice device = devices[index];
       if (device == null) {
@@ -167,7 +167,8 @@ public final class Cuda {
   /** Describes the driver, the devices, and the links between them, one per line. */
   List<String> findings() {
     List<String> lines = new ArrayList<>();
-    lines.add("driver of CUDA " + CudaDrivers.versionText(driver.devices().driverVersion()));
+    lines.add(
+        "the driver supports CUDA " + CudaDrivers.versionText(driver.devices().driverVersion()));
     List<String> busIds = new ArrayList<>();
     for (int i = 0; i < devices.length; i++) {
       busIds.add(driver.devices().pciBusId(i));

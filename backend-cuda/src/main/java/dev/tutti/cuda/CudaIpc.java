@@ -121,16 +121,16 @@ public final class CudaIpc implements AutoCloseable {
   public SharedTensor share(Tensor tensor) {
     if (!tensor.device().type().equals("cuda") || tensor.isSparse() || !tensor.isContiguous()) {
       throw new IllegalArgumentException(
-          "must be dense and contiguous on a CUDA device: " + tensor.describe());
+          "the tensor must be dense and contiguous on a CUDA device: " + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
-      throw new IllegalStateException("the memory was freed of " + tensor.describe());
+      throw new IllegalStateException("the memory of " + tensor.describe() + " was freed");
     }
     if (receiver.has(tensor.device(), tensor.segment().address())) {
       throw new CudaIpcException(
           Reason.RECEIVED,
-          "the tensor came from another process and cannot be sent on; copy it to one that"
-              + " CudaIpc.allocate made: "
+          "a tensor received from another process cannot be shared again; copy it to one made by"
+              + " CudaIpc.allocate: "
               + tensor.describe());
     }
     try {

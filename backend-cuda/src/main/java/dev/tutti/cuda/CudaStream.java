@@ -94,7 +94,7 @@ public final class CudaStream {
   public void await(Duration timeout) {
     try (CudaEvent event = record()) {
       if (!event.awaitReached(System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout))) {
-        throw new TuttiException(this + " is not done after " + timeout.toMillis() + " ms");
+        throw new TuttiException(this + " did not finish within " + timeout.toMillis() + " ms");
       }
     }
   }
@@ -168,7 +168,7 @@ public final class CudaStream {
       }
       if (!thread.equals(Thread.currentThread())) {
         throw new IllegalStateException(
-            "the scope belongs to thread " + thread.getName() + ", close it there");
+            "the scope belongs to thread " + thread.getName() + "; close it there");
       }
       streams.leave(entered, before, deviceBefore);
       closed = true;

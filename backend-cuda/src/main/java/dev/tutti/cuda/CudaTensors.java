@@ -98,16 +98,16 @@ public final class CudaTensors {
     String what = "address 0x" + Long.toHexString(address);
     if (info.kind() != PointerInfo.Kind.DEVICE && info.kind() != PointerInfo.Kind.MANAGED) {
       throw new IllegalArgumentException(
-          what + " is not memory of " + device + ", but of kind " + info.kind());
+          what + " is not memory of " + device + " but of kind " + info.kind());
     }
     if (info.device() != device.index()) {
       throw new IllegalArgumentException(
-          what + " is not memory of " + device + ", but of cuda:" + info.device());
+          what + " is not memory of " + device + " but of cuda:" + info.device());
     }
     long left = info.rangeStart() + info.rangeBytes() - address;
     if (left < bytes) {
       throw new IllegalArgumentException(
-          what + " has " + left + " bytes to the end of its allocation, not " + bytes);
+          what + " has only " + left + " bytes left in its allocation, not " + bytes);
     }
     MemorySegment segment =
         MemorySegment.ofAddress(address).reinterpret(bytes, Arena.ofAuto(), new Owner(owner));
@@ -182,7 +182,7 @@ public final class CudaTensors {
     requireHost(host);
     requireAlike(host, source);
     if (!host.isContiguous()) {
-      throw new IllegalArgumentException("the host's tensor must be contiguous: " + host);
+      throw new IllegalArgumentException("the host tensor must be contiguous: " + host);
     }
     new HostCopies(device).toHost(host.segment(), source.segment().address(), source.byteSize());
   }
@@ -204,7 +204,7 @@ public final class CudaTensors {
       block = allocator.find(tensor.segment().address());
     }
     if (block == null) {
-      throw new IllegalArgumentException("was not allocated here: " + tensor.describe());
+      throw new IllegalArgumentException("the tensor was not allocated here: " + tensor.describe());
     }
     allocator.useOn(block, stream.forBlocks());
   }
@@ -236,20 +236,22 @@ public final class CudaTensors {
 
   private void requireOwn(Tensor tensor) {
     if (!tensor.device().equals(device.device())) {
-      throw new IllegalArgumentException("is not on " + device + ": " + tensor.describe());
+      throw new IllegalArgumentException(
+          "the tensor is not on " + device + ": " + tensor.describe());
     }
     if (tensor.isSparse() || !tensor.isContiguous()) {
-      throw new IllegalArgumentException("must be dense and contiguous: " + tensor.describe());
+      throw new IllegalArgumentException(
+          "the tensor must be dense and contiguous: " + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
-      throw new IllegalStateException("the memory was freed of " + tensor.describe());
+      throw new IllegalStateException("the memory of " + tensor.describe() + " was freed");
     }
   }
 
   private static void requireHost(Tensor tensor) {
     if (!tensor.device().isCpu() || tensor.isSparse()) {
       throw new IllegalArgumentException(
-          "must be a dense tensor of the host: " + tensor.describe());
+          "the tensor must be a dense host tensor: " + tensor.describe());
     }
   }
 

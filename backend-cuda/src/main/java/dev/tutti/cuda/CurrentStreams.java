@@ -43,7 +43,8 @@ final class CurrentStreams {
   void leave(CudaStream entered, CudaStream before, int deviceBefore) {
     OfThread own = threads.get();
     if (!of(entered.device()).equals(entered)) {
-      throw new IllegalStateException("a scope inside is open: " + Arrays.toString(own.streams));
+      throw new IllegalStateException(
+          "a nested scope is still open: " + Arrays.toString(own.streams));
     }
     set(own, before, deviceBefore);
   }

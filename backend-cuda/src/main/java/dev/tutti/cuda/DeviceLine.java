@@ -68,6 +68,6 @@ final class DeviceLine {
       }
       rows.add(row.toString());
     }
-    return alike ? List.of(first + " NVLinks between every two devices") : rows;
+    return alike ? List.of(first + " NVLinks between each pair of devices") : rows;
   }
 }

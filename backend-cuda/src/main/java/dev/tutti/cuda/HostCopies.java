@@ -38,8 +38,8 @@ final class HostCopies {
     if (stream.isCapturing()) {
       throw new IllegalStateException(
           stream
-              + " is being recorded into a graph, which would copy in each run through memory that"
-              + " others have by then; copy before or after");
+              + " is being captured into a graph, and each replay would copy through memory that is"
+              + " used for other copies by then; copy before or after the capture");
     }
     this.pinned = device.pinned();
     this.calls = device.context().driver().streams();
@@ -127,7 +127,11 @@ final class HostCopies {
       while (!pinned.isIdle(staging)) {
         if (wait.now() - deadline >= 0) {
           throw new TuttiException(
-              "a copy in the " + stream + " is not done after " + TIMEOUT.toMinutes() + " minutes");
+              "a copy in the "
+                  + stream
+                  + " did not finish within "
+                  + TIMEOUT.toMinutes()
+                  + " minutes");
         }
         wait.rest();
       }

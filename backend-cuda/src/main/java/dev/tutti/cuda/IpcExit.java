@@ -39,9 +39,9 @@ final class IpcExit {
   private static String warning(int used) {
     return "WARNING: process "
         + ProcessHandle.current().pid()
-        + " ends without CudaIpc.close() while "
+        + " exits without CudaIpc.close() while "
         + used
-        + " tensors that it shared are not returned; other processes lose them. Call"
-        + " CudaIpc.awaitReturned before";
+        + " tensors that it shared have not been returned; other processes lose them. Call"
+        + " CudaIpc.awaitReturned first";
   }
 }

@@ -76,11 +76,11 @@ record IpcHandle(
    */
   static IpcHandle decode(byte[] bytes, JobSeal seal) {
     if (bytes.length < FIXED_BYTES + JobSeal.BYTES || bytes.length > MAX_BYTES) {
-      throw noHandle("no handle of a tensor has " + bytes.length + " bytes");
+      throw noHandle("a tensor handle cannot have " + bytes.length + " bytes");
     }
     ByteBuffer buffer = ByteBuffer.wrap(bytes, 0, bytes.length - JobSeal.BYTES);
     if (buffer.getInt() != MAGIC) {
-      throw noHandle("the bytes are not the handle of a tensor");
+      throw noHandle("the bytes are not a tensor handle");
     }
     if (buffer.getLong() != seal.job()) {
       throw new CudaIpcException(Reason.OTHER_JOB, "the handle was made in another job");
@@ -88,7 +88,7 @@ record IpcHandle(
     byte[] expected = seal.of(bytes, buffer.limit());
     byte[] found = Arrays.copyOfRange(bytes, buffer.limit(), bytes.length);
     if (!MessageDigest.isEqual(expected, found)) {
-      throw noHandle("the handle was changed on its way");
+      throw noHandle("the handle was altered in transit");
     }
     try {
       return read(buffer);
@@ -144,7 +144,7 @@ record IpcHandle(
     boolean hasHandles =
         memory.length == EventCalls.IPC_HANDLE_BYTES && (event.length == 0 || hasEvent());
     if (!isCounter || !hasHandles) {
-      throw new IllegalArgumentException("no counter, or no handles of the driver");
+      throw new IllegalArgumentException("the counter or the handles of the driver are missing");
     }
   }
 
@@ -158,7 +158,7 @@ record IpcHandle(
     return Arrays.stream(DType.values())
         .filter(type -> type.label().equals(label))
         .findAny()
-        .orElseThrow(() -> new IllegalArgumentException("no type is called " + label));
+        .orElseThrow(() -> new IllegalArgumentException("no dtype is named " + label));
   }
 
   /**
@@ -187,7 +187,7 @@ record IpcHandle(
   CudaIpcException wrongSize(long bytesThere) {
     return new CudaIpcException(
         Reason.WRONG_SIZE,
-        "the handle is of "
+        "the handle describes "
             + dtype.label()
             + Arrays.toString(shape)
             + " at byte "

@@ -56,7 +56,7 @@ final class IpcReceiver {
 
   synchronized ReceivedTensor open(byte[] bytes) {
     if (closed) {
-      throw new IllegalStateException("sharing was closed");
+      throw new IllegalStateException("CudaIpc was closed");
     }
     IpcHandle handle = IpcHandle.decode(bytes, seal);
     if (handle.host() != ProcessMark.host()) {
@@ -73,7 +73,7 @@ final class IpcReceiver {
       requireProducer(handle.producer());
       throw new CudaIpcException(
           Reason.USED_UP,
-          "the handle was opened before, or taken back by process "
+          "the handle was already opened, or taken back by process "
               + ProcessMark.pid(handle.producer()));
     }
     try {
@@ -96,7 +96,7 @@ final class IpcReceiver {
         Reason.NO_DEVICE,
         "the tensor is on the device at "
             + pciBusId
-            + ", which this process may not use; CUDA_VISIBLE_DEVICES can hide it");
+            + ", which this process may not use; CUDA_VISIBLE_DEVICES may be hiding it");
   }
 
   private CounterFile counters(IpcHandle handle) {
@@ -114,7 +114,7 @@ final class IpcReceiver {
     } catch (IOException e) {
       throw new CudaIpcException(
           Reason.PRODUCER_GONE,
-          "the counters are not to be seen of process " + ProcessMark.pid(handle.producer()),
+          "cannot read the counters of process " + ProcessMark.pid(handle.producer()),
           e);
     }
   }
@@ -162,7 +162,7 @@ final class IpcReceiver {
   synchronized void close() {
     if (!open.isEmpty()) {
       throw new IllegalStateException(
-          open.size() + " tensors of other processes are open here; close them first");
+          open.size() + " tensors from other processes are still open; close them first");
     }
     closed = true;
     counters.values().forEach(CounterFile::close);

@@ -100,7 +100,7 @@ final class IpcSender {
       if (memory == null || memory.freed) {
         throw new CudaIpcException(
             Reason.NOT_SHARABLE,
-            "only tensors that CudaIpc.allocate made can be shared, not " + tensor.describe());
+            "only tensors made by CudaIpc.allocate can be shared, not " + tensor.describe());
       }
       slot = slots.take();
       memory.users++;
@@ -188,10 +188,10 @@ final class IpcSender {
     if (warn) {
       LOG.log(
           Level.WARNING,
-          "more than "
+          "other processes still use more than "
               + WARN_LIMBO
-              + " blocks of device memory were freed here that other processes still use; memory"
-              + " comes back when they close what they opened");
+              + " blocks of device memory that were freed here; the memory is released when they"
+              + " close the tensors that they opened");
     }
     collect();
   }
@@ -341,7 +341,7 @@ final class IpcSender {
 
   synchronized void requireOpen() {
     if (closed) {
-      throw new IllegalStateException("sharing was closed");
+      throw new IllegalStateException("CudaIpc was closed");
     }
   }
 
@@ -367,7 +367,7 @@ final class IpcSender {
             Level.WARNING,
             "other processes still use "
                 + slots.used()
-                + " tensors of this one; they lose them when this process ends");
+                + " tensors shared by this one; they lose them when this process ends");
       }
     }
   }

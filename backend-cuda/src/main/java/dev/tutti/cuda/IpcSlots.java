@@ -76,7 +76,7 @@ final class IpcSlots {
         return entry;
       }
     }
-    throw new IllegalStateException("the file of counters was closed");
+    throw new IllegalStateException("the counter file was closed");
   }
 
   /** Passes on the tensors that consumers released since the last call. */

@@ -24,7 +24,7 @@ final class JobSeal {
   JobSeal(String text) {
     token = JobToken.of(text);
     if (!token.isSet()) {
-      throw new IllegalArgumentException("the token of the job is empty");
+      throw new IllegalArgumentException("the job's token is empty");
     }
     byte[] name = "tutti cuda job".getBytes(UTF_8);
     job = ByteBuffer.wrap(of(name, name.length)).getLong();

@@ -527,8 +527,8 @@ class CudaIpcTest {
       assertThat(producer.pendingReleaseCount()).isEqualTo(1001);
       assertThat(warnings)
           .containsExactly(
-              "more than 1000 blocks of device memory were freed here that other processes still"
-                  + " use; memory comes back when they close what they opened");
+              "other processes still use more than 1000 blocks of device memory that were freed"
+                  + " here; the memory is released when they close the tensors that they opened");
       all.add(freed());
       assertThat(warnings).hasSize(1);
       all.forEach(SharedTensor::close);

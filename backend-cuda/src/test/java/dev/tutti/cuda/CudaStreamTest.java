@@ -194,7 +194,7 @@ class CudaStreamTest {
     CountDownLatch held = machine.hold(stream);
     assertThatThrownBy(() -> stream.await(Duration.ofMillis(5)))
         .isInstanceOf(TuttiException.class)
-        .hasMessageContaining("of cuda:0 is not done after 5 ms");
+        .hasMessageContaining("of cuda:0 did not finish within 5 ms");
     held.countDown();
     stream.await(Until.LONG);
     assertThat(stream.isIdle()).isTrue();
@@ -235,7 +235,7 @@ class CudaStreamTest {
     }
     assertThatThrownBy(() -> device.unwrap(handle))
         .isInstanceOf(IllegalStateException.class)
-        .hasMessageContaining("is it being recorded into a graph?");
+        .hasMessageContaining("is it being captured into a graph?");
     device.context().enter();
     graphs.destroy(graphs.endCapture(handle));
     device.unwrap(handle);

@@ -138,7 +138,7 @@ class CudaSymmetricMemoryTest {
             if (group.rank() == 0) {
               assertThatThrownBy(() -> memory.barrier(1, BRIEF))
                   .isInstanceOf(CollectiveTimeoutException.class)
-                  .hasMessageContaining("barrier of channel 1 waits for rank 1");
+                  .hasMessageContaining("the barrier on channel 1 timed out waiting for rank 1");
               assertThatThrownBy(() -> memory.waitSignal(1, 2, BRIEF))
                   .isInstanceOfSatisfying(
                       CollectiveTimeoutException.class,
@@ -219,7 +219,7 @@ class CudaSymmetricMemoryTest {
             try {
               assertThatThrownBy(() -> memory.waitSignal(1, 0, BRIEF))
                   .isInstanceOf(CollectiveTimeoutException.class)
-                  .hasMessageContaining("no signal of rank 1 comes on channel 0");
+                  .hasMessageContaining("no signal from rank 1 on channel 0");
               assertThatThrownBy(() -> memory.putSignal(1, 0, BRIEF))
                   .isInstanceOf(CollectiveTimeoutException.class);
               CountDownLatch begun = new CountDownLatch(1);

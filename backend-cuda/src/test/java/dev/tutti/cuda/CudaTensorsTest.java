@@ -102,7 +102,7 @@ class CudaTensorsTest {
       graphs.beginCapture(stream.handle());
       assertThatThrownBy(() -> tensors.copyFromHost(device, host))
           .isInstanceOf(IllegalStateException.class)
-          .hasMessageContaining("is being recorded into a graph");
+          .hasMessageContaining("is being captured into a graph");
       assertThatThrownBy(() -> tensors.toHost(device)).isInstanceOf(IllegalStateException.class);
       long graph = graphs.endCapture(stream.handle());
       machine.fake.clearCalls();
@@ -205,10 +205,10 @@ class CudaTensorsTest {
     assertThat(tensor.segment().address()).isEqualTo(address + 96);
     assertThatThrownBy(() -> tensors.wrap(address + 96, owner, DType.FLOAT32, 1001))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("has 4000 bytes to the end of its allocation, not 4004");
+        .hasMessageContaining("has only 4000 bytes left in its allocation, not 4004");
     assertThatThrownBy(() -> cuda.device(1).tensors().wrap(address, owner, DType.INT8, 1))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("is not memory of cuda:1, but of cuda:0");
+        .hasMessageContaining("is not memory of cuda:1 but of cuda:0");
     long host = Tensor.of(1f).segment().address();
     assertThatThrownBy(() -> tensors.wrap(host, owner, DType.FLOAT32, 1))
         .isInstanceOf(IllegalArgumentException.class)
@@ -250,7 +250,7 @@ class CudaTensorsTest {
         .isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> tensors.copyFromHost(device, device))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("of the host");
+        .hasMessageContaining("dense host tensor");
     assertThatThrownBy(() -> tensors.toHost(elsewhere))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("is not on cuda:0");

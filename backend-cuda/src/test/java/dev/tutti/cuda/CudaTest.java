@@ -23,7 +23,7 @@ class CudaTest {
       assertThatThrownBy(() -> cuda(fake))
           .isInstanceOf(BackendException.class)
           .hasMessage(
-              "the NVIDIA driver serves CUDA 12.4, but 13.0 is needed; install a newer driver");
+              "the NVIDIA driver supports CUDA 12.4, but 13.0 is required; install a newer driver");
     }
   }
 
@@ -48,7 +48,7 @@ class CudaTest {
           .containsExactly("cuDevicePrimaryCtxRetain 1");
       assertThatThrownBy(() -> machine.cuda.device(2))
           .isInstanceOf(IndexOutOfBoundsException.class)
-          .hasMessage("no device cuda:2; this process may use 2");
+          .hasMessage("no device cuda:2; devices that this process may use: 2");
     }
   }
 
@@ -85,12 +85,12 @@ class CudaTest {
     try (FakeMachine machine = new FakeMachine(2)) {
       assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
           .containsExactly(
-              "driver of CUDA 13.0",
+              "the driver supports CUDA 13.0",
               "cuda:0 Fake H200, compute capability 9.0, 1 GiB, PCI 0000:1B:00.0, fd handles,"
                   + " fabric handles, multicast",
               "cuda:1 Fake H200, compute capability 9.0, 1 GiB, PCI 0000:1C:00.0, fd handles,"
                   + " fabric handles, multicast",
-              "18 NVLinks between every two devices",
+              "18 NVLinks between each pair of devices",
               "all devices reach each other's memory");
       machine.fake.cutLink(0, 1);
       assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
@@ -130,7 +130,7 @@ class CudaTest {
         .hasValueSatisfying(
             reason ->
                 assertThat(reason)
-                    .startsWith("no NVIDIA driver: the loader does not find libcuda.so.1")
+                    .startsWith("no NVIDIA driver: the loader cannot find libcuda.so.1")
                     .contains("CUDA 13.0"));
     assertThatThrownBy(Cuda::get)
         .isInstanceOf(BackendException.class)

@@ -47,10 +47,10 @@ final class ExitWarnings {
   private static String warning(IpcProcess producer, int used) {
     return "WARNING: process "
         + producer.pid()
-        + " ends without CudaIpc.close() while "
+        + " exits without CudaIpc.close() while "
         + used
-        + " tensors that it shared are not returned; other processes lose them. Call"
-        + " CudaIpc.awaitReturned before";
+        + " tensors that it shared have not been returned; other processes lose them. Call"
+        + " CudaIpc.awaitReturned first";
   }
 
   private static Stream<String> warnings(Path log) throws IOException {

@@ -327,7 +327,7 @@ class GlooCudaTest {
                 try (CudaSession session = new CudaSession(device)) {
                   assertThatThrownBy(() -> session.record(() -> group.allReduce(tensor)))
                       .isInstanceOf(UnsupportedOperationException.class)
-                      .hasMessageContaining("cannot be recorded into a graph");
+                      .hasMessageContaining("cannot be captured into a graph");
                 }
               }
               group.allReduce(tensor);

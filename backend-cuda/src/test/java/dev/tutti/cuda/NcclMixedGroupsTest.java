@@ -79,7 +79,7 @@ class NcclMixedGroupsTest {
               part.send(floats(device, 9), 0);
               assertThatThrownBy(() -> part.subgroup(List.of(0)))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("the group of all ranks only");
+                  .hasMessageContaining("only of the group of all ranks");
               ProcessGroup pair = group.subgroup(List.of(1, 2)).orElseThrow();
               pair.recv(tensor, 0, 4, CallOptions.DEFAULT);
               assertThat(read(device, tensor)).containsExactly(8);
@@ -107,7 +107,7 @@ class NcclMixedGroupsTest {
             (group, device) -> {
               assertThatThrownBy(() -> group.subgroup(List.of(0)))
                   .isInstanceOf(TuttiException.class)
-                  .hasStackTraceContaining("did not all come to split the communicator of NCCL")
+                  .hasStackTraceContaining("not all ranks came to split the NCCL communicator")
                   .hasStackTraceContaining("set TUTTI_NCCL_LAZY=1 for all ranks of Tutti");
               assertThatThrownBy(() -> group.barrier()).isInstanceOf(TuttiException.class);
               named.countDown();

@@ -75,7 +75,7 @@ class NcclMixedMannersTest {
               assertThatThrownBy(() -> group.recv(tensor, 0, 0, soon))
                   .isInstanceOf(TuttiException.class)
                   .hasMessageContaining(
-                      "the operation did not end in time; if the other rank is one")
+                      "the operation did not complete in time; if the other rank is a rank")
                   .hasMessageContaining("set TUTTI_NCCL_LAZY=1");
               named.countDown();
             });
@@ -94,7 +94,8 @@ class NcclMixedMannersTest {
               CallOptions soon = CallOptions.timeout(Duration.ofMillis(300));
               assertThatThrownBy(() -> group.send(tensor, 1, 0, soon))
                   .isInstanceOf(TuttiException.class)
-                  .hasMessageContaining("the operation did not end in time; if there are ranks of")
+                  .hasMessageContaining(
+                      "the operation did not complete in time; if there are ranks of")
                   .hasMessageContaining("leave TUTTI_NCCL_LAZY unset");
             }));
   }
@@ -110,7 +111,8 @@ class NcclMixedMannersTest {
               Tensor tensor = floats(device, 0);
               assertThatThrownBy(() -> group.allReduce(tensor))
                   .isInstanceOf(CollectiveTimeoutException.class)
-                  .hasMessageContaining("the operation did not end in time; if there are ranks of")
+                  .hasMessageContaining(
+                      "the operation did not complete in time; if there are ranks of")
                   .hasMessageContaining("leave TUTTI_NCCL_LAZY unset");
             }));
   }
@@ -121,7 +123,7 @@ class NcclMixedMannersTest {
     Future<?> eager = ranks.own(1, 2, (group, device) -> group.barrier());
     for (Future<?> each : List.of(lazy, eager)) {
       assertThatThrownBy(() -> each.get(60, TimeUnit.SECONDS))
-          .hasStackTraceContaining("all ranks of Tutti need the same");
+          .hasStackTraceContaining("it must be the same on all ranks of Tutti");
     }
   }
 

@@ -130,10 +130,10 @@ class NcclMixedMessagesTest {
                       "does not support the tag 3 in this group: messages with ranks of PyTorch");
               assertThatThrownBy(() -> group.recvAnySource(tensor))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("of a rank that is named, not of any");
+                  .hasMessageContaining("from a rank that is named, not from any");
               assertThatThrownBy(() -> group.split(0, 0))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("subgroup(ranks) is their new_group");
+                  .hasMessageContaining("use subgroup(ranks), which matches their new_group");
               assertThatSparseIsRefused(group, device);
               group.allReduce(tensor);
               assertThat(read(device, tensor)).containsExactly(2);
@@ -146,7 +146,7 @@ class NcclMixedMessagesTest {
     Tensor sparse = Tensor.sparse(indices, floats(device, 1), 5);
     assertThatThrownBy(() -> group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT))
         .isInstanceOf(UnsupportedOperationException.class)
-        .hasMessageContaining("ranks of PyTorch have none on NCCL");
+        .hasMessageContaining("ranks of PyTorch do not support it on NCCL");
   }
 
   @Test

@@ -109,9 +109,9 @@ class RefusalTest {
             assertThatThrownBy(
                     () -> ranks().with("TUTTI_CUDA_IPC_DIR", "/proc").run(2, (group, device) -> {}))
                 .isInstanceOf(TuttiException.class)
-                .hasStackTraceContaining("cannot make the socket /proc/tutti-")
+                .hasStackTraceContaining("cannot create the socket /proc/tutti-")
                 .hasStackTraceContaining(
-                    "is its directory writable? TUTTI_CUDA_IPC_DIR names another"));
+                    "is its directory writable? TUTTI_CUDA_IPC_DIR sets another"));
   }
 
   @Test
@@ -122,7 +122,7 @@ class RefusalTest {
             assertThatThrownBy(
                     () -> ranks().with("TUTTI_CUDA_IPC_DIR", deep).run(2, (group, device) -> {}))
                 .isInstanceOf(TuttiException.class)
-                .hasStackTraceContaining("the path of a socket has 107 bytes at most")
+                .hasStackTraceContaining("the path of a socket can have 107 bytes at most")
                 .hasStackTraceContaining("choose a shorter directory (TUTTI_CUDA_IPC_DIR)"));
   }
 
@@ -160,9 +160,11 @@ class RefusalTest {
                             .hasMessageContaining(
                                 "tensor is on cpu, but the group has backends for [cuda]");
                         assertThatThrownBy(() -> group.allReduce(elsewhere, ReduceOp.SUM))
-                            .hasStackTraceContaining("the group has " + device + " here, but");
+                            .hasStackTraceContaining(
+                                "the group uses " + device + " on this rank, but");
                         assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
-                            .hasStackTraceContaining("the memory was freed of float32[8]");
+                            .hasStackTraceContaining(
+                                "the memory of float32[8] on " + device + " was freed");
                       }
                     }));
   }
@@ -182,7 +184,9 @@ class RefusalTest {
                         try (CudaStream.Scope _ = device.defaultStream().use()) {
                           assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
                               .hasStackTraceContaining(
-                                  "rank " + (1 - group.rank()) + " of this process has cuda:0 too")
+                                  "rank "
+                                      + (1 - group.rank())
+                                      + " of this process also uses cuda:0")
                               .hasStackTraceContaining("CudaStream.use");
                         }
                         group.allReduce(tensor, ReduceOp.SUM);
@@ -199,7 +203,7 @@ class RefusalTest {
     assertThatThrownBy(
             () -> new Cuda(machine.fake.driver(), machine.fake.links(), () -> new byte[] {1, 2, 3}))
         .hasMessage(
-            "the NVIDIA driver serves CUDA 12.4, but 13.0 is needed; install a newer driver");
+            "the NVIDIA driver supports CUDA 12.4, but 13.0 is required; install a newer driver");
     assertThat(machine.fake.living()).isEmpty();
   }
 }

@@ -109,7 +109,7 @@ final class FaultyBackend extends DecoratedBackend {
               + context.rank()
               + " "
               + obstacle
-              + " and does not come before its deadline");
+              + " and cannot take part before its deadline");
     }
   }
 

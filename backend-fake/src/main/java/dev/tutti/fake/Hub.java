@@ -138,7 +138,7 @@ final class Hub {
                 + group
                 + " of "
                 + size
-                + (context.size() == size ? ": it is there already" : ""));
+                + (context.size() == size ? ": it has already joined" : ""));
       }
       members[rank] = context;
       joined++;
@@ -161,7 +161,7 @@ final class Hub {
       if (left <= 0) {
         String missing = Ranks.list(size, peer -> members[peer] == null);
         String text =
-            missing + " did not join threaded group " + group + " in " + context.timeout();
+            missing + " did not join threaded group " + group + " within " + context.timeout();
         fail(() -> new TimeoutException(text), -1);
         check(rank);
       }

@@ -40,7 +40,7 @@ public final class RankFailure extends TuttiException {
     String text =
         first < 0 || first == rank
             ? "rank " + rank + " was the first to fail"
-            : "rank " + rank + " threw this, because of rank " + first;
+            : "rank " + rank + " threw this because of rank " + first;
     return new RankFailure(rank, text, null);
   }
 

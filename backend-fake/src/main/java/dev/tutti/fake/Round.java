@@ -138,7 +138,7 @@ final class Round {
     List<Integer> missing =
         IntStream.range(0, calls.length).filter(this::isMissing).boxed().toList();
     String what =
-        (stage == GATHERING ? "did not come" : "did not finish")
+        (stage == GATHERING ? "did not arrive" : "did not finish")
             + " before the deadline of rank "
             + rank
             + ", which called "

@@ -131,7 +131,7 @@ final class SharedBlock {
       if (left <= 0) {
         Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
         throw new CollectiveTimeoutException(
-            what + " on channel " + channel + " of symmetric memory: not within " + timeout,
+            what + " on channel " + channel + " of symmetric memory timed out after " + timeout,
             FailureInfo.builder(group, rank, size).peer(peer).elapsed(elapsed).build(),
             null);
       }

@@ -124,7 +124,7 @@ final class ThreadedBackend implements Backend {
       System.getLogger(ThreadedBackend.class.getName())
           .log(
               System.Logger.Level.DEBUG,
-              "rank " + rank + ", group " + hub.group() + ": no symmetric memory",
+              "rank " + rank + ", group " + hub.group() + ": cannot allocate symmetric memory",
               e);
       return null;
     } finally {

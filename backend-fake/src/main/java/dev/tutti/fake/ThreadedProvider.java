@@ -104,7 +104,7 @@ public final class ThreadedProvider implements BackendProvider {
           new TimeoutException(
                   "rank 0 did not join threaded group "
                       + context.group()
-                      + " in "
+                      + " within "
                       + context.timeout())
               .initCause(e);
     }
@@ -115,8 +115,8 @@ public final class ThreadedProvider implements BackendProvider {
               + context.rank()
               + " of group "
               + context.group()
-              + " does not find rank 0 in this JVM: the ranks of backend threaded must be threads"
-              + " of one JVM, and rank 0 must not have given up");
+              + " cannot find rank 0 in this JVM: either the ranks of backend threaded are not"
+              + " threads of one JVM, or rank 0 has given up");
     }
     hub.join(context, deadlineNanos);
     return new ThreadedBackend(hub, context.rank());

@@ -109,7 +109,7 @@ public final class ThreadedWorld {
       }
       known.add(each.name());
     }
-    throw new IllegalArgumentException("no backend '" + name + "'; known are " + known);
+    throw new IllegalArgumentException("no backend '" + name + "'; the backends are " + known);
   }
 
   /**

@@ -278,7 +278,7 @@ final class WorldRun<T> {
     }
     all.forEach(thrown::addSuppressed);
     if (!running().equals(Ranks.NONE)) {
-      thrown.addSuppressed(new WorldTimeoutException(describe("do not end")));
+      thrown.addSuppressed(new WorldTimeoutException(describe("did not end")));
     }
     if (thrown instanceof Error error) {
       throw error;

@@ -103,30 +103,30 @@ class DeviceMeshTest {
         group -> {
           long before = group.sequenceNumber();
           assertThatThrownBy(() -> DeviceMesh.init(group, new int[] {2, 3}, "a", "b"))
-              .hasMessage("a grid of [2, 3] does not have the 4 ranks of group 0");
+              .hasMessage("a mesh of shape [2, 3] does not fit the 4 ranks of group 0");
           assertThatThrownBy(() -> DeviceMesh.init(group, new int[] {4}, "a", "b"))
-              .hasMessageContaining("equally many dimensions");
+              .hasMessageContaining("must have the same length");
           assertThatThrownBy(() -> DeviceMesh.init(group, new int[0]))
               .hasMessageContaining("at least one");
           assertThatThrownBy(() -> DeviceMesh.init(group, new int[] {-4, -1}, "a", "b"))
               .hasMessageContaining("at least one rank");
           assertThatThrownBy(() -> DeviceMesh.init(group, new int[] {2, 2}, "a", "a"))
-              .hasMessage("names must differ: [a, a]");
+              .hasMessage("names must be unique: [a, a]");
           assertThatThrownBy(() -> DeviceMesh.newSubgroups(group, 3))
               .hasMessage("group 0 of 4 ranks cannot be divided into groups of 3");
           assertThatThrownBy(
                   () -> DeviceMesh.newSubgroups(group, List.of(List.of(0, 1), List.of(1))))
-              .hasMessageContaining("rank 1 in [[0, 1], [1]] is there twice");
+              .hasMessageContaining("rank 1 in [[0, 1], [1]] is listed twice");
           assertThatThrownBy(() -> DeviceMesh.newSubgroups(group, List.of(List.of(4))))
-              .hasMessageContaining("none of the 4 of group 0");
+              .hasMessageContaining("is not one of the 4 ranks of group 0");
           assertThatThrownBy(() -> DeviceMesh.newSubgroups(group, List.of(List.of())))
               .hasMessageContaining("list 0 of [[]] is empty");
           assertThat(group.sequenceNumber()).isEqualTo(before);
           try (DeviceMesh mesh = DeviceMesh.init(group, new int[] {4}, "dp")) {
             assertThatThrownBy(() -> mesh.group("tp"))
-                .hasMessage("no dimension 'tp'; there are [dp]");
-            assertThatThrownBy(mesh::slice).hasMessageContaining("each once");
-            assertThatThrownBy(() -> mesh.slice("dp", "dp")).hasMessageContaining("each once");
+                .hasMessage("no dimension 'tp'; the dimensions are [dp]");
+            assertThatThrownBy(mesh::slice).hasMessageContaining("each only once");
+            assertThatThrownBy(() -> mesh.slice("dp", "dp")).hasMessageContaining("each only once");
           }
         });
   }

@@ -134,7 +134,7 @@ class FaultsTest {
                     .isInstanceOf(CollectiveException.class);
               }
               assertThat(group.failure()).isPresent();
-              assertThat(group.failure().get()).hasMessageContaining("did not end in time");
+              assertThat(group.failure().get()).hasMessageContaining("did not complete in time");
             });
   }
 
@@ -207,9 +207,10 @@ class FaultsTest {
     assertThat(failures)
         .extracting(Throwable::getMessage)
         .containsExactly(
-            "barrier #1: rank 0 is cut off from ranks 1, 2 and does not come before its deadline",
-            "barrier #1: rank 1 is cut off from rank 0 and does not come before its deadline",
-            "barrier #1: rank 2 lost messages of rank 1 and does not come before its deadline");
+            "barrier #1: rank 0 is cut off from ranks 1, 2 and cannot take part before its"
+                + " deadline",
+            "barrier #1: rank 1 is cut off from rank 0 and cannot take part before its deadline",
+            "barrier #1: rank 2 lost messages of rank 1 and cannot take part before its deadline");
   }
 
   @Test

@@ -190,7 +190,7 @@ class ThreadedFailureTest {
                 assertThat(failure)
                     .isInstanceOf(TimeoutException.class)
                     .hasMessage(
-                        "ranks 1, 3 did not come before the deadline of rank 0, which called"
+                        "ranks 1, 3 did not arrive before the deadline of rank 0, which called"
                             + " monitoredBarrier #1"));
   }
 
@@ -370,7 +370,7 @@ class ThreadedFailureTest {
                       RawWorld.context(
                           0, 3, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
           .isInstanceOf(TimeoutException.class)
-          .hasMessage("ranks 1, 2 did not join threaded group test in PT0.1S");
+          .hasMessage("ranks 1, 2 did not join threaded group test within PT0.1S");
       // Rank 0 closed the world, so rank 1 is told that.
       assertThatThrownBy(
               () ->
@@ -378,7 +378,7 @@ class ThreadedFailureTest {
                       RawWorld.context(
                           1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
           .isInstanceOf(BackendException.class)
-          .hasMessageContaining("rank 1 of group test does not find rank 0 in this JVM");
+          .hasMessageContaining("rank 1 of group test cannot find rank 0 in this JVM");
     }
   }
 
@@ -427,7 +427,7 @@ class ThreadedFailureTest {
                       RawWorld.context(
                           1, 2, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
           .isInstanceOf(TimeoutException.class)
-          .hasMessage("rank 0 did not join threaded group test in PT0.1S");
+          .hasMessage("rank 0 did not join threaded group test within PT0.1S");
     }
   }
 

@@ -237,7 +237,7 @@ class ThreadedWorldTest {
     assertThat(thrown)
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("first failing rank 1");
-    assertThat(thrown.getSuppressed()[0]).hasMessage("rank 0 threw this, because of rank 1");
+    assertThat(thrown.getSuppressed()[0]).hasMessage("rank 0 threw this because of rank 1");
   }
 
   @Test

@@ -30,7 +30,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
       Setting.text(
           "GLOO_SOCKET_IFNAME",
           "",
-          "network interface for Gloo; of a comma-separated list the first usable one");
+          "network interface for Gloo; in a comma-separated list, the first usable one is used");
 
   /** The host of the store; here it only determines which local address faces that host. */
   public static final Setting<String> MASTER_ADDR =
@@ -63,7 +63,8 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
     if (host != null) {
       return host;
     }
-    return describe(InetAddress.getLoopbackAddress(), "loopback, as nothing else is usable");
+    return describe(
+        InetAddress.getLoopbackAddress(), "loopback, because no other address is usable");
   }
 
   private static BindAddress ofInterface(String names) throws IOException {
@@ -131,7 +132,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
       try (ServerSocketChannel probe = ServerSocketChannel.open()) {
         probe.bind(new InetSocketAddress(local, 0));
       }
-      return describe(local, "of this host's name, " + local.getHostName());
+      return describe(local, "the address of this host's name, " + local.getHostName());
     } catch (UnknownHostException e) {
       return null;
     } catch (IOException e) {

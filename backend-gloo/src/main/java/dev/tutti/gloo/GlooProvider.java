@@ -50,52 +50,52 @@ public final class GlooProvider implements BackendProvider {
       Setting.flag(
           "TORCH_GLOO_LAZY_INIT",
           false,
-          "ranks of PyTorch connect on first use; same on all ranks");
+          "PyTorch ranks connect on first use; must be the same on all ranks");
 
   /** Whether ranks identify themselves to each other by their rank number. */
   public static final Setting<Boolean> RANK_AS_SEQUENCE =
       Setting.flag(
           "GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",
           false,
-          "ranks greet each other with their own number; same on all ranks");
+          "ranks identify themselves to each other by rank number; must be the same on all ranks");
 
   /** How long a waiting thread polls its connections before it blocks. */
   public static final Setting<Duration> SPIN =
       Setting.duration(
           "TUTTI_GLOO_SPIN",
           Duration.ofMillis(1),
-          "how long a waiting thread polls before it blocks, if there are cores enough");
+          "how long a waiting thread polls before it blocks, if there are enough cores");
 
   /** How much memory the ranks of a host share. */
   public static final Setting<Long> SHARED_BYTES =
       Setting.bytes(
           GlooBackend.SHARED_BYTES,
           "16M",
-          "memory that the ranks of a group on one host share, 0 to use sockets; same on all"
-              + " ranks");
+          "size of the memory that the ranks of a group share on one host; 0 to use sockets; must"
+              + " be the same on all ranks");
 
   /** The directory in which the file of the shared memory is created. */
   public static final Setting<String> SHARED_DIRECTORY =
       Setting.text(
           "TUTTI_GLOO_SHARED_DIR",
           "/dev/shm",
-          "file system in memory for what ranks share; those with different ones share nothing");
+          "in-memory file system for shared memory; ranks with different ones share no memory");
 
   /** Whether ranks of a host share memory if other ranks of the group are on other hosts. */
   public static final Setting<Boolean> TWO_LEVEL =
       Setting.flag(
           "TUTTI_GLOO_TWO_LEVEL",
           true,
-          "ranks of a host share memory also where the group is on several hosts; false on any rank"
-              + " counts");
+          "ranks on one host share memory even if the group spans several hosts; false on any rank"
+              + " turns it off");
 
   /** Which algorithms Tutti ranks use over sockets. */
   public static final Setting<AlgorithmTable> ALGORITHMS =
       Setting.of(
           "TUTTI_GLOO_ALGORITHMS",
           "",
-          "algorithms by operation and bytes, such as"
-              + " allReduce=recursive-doubling:16K,ring;allGather=ring; rank 0's counts",
+          "algorithms by operation and size in bytes, such as"
+              + " allReduce=recursive-doubling:16K,ring;allGather=ring; rank 0's setting applies",
           AlgorithmTable.DEFAULT::with);
 
   private static final String ALGORITHMS_KEY = "algorithms";
@@ -210,7 +210,7 @@ public final class GlooProvider implements BackendProvider {
     try {
       BindAddress chosen = BindAddress.choose(settings);
       String where =
-          chosen.interfaceName().isEmpty() ? "" : " of interface " + chosen.interfaceName();
+          chosen.interfaceName().isEmpty() ? "" : " on interface " + chosen.interfaceName();
       return List.of(
           "would listen at "
               + chosen.address().getHostAddress()
@@ -220,20 +220,20 @@ public final class GlooProvider implements BackendProvider {
                   : "")
               + ": "
               + chosen.reason()
-              + " (to choose another: "
+              + " (to choose another, set "
               + BindAddress.INTERFACE.name()
               + ")",
-          "between ranks of Tutti, over sockets: "
+          "between Tutti ranks, over sockets: "
               + settings.get(ALGORITHMS)
-              + " (to choose others: "
+              + " (to choose others, set "
               + ALGORITHMS.name()
               + ")",
           settings.get(TWO_LEVEL)
-              ? "where hosts have several ranks of Tutti: two levels, shared memory within a host"
-                  + " and these algorithms between hosts (to do without: "
+              ? "if a host has several Tutti ranks: two levels, shared memory within a host"
+                  + " and these algorithms between hosts (to turn this off, set "
                   + TWO_LEVEL.name()
                   + "=false)"
-              : "where hosts have several ranks of Tutti: one level, as "
+              : "if a host has several Tutti ranks: one level, because "
                   + TWO_LEVEL.name()
                   + " is false",
           TlsSettings.describe(settings));

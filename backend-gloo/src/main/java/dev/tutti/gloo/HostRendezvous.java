@@ -204,7 +204,10 @@ final class HostRendezvous {
       HostInvitation invitation = HostInvitation.read(published, leader, context.size());
       int place = invitation.placeOf(rank);
       if (place < 0) {
-        return refusal("sees rank " + leader + ", which does not see it");
+        return refusal(
+            "sees the probe file of rank "
+                + leader
+                + ", but that rank does not see the probe file of this one");
       }
       long bytes = ShmLayout.within(invitation.members().length, budget).bytes();
       memory = ShmFile.open(directory, invitation.memory(), bytes, place);
@@ -222,7 +225,10 @@ final class HostRendezvous {
   private HostResult[] readAll(int[] peers, long deadline) {
     List<byte[]> published =
         bootstrap.collect(
-            RESULT, peers, "publish what came of the search for those that share memory", deadline);
+            RESULT,
+            peers,
+            "publish the result of the search for ranks that share memory",
+            deadline);
     HostResult[] results = new HostResult[peers.length];
     for (int i = 0; i < peers.length; i++) {
       try {
@@ -246,7 +252,7 @@ final class HostRendezvous {
         throw new IllegalArgumentException(
             "ranks "
                 + RankList.join(found)
-                + " would share what was made for "
+                + " would share memory that was made for ranks "
                 + RankList.join(members));
       }
       return groups;
@@ -287,7 +293,7 @@ final class HostRendezvous {
     if (rank == 0 && !reasons.isEmpty()) {
       LOG.log(
           Level.WARNING,
-          "rank {0} of group {1}: no shared memory for some ranks, whose messages go through"
+          "rank {0} of group {1}: some ranks cannot use shared memory; their messages go through"
               + " sockets ({2})",
           rank,
           context.group(),

@@ -81,7 +81,7 @@ final class HostSearch implements AutoCloseable {
     List<byte[]> published =
         context
             .bootstrap()
-            .allGather(KEY, own.toBytes(), "publish a sign for those that share memory", deadline);
+            .allGather(KEY, own.toBytes(), "publish an offer to share memory", deadline);
     List<HostOffer> offers = new ArrayList<>(published.size());
     for (int peer = 0; peer < published.size(); peer++) {
       offers.add(read(context, peer, published.get(peer)));

@@ -280,7 +280,7 @@ class FaultyRankTest {
     }
     assertThatThrownBy(group::barrier)
         .isExactlyInstanceOf(CollectiveException.class)
-        .hasMessageContaining("the group failed before: this rank timed out in allReduce");
+        .hasMessageContaining("the group had already failed: this rank timed out in allReduce");
     return true;
   }
 

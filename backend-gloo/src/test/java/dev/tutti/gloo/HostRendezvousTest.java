@@ -101,7 +101,7 @@ class HostRendezvousTest {
                     .meet(null, 0, System.nanoTime() + context.timeout().toNanos()))
         .isInstanceOf(RendezvousException.class)
         .hasMessageMatching(
-            "rank 0 of group g: ranks 2, 3 did not publish a sign for those that share memory"
+            "rank 0 of group g: ranks 2, 3 did not publish an offer to share memory"
                 + " within \\d+ ms")
         .cause()
         .isInstanceOfSatisfying(

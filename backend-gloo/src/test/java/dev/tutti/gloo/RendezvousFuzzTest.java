@@ -178,8 +178,8 @@ class RendezvousFuzzTest {
         "host/beacon/2|../passwd 262144 two-level|what rank 2 published to share memory: not an"
             + " offer",
         "host/result/0|leads 0,2|rank 0 leads rank 2, which does not follow it",
-        "host/result/0|leads 0,7|what rank 0 published to share memory: not rank 0 and ranks of"
-            + " 0..2",
+        "host/result/0|leads 0,7|what rank 0 published to share memory: expected rank 0, then"
+            + " ascending ranks of 0..2",
         "host/result/1|follows x|what rank 1 published to share memory: not a rank: 'x'",
         "0/2|short|cannot read the Gloo address of rank 2"
       })

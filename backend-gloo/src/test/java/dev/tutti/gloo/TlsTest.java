@@ -140,7 +140,7 @@ class TlsTest {
                         .withSettings(served);
                 Settings plain = served.with("TUTTI_TLS", "false");
                 assertThatThrownBy(() -> ProcessGroup.init(options.withSettings(plain)))
-                    .hasMessageContaining("speaks TLS, and this process does not");
+                    .hasMessageContaining("uses TLS, but this process does not");
                 try (ProcessGroup group = ProcessGroup.init(options)) {
                   Tensor tensor = Tensor.of(rank + 1f);
                   group.allReduce(tensor);
@@ -179,13 +179,14 @@ class TlsTest {
         "old.pem",
         "NotAfter");
     assertRefused(good.with(certificate, "/no/such/file"), certificate, "NoSuchFile");
-    assertRefused(good.with(certificate, empty.toString()), certificate, "no certificate in it");
+    assertRefused(good.with(certificate, empty.toString()), certificate, "contains no certificate");
     assertRefused(good.with(key, empty.toString()), key, "-----BEGIN PRIVATE KEY-----", "openssl");
-    assertRefused(good.with(authorities, empty.toString()), authorities, "no certificate in it");
+    assertRefused(good.with(authorities, empty.toString()), authorities, "contains no certificate");
     assertRefused(
         GlooWorld.settings("TUTTI_GLOO_TLS", "1"), authorities, "is not set, and TUTTI_GLOO_TLS");
     world.settings("another");
-    assertRefused(good.with(key, folder.resolve("another.key").toString()), key, "is not that of");
+    assertRefused(
+        good.with(key, folder.resolve("another.key").toString()), key, "does not belong to");
   }
 
   private static void assertRefused(Settings settings, String... words) throws Exception {

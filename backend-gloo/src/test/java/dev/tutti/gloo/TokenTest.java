@@ -46,7 +46,8 @@ class TokenTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "one token of a job | another token of a job | did not publish with the token of this rank",
+        "one token of a job | another token of a job | did not prove possession of the token of"
+            + " this rank",
         "one token of a job | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
         "'' | one token of a job | TUTTI_TOKEN is set for rank 1, but not for rank 0"
       })

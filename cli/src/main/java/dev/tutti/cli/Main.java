@@ -61,7 +61,7 @@ public final class Main implements Runnable {
   @Option(
       names = "--debug",
       scope = ScopeType.INHERIT,
-      description = "Show stack traces of errors, and all frames of those that ranks print.")
+      description = "Print stack traces of errors, and do not shorten those of ranks.")
   private boolean debug;
 
   @CommandLine.Spec private CommandSpec spec = CommandSpec.create();
@@ -184,7 +184,7 @@ public final class Main implements Runnable {
   private static String unexpected(Throwable failure) {
     Throwable cause = failure.getCause();
     String because = failure.getMessage() == null && cause != null ? ": " + cause : "";
-    return failure + because + " (--debug shows where)";
+    return failure + because + " (--debug prints the stack trace)";
   }
 
   private static int misused(ParameterException failure, String[] args) {

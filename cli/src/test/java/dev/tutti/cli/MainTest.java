@@ -62,14 +62,14 @@ class MainTest {
     return Stream.of(
         Arguments.of(
             new NoClassDefFoundError("a/B"),
-            "java.lang.NoClassDefFoundError: a/B (--debug shows where)"),
+            "java.lang.NoClassDefFoundError: a/B (--debug prints the stack trace)"),
         Arguments.of(
             new OutOfMemoryError("Java heap space"),
-            "java.lang.OutOfMemoryError: Java heap space (--debug shows where)"),
+            "java.lang.OutOfMemoryError: Java heap space (--debug prints the stack trace)"),
         Arguments.of(
             new ExceptionInInitializerError(new IllegalStateException("no")),
             "java.lang.ExceptionInInitializerError: java.lang.IllegalStateException: no (--debug"
-                + " shows where)"));
+                + " prints the stack trace)"));
   }
 
   @ParameterizedTest

@@ -205,7 +205,7 @@ public final class HostReducer {
       long count) {
     ElementBlock block = block(kind, dtype);
     if (inputs.length == 0) {
-      throw new IllegalArgumentException("inputs must be at least one");
+      throw new IllegalArgumentException("inputs must not be empty");
     }
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("out", out, outOffset, bytes);

@@ -50,7 +50,7 @@ public final class SymmetricChecks {
       throw new IllegalArgumentException(
           "byteOffset "
               + byteOffset
-              + " is no multiple of the "
+              + " is not a multiple of the "
               + dtype.byteSize()
               + " bytes of "
               + dtype.label());

@@ -204,7 +204,7 @@ class SparseSumTest {
     Tensor tensor = Tensor.sparse(one, Tensor.allocate(DType.FLOAT32, 1, 0), shape);
     assertThatThrownBy(() -> SparseSum.of(List.of(tensor)))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("more than 2^63 - 1 places");
+        .hasMessageContaining("more than 2^63 - 1 positions");
   }
 
   @Test

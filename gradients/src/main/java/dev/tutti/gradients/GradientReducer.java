@@ -92,7 +92,8 @@ public final class GradientReducer implements AutoCloseable {
       ProcessGroup group, ParameterList parameters, ReducerOptions options) {
     if (!group.backends().containsKey(Device.CPU.type())) {
       throw new IllegalArgumentException(
-          "the group has no backend for the host, by which ranks compare their parameters, but "
+          "the group has no backend for the host, which ranks need to compare their parameters; its"
+              + " backends are "
               + group.backends());
     }
     List<Tensor> gradients = options.gradients();
@@ -175,7 +176,7 @@ public final class GradientReducer implements AutoCloseable {
   public void await() {
     check();
     if (!awaiting.compareAndSet(false, true)) {
-      throw new IllegalStateException("another thread awaits the step");
+      throw new IllegalStateException("another thread is already waiting in await()");
     }
     try {
       if (synchronizing) {
@@ -248,7 +249,7 @@ public final class GradientReducer implements AutoCloseable {
   public void join() {
     check();
     if (!sequence.allowsUnevenInputs()) {
-      throw new IllegalStateException("ReducerOptions.withUnevenInputs allows join()");
+      throw new IllegalStateException("join() requires ReducerOptions.withUnevenInputs");
     }
     requireBetweenPasses("join()");
     sequence.shadow();
@@ -257,7 +258,7 @@ public final class GradientReducer implements AutoCloseable {
   private void requireBetweenPasses(String what) {
     if (marks.count() > 0) {
       throw new IllegalStateException(
-          what + " must not come amid a pass of backward: await() ends it");
+          what + " is not allowed during a backward pass; call await() first");
     }
   }
 
@@ -327,7 +328,7 @@ public final class GradientReducer implements AutoCloseable {
                       sequence.step(),
                       missing.isEmpty()
                           ? "await()"
-                          : "the gradient of " + parameters.describe(missing) + " was there"),
+                          : "the gradient of " + parameters.describe(missing) + " was ready"),
               missing.size() == 1 ? missing.getFirst() : -1,
               null);
     }

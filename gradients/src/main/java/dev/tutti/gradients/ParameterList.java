@@ -24,13 +24,13 @@ final class ParameterList {
     }
     if (names != null && names.size() != tensors.size()) {
       throw new IllegalArgumentException(
-          names.size() + " names do not fit " + tensors.size() + " parameters");
+          names.size() + " names do not match " + tensors.size() + " parameters");
     }
     for (int i = 0; i < tensors.size(); i++) {
       Tensor tensor = tensors.get(i);
       if (tensor.isSparse() || !ReduceOp.AVG.isDefinedOn(tensor.dtype())) {
         throw new IllegalArgumentException(
-            describe(i) + " is " + tensor.describe() + ", of which there is no mean");
+            describe(i) + " is " + tensor.describe() + ", for which no mean is defined");
       }
     }
   }
@@ -51,7 +51,7 @@ final class ParameterList {
   void requireAlike(List<Tensor> gradients) {
     if (gradients.size() != tensors.size()) {
       throw new IllegalArgumentException(
-          gradients.size() + " gradients do not fit " + tensors.size() + " parameters");
+          gradients.size() + " gradients do not match " + tensors.size() + " parameters");
     }
     for (int i = 0; i < tensors.size(); i++) {
       Tensor gradient = gradients.get(i);

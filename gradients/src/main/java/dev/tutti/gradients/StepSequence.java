@@ -188,7 +188,7 @@ final class StepSequence {
 
   private GradientException failed(Throwable e) {
     return failure.fail(
-        "step %d failed beside the reduction of its buckets: %s".formatted(step, e), -1, e);
+        "step %d failed outside the reduction of its buckets: %s".formatted(step, e), -1, e);
   }
 
   /** Prepares for the next step; called when this one is done. */

@@ -177,7 +177,7 @@ class GradientFailureTest {
           reducer.close();
           reducer.await();
         },
-        "step 2: the reducer was closed before the gradient of parameter 0 'weight' was there");
+        "step 2: the reducer was closed before the gradient of parameter 0 'weight' was ready");
   }
 
   @ParameterizedTest

@@ -377,10 +377,10 @@ class GradientReducerTest {
               .hasMessage("there must be at least one parameter");
           assertThatThrownBy(
                   () -> new GradientReducer(group, List.of(Tensor.allocate(DType.BOOL, 2))))
-              .hasMessageContaining("parameter 0 is bool[2] on cpu, of which there is no mean");
+              .hasMessageContaining("parameter 0 is bool[2] on cpu, for which no mean is defined");
           ReducerOptions named = ReducerOptions.DEFAULT.withNames(List.of("w"));
           assertThatThrownBy(() -> new GradientReducer(group, parameters(1, 2), named))
-              .hasMessage("1 names do not fit 2 parameters");
+              .hasMessage("1 names do not match 2 parameters");
           assertThatThrownBy(
                   () ->
                       new GradientReducer(group, parameters(2), named.withGradients(parameters(3))))
@@ -411,12 +411,12 @@ class GradientReducerTest {
                 .isInstanceOf(IndexOutOfBoundsException.class);
             assertThatThrownBy(reducer::join).hasMessageContaining("withUnevenInputs");
             reducer.ready(0);
-            assertThatThrownBy(reducer::noSync).hasMessageContaining("amid a pass");
+            assertThatThrownBy(reducer::noSync).hasMessageContaining("during a backward pass");
             reducer.ready(1);
             reducer.await();
             Registration noSync = reducer.noSync();
             reducer.ready(0);
-            assertThatThrownBy(noSync::close).hasMessageContaining("amid a pass");
+            assertThatThrownBy(noSync::close).hasMessageContaining("during a backward pass");
             reducer.await();
             noSync.close();
             noSync.close();

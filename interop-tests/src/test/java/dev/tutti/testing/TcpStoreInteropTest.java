@@ -228,7 +228,7 @@ class TcpStoreInteropTest {
       }
       assertThatThrownBy(() -> shared.ours.barrier("b", 2, Duration.ofMillis(100)))
           .isInstanceOf(StoreTimeoutException.class)
-          .hasMessageContaining("1 of 2 members came");
+          .hasMessageContaining("1 of 2 members arrived");
       Future<?> other = shared.calls.run(() -> second.barrier("b", 2, LONG));
       shared.ours.barrier("b", 2, LONG);
       Calls.ended(other);
@@ -262,7 +262,7 @@ class TcpStoreInteropTest {
       long start = System.nanoTime();
       assertThatThrownBy(() -> new TcpStore(options))
           .isInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("is one of PyTorch's")
+          .hasMessageContaining("is a PyTorch store server")
           .hasMessageContaining("TUTTI_TOKEN must be the same");
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG.dividedBy(2));
       theirs.awaitOpen();

@@ -61,12 +61,12 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
     require(ranks >= 2 && ranks <= MAX_RANKS, "ranks must be from 2 to 8, not ", ranks);
     require(
         lanes >= 2 && lanes <= 1024 && lanes % 2 == 0,
-        "lanes must be even, from 2 to 1024, not ",
+        "lanes must be an even number from 2 to 1024, not ",
         lanes);
-    require(packetSlots >= 512, "packetSlots must be 512 at least, not ", packetSlots);
+    require(packetSlots >= 512, "packetSlots must be at least 512, not ", packetSlots);
     require(
         chunkBytes >= 2048 && chunkBytes % 16 == 0,
-        "chunkBytes must be a multiple of 16, 2048 at least, not ",
+        "chunkBytes must be a multiple of 16 and at least 2048, not ",
         chunkBytes);
     require(
         fullSlots >= 0 && fullSlots <= 1 << 20 && fullSlots % Kernels.MAX_THREADS == 0,

@@ -194,7 +194,7 @@ public final class CoalesceKernels {
     Kernel kernel = SUMS.get(dtype);
     if (kernel == null) {
       throw new IllegalArgumentException(
-          "no kernel sums rows of " + dtype.label() + "; known are " + SUMS.keySet());
+          "no kernel sums rows of " + dtype.label() + "; the kernels support " + SUMS.keySet());
     }
     return kernel;
   }

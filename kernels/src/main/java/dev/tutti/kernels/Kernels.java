@@ -242,7 +242,7 @@ public final class Kernels {
     ReduceKernels kernels = REDUCE.get(dtype);
     if (kernels == null) {
       throw new IllegalArgumentException(
-          "no kernel reduces " + dtype.label() + "; known are " + REDUCE.keySet());
+          "no kernel reduces " + dtype.label() + "; the kernels support " + REDUCE.keySet());
     }
     return kernels;
   }

@@ -46,7 +46,8 @@ public record Launch(int grid, int block) {
    */
   public Launch {
     if (grid < 1 || block < 1) {
-      throw new IllegalArgumentException("no launch has " + grid + " blocks of " + block);
+      throw new IllegalArgumentException(
+          "a launch needs at least one block of one thread, not " + grid + " blocks of " + block);
     }
   }
 }

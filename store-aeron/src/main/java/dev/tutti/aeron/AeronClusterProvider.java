@@ -56,7 +56,7 @@ public final class AeronClusterProvider implements StoreProvider {
   public Store open(Request request) {
     String members = request.url().getRawAuthority();
     if (members == null) {
-      throw new RendezvousException("the members are missing in " + request.url());
+      throw new RendezvousException("no members in " + request.url());
     }
     AeronClusterStore store =
         new AeronClusterStore(

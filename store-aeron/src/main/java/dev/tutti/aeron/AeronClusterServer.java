@@ -130,7 +130,7 @@ public final class AeronClusterServer implements AutoCloseable {
         && !new InetSocketAddress(own.host(), 0).getAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
-          "store cluster at %s serves whoever reaches it; %s is not set"
+          "store cluster at %s accepts any client that reaches it; %s is not set"
               .formatted(all, JobToken.SETTING.name()));
     }
   }
@@ -144,8 +144,8 @@ public final class AeronClusterServer implements AutoCloseable {
         socket.bind(wanted);
       } catch (IOException e) {
         throw new StoreConnectionException(
-            ("UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s;"
-                    + " it takes the ports %d to %d")
+            ("UDP port %d at %s for a member of a store cluster is in use or cannot be bound: %s;"
+                    + " the member needs ports %d to %d")
                 .formatted(
                     wanted.getPort(),
                     own.host(),
@@ -164,7 +164,7 @@ public final class AeronClusterServer implements AutoCloseable {
       // Otherwise nobody would take snapshots, and the log would grow.
       ended = true;
       close();
-      LOG.log(Level.ERROR, "a member of a store cluster ends: " + e, e);
+      LOG.log(Level.ERROR, "a member of a store cluster stopped: " + e, e);
     }
   }
 
@@ -178,7 +178,7 @@ public final class AeronClusterServer implements AutoCloseable {
             lookAtLog();
           }
         } catch (RuntimeException e) {
-          LOG.log(Level.WARNING, "a member of a store cluster looks at its log: " + e, e);
+          LOG.log(Level.WARNING, "a member of a store cluster cannot check its log: " + e, e);
           notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
         }
       }
@@ -243,7 +243,7 @@ public final class AeronClusterServer implements AutoCloseable {
       try {
         Runtime.getRuntime().removeShutdownHook(hook);
       } catch (IllegalStateException e) {
-        LOG.log(Level.DEBUG, "the JVM ends", e);
+        LOG.log(Level.DEBUG, "the JVM is exiting", e);
       }
     }
   }

@@ -24,7 +24,8 @@ public final class AeronStoreOptions {
       Setting.of(
           SessionOpener.TRANSPORT_SETTING,
           "auto",
-          "shared memory where both processes see it (auto), or only ipc, or only udp",
+          "shared memory if both processes see it, otherwise UDP (auto), only shared memory (ipc),"
+              + " or only UDP (udp)",
           Transport::parse);
 
   /** The folder for shared memory. */
@@ -41,11 +42,14 @@ public final class AeronStoreOptions {
   /** How soon a lost host is noticed. */
   public static final Setting<Duration> LEASE =
       Setting.duration(
-          "TUTTI_AERON_LEASE", Timing.DEFAULT_LEASE, "within this a lost host is noticed");
+          "TUTTI_AERON_LEASE", Timing.DEFAULT_LEASE, "time within which a lost host is detected");
 
   /** Whether threads spin. */
   public static final Setting<Boolean> SPIN =
-      Setting.flag("TUTTI_AERON_SPIN", false, "spin for messages, never sleep; takes whole cores");
+      Setting.flag(
+          "TUTTI_AERON_SPIN",
+          false,
+          "spin while waiting for messages, never sleep; occupies whole cores");
 
   private final String host;
   private final int port;

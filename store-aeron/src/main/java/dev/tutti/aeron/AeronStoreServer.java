@@ -163,7 +163,7 @@ public final class AeronStoreServer implements AutoCloseable {
     if (!token.isSet() && !listener.getInetAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
-          "store server on port %d serves whoever reaches it; %s is not set"
+          "store server on port %d accepts any client that reaches it; %s is not set"
               .formatted(port(), JobToken.SETTING.name()));
     }
   }
@@ -196,7 +196,7 @@ public final class AeronStoreServer implements AutoCloseable {
       }
     } catch (BindException e) {
       throw new StoreConnectionException(
-          "port %d for a store server is in use or cannot be had: %s; choose another, or 0 for a free one"
+          "port %d for a store server is in use or cannot be bound: %s; choose another, or 0 for a free one"
               .formatted(wanted.getPort(), e.getMessage()),
           e);
     } catch (IOException e) {
@@ -275,7 +275,8 @@ public final class AeronStoreServer implements AutoCloseable {
     log.warn(
         "cannot accept",
         "",
-        "store server on port %d cannot accept clients, tries again: %s".formatted(port(), cause));
+        "store server on port %d cannot accept clients and will try again: %s"
+            .formatted(port(), cause));
     LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
   }
 
@@ -300,7 +301,7 @@ public final class AeronStoreServer implements AutoCloseable {
           "store server on port %d refuses client %s: %s"
               .formatted(port(), HostPort.text(socket.getRemoteSocketAddress()), e.getMessage()));
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "a client left before it was served", e);
+      LOG.log(Level.DEBUG, "a client disconnected before it was served", e);
     } catch (RuntimeException | OutOfMemoryError e) {
       log.warn("failure", address(socket), "store server on port %d: %s".formatted(port(), e));
     } finally {
@@ -382,7 +383,7 @@ public final class AeronStoreServer implements AutoCloseable {
       in = Channels.udp(control.localAddress(), port());
       out = Channels.udp(control.remoteAddress(), Channels.port(there));
     } else if (transport != Handshake.IPC) {
-      throw new MalformedMessageException("there is no transport " + transport);
+      throw new MalformedMessageException("unknown transport " + transport);
     }
     @Nullable Doorbell clientBell =
         transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;
@@ -417,11 +418,11 @@ public final class AeronStoreServer implements AutoCloseable {
             });
     try {
       if (!served || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
-        throw new StoreException("store server on port %d has ended".formatted(port()));
+        throw new StoreException("store server on port %d has stopped".formatted(port()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new StoreException("interrupted while a store server forgets its keys", e);
+      throw new StoreException("interrupted while the store server was deleting its keys", e);
     }
   }
 
@@ -434,7 +435,7 @@ public final class AeronStoreServer implements AutoCloseable {
       try {
         Runtime.getRuntime().removeShutdownHook(hook);
       } catch (IllegalStateException e) {
-        LOG.log(Level.DEBUG, "the JVM ends", e);
+        LOG.log(Level.DEBUG, "the JVM is exiting", e);
       }
     }
   }
@@ -442,7 +443,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private void endedItself() {
     LOG.log(
         Level.ERROR,
-        "store server on port %d ends: %s".formatted(port(), EmbeddedDriver.ENDED_ITSELF));
+        "store server on port %d stopped: %s".formatted(port(), EmbeddedDriver.ENDED_ITSELF));
     agent.stop();
   }
 

@@ -210,15 +210,15 @@ abstract class RemoteStore implements Store {
         Arguments.deadline(Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
     for (Long will : wills) {
       if (System.nanoTime() - deadline > link.graceNanos()) {
-        LOG.log(Level.DEBUG, "the server is silent, and wills may be carried out");
+        LOG.log(Level.DEBUG, "the server does not answer; it may carry out wills");
         return;
       }
       try {
         withdraw(will, deadline);
       } catch (StoreTimeoutException e) {
-        LOG.log(Level.DEBUG, "a will may be carried out", e);
+        LOG.log(Level.DEBUG, "the server may carry out a will", e);
       } catch (StoreException e) {
-        LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
+        LOG.log(Level.DEBUG, "the server is gone and has lost all wills", e);
         return;
       }
     }

@@ -13,7 +13,7 @@ final class Unencrypted {
     return settings.get(TlsSettings.ENABLED)
         ? Optional.of(
             TlsSettings.ENABLED.name()
-                + " is set, and a store over Aeron does not encrypt what it sends; take the one"
+                + " is set, but a store over Aeron does not encrypt its messages; use the store"
                 + " over TCP (TUTTI_STORE=tcp)")
         : Optional.empty();
   }

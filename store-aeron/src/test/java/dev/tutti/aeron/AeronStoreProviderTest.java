@@ -78,7 +78,7 @@ class AeronStoreProviderTest {
           .hasValueSatisfying(
               reason ->
                   assertThat(reason)
-                      .startsWith("TUTTI_TLS is set, and a store over Aeron does not encrypt"));
+                      .startsWith("TUTTI_TLS is set, but a store over Aeron does not encrypt"));
     }
   }
 

@@ -144,7 +144,7 @@ class AeronStoreServerTest {
       client.putInt(999_999);
       client.send();
       assertThat(client.readByte(deadline)).isEqualTo(Handshake.FAILED);
-      assertThat(client.readText(deadline)).contains("there is no bell 999999");
+      assertThat(client.readText(deadline)).contains("unknown bell 999999");
       try (Stream<Path> streams = Files.walk(Path.of(session.driver(), "publications"))) {
         assertThat(streams.filter(Files::isRegularFile)).isEmpty();
       }
@@ -236,11 +236,11 @@ class AeronStoreServerTest {
       store.set("key", "value");
       assertThatThrownBy(() -> new AeronStore(options(server.port())))
           .isInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("asks for a token, and this process has none");
+          .hasMessageContaining("requires a token, but this process has none");
       JobToken other = JobToken.of("0123456789abcdeF");
       assertThatThrownBy(() -> new AeronStore(options(server.port()).withToken(other)))
           .isInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("it has another token");
+          .hasMessageContaining("its token differs from this process's");
       assertThat(store.check(List.of("key"))).isTrue();
     }
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
@@ -342,8 +342,8 @@ class AeronStoreServerTest {
           .hasMessage(
               "no store server at 127.0.0.1:"
                   + server.port()
-                  + ": a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too,"
-                  + " or nowhere");
+                  + ": an Aeron store server answers there; set TUTTI_STORE to aeron on this rank"
+                  + " too, or on no rank");
     }
   }
 
@@ -355,8 +355,8 @@ class AeronStoreServerTest {
           .isInstanceOf(StoreConnectionException.class)
           .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 300 ms")
           .hasMessageContaining(
-              "it ended the connection instead of answering, as a store of another kind does; is"
-                  + " TUTTI_STORE the same for all ranks and their launcher?");
+              "it closed the connection instead of answering, as a store of another kind would;"
+                  + " TUTTI_STORE must be the same for all ranks and their launcher");
     }
   }
 
@@ -424,7 +424,7 @@ class AeronStoreServerTest {
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver gives no sign of life, within 1000 ms");
+          "its media driver is not active (timeout 1000 ms)");
       control.close();
     } finally {
       driver.close();
@@ -453,7 +453,7 @@ class AeronStoreServerTest {
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver does not answer, within 1000 ms");
+          "its media driver does not answer (timeout 1000 ms)");
       control.close();
     } finally {
       folder.close();

@@ -106,7 +106,7 @@ class ClusterFaultsTest {
             .hasCauseInstanceOf(StoreConnectionException.class)
             // The latter if the members take longer to start than a client waits for one.
             .hasMessageMatching(
-                "(?s).*(it does not know the session of this process, as all members"
+                "(?s).*(it does not know the session of this process because all members"
                     + "|is gone: no member answered for).*");
       }
     }
@@ -200,13 +200,13 @@ class ClusterFaultsTest {
       assertThatThrownBy(
               () -> new AeronClusterStore(cluster.members, options.withToken(JobToken.NONE)))
           .isInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("it asks for a token, and this process has none; TUTTI_TOKEN must");
+          .hasMessageContaining("it requires a token, but this process has none; TUTTI_TOKEN must");
       assertThatThrownBy(
               () ->
                   new AeronClusterStore(
                       cluster.members, options.withToken(JobToken.of("another one of 16"))))
           .isInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("it does not prove that it has the same token");
+          .hasMessageContaining("it did not prove that it has the same token");
       sendNoise(ClusterMembers.parse(cluster.members));
       try (Store other = new AeronClusterStore(cluster.members, options.withSpin(true))) {
         assertThat(other.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
@@ -216,7 +216,7 @@ class ClusterFaultsTest {
       assertThatThrownBy(() -> cluster.start(1))
           .isInstanceOf(StoreConnectionException.class)
           .hasMessageContaining("for a member of a store cluster is in use")
-          .hasMessageContaining("it takes the ports");
+          .hasMessageContaining("the member needs ports");
       assertThatThrownBy(
               () ->
                   new AeronClusterServer(
@@ -232,7 +232,7 @@ class ClusterFaultsTest {
                     directory.resolve("m0"),
                     AeronStoreOptions.of("localhost", 0)))
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining("the members of a cluster stay the same");
+        .hasMessageContaining("the members of a cluster cannot change");
   }
 
   /** Sends random datagrams to all ports of all members. */
@@ -350,7 +350,7 @@ class ClusterFaultsTest {
     assertThatThrownBy(() -> ClusterMembers.parse("a:29500,a:29504"))
         .hasMessageContaining("members a:29500 and a:29504 of a store cluster overlap");
     assertThatThrownBy(() -> ClusterMembers.parse("a:29500").member(1))
-        .hasMessageContaining("there is no member 1 in a:29500; they count from 0");
+        .hasMessageContaining("no member 1 in a:29500; members are numbered from 0");
     assertThat(ClusterMembers.parse("a:1, [::1]:9").endpoints())
         .isEqualTo("0,a:1,a:2,a:3,a:4,a:5|1,[::1]:9,[::1]:10,[::1]:11,[::1]:12,[::1]:13");
   }
@@ -420,7 +420,7 @@ class ClusterFaultsTest {
     }
     assertThat(logged)
         .containsExactly(
-            "INFO store cluster at %s:%s serves whoever reaches it; TUTTI_TOKEN is not set"
+            "INFO store cluster at %s:%s accepts any client that reaches it; TUTTI_TOKEN is not set"
                 .formatted(host.getHostAddress(), port));
   }
 

@@ -160,7 +160,7 @@ class ExternalDriverTest {
       pause(client);
       assertThat(client.line())
           .startsWith("FAILED dev.tutti.StoreConnectionException: session with store server at")
-          .contains("is lost: this process or the media driver stood still for too long");
+          .contains("is lost: this process or the media driver stalled for too long");
       assertThat(store.get("will/1", Duration.ofSeconds(LIMIT_SECONDS)))
           .asString(StandardCharsets.UTF_8)
           .isEqualTo("gone");
@@ -186,7 +186,7 @@ class ExternalDriverTest {
       long start = System.nanoTime();
       assertThat(client.line())
           .startsWith("FAILED dev.tutti.StoreConnectionException: session with store cluster at")
-          .contains("is lost: this process or the media driver stood still for too long");
+          .contains("is lost: this process or the media driver stalled for too long");
       assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
       assertThat(server.isRunning()).isTrue();
     }
@@ -296,7 +296,7 @@ class ExternalDriverTest {
   void oneThatDoesNotRunIsNamed() {
     assertThatThrownBy(() -> new AeronStore(options().withServer(true)))
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining("no media driver runs in " + options().driver())
+        .hasMessageContaining("no media driver is running in " + options().driver())
         .hasMessageContaining("TUTTI_AERON_DRIVER");
     assertThat(directory).isEmptyDirectory();
   }

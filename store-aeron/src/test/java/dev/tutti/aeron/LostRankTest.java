@@ -117,7 +117,7 @@ class LostRankTest {
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
       start(SIZE, true, server.port());
       assertOthersLearnOfTheEndOf(
-          1, "rank 1 is gone, as the store saw: its process ended, or its host is lost");
+          1, "rank 1 is gone, as detected by the store: its process ended, or its host is lost");
     }
   }
 
@@ -126,7 +126,7 @@ class LostRankTest {
     start(SIZE, false, freePort());
     assertOthersLearnOfTheEndOf(
         0,
-        "rank 0 is gone, as this rank saw: it served the store: store server at",
+        "rank 0 is gone, as detected by this rank: it served the store: store server at",
         "its process ended");
   }
 

@@ -190,7 +190,7 @@ class SharedMemoryTest {
     Path file = Files.createFile(directory.resolve("file"));
     assertThatThrownBy(() -> new AeronStore(options().withDirectory(file)))
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining("cannot make a folder for shared memory in " + file)
+        .hasMessageContaining("cannot create a folder for shared memory in " + file)
         .hasMessageContaining("TUTTI_AERON_DIR");
   }
 
@@ -280,7 +280,7 @@ class SharedMemoryTest {
         () -> {
           assertThatThrownBy(() -> DriverDirectory.create(directory, 0))
               .isInstanceOf(StoreException.class)
-              .hasMessageContaining("cannot make a folder for shared memory in " + directory);
+              .hasMessageContaining("cannot create a folder for shared memory in " + directory);
           assertThat(directory).isEmptyDirectory();
         });
   }

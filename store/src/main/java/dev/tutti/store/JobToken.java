@@ -19,8 +19,8 @@ public final class JobToken {
   public static final Setting<JobToken> SETTING =
       Setting.secret(
           "TUTTI_TOKEN",
-          "secret of the job, at least 16 characters; who does not have it can neither use its"
-              + " store nor join its ranks",
+          "secret of the job, at least 16 characters; a process without it can neither use the"
+              + " store of the job nor join its ranks",
           JobToken::of);
 
   /** The absence of a token. */
@@ -111,7 +111,7 @@ public final class JobToken {
       }
       return mac.doFinal();
     } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("this Java has no " + ALGORITHM, e);
+      throw new IllegalStateException("this JVM does not support " + ALGORITHM, e);
     }
   }
 

@@ -41,7 +41,7 @@ public final class PemFile {
       found.add((X509Certificate) certificate);
     }
     if (found.isEmpty()) {
-      throw new CertificateException("there is no certificate in it");
+      throw new CertificateException("the file contains no certificate");
     }
     return found;
   }
@@ -61,9 +61,9 @@ public final class PemFile {
     int end = text.indexOf(KEY_END);
     if (begin < 0 || end < begin) {
       throw new InvalidKeySpecException(
-          "there is no '"
+          "the file contains no '"
               + KEY_BEGIN
-              + "' in it; 'openssl pkcs8 -topk8 -nocrypt' makes one of other kinds of keys");
+              + "'; 'openssl pkcs8 -topk8 -nocrypt' converts other kinds of keys");
     }
     try {
       byte[] bytes =
@@ -71,7 +71,10 @@ public final class PemFile {
       return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(bytes));
     } catch (IllegalArgumentException | InvalidKeySpecException e) {
       throw new InvalidKeySpecException(
-          "the key in it is not one for " + algorithm + ", as the certificate's is", e);
+          "the file's key is not a valid key for "
+              + algorithm
+              + ", the algorithm of the certificate",
+          e);
     }
   }
 }

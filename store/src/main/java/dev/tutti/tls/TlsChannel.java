@@ -111,7 +111,7 @@ public final class TlsChannel implements ByteChannel {
     plain.flip();
     int count = starved ? fill() : 1;
     if (ended || count < 0) {
-      throw new EOFException("it ended the connection during the handshake");
+      throw new EOFException("it closed the connection during the TLS handshake");
     }
     return count > 0;
   }
@@ -155,7 +155,7 @@ public final class TlsChannel implements ByteChannel {
     while (from.hasRemaining() && hasRoom()) {
       SSLEngineResult result = wrap(from);
       if (result.bytesConsumed() == 0 && result.bytesProduced() == 0) {
-        throw new SSLException("TLS takes nothing to send now: " + result.getHandshakeStatus());
+        throw new SSLException("TLS cannot send now: " + result.getHandshakeStatus());
       }
     }
     flush();
@@ -228,7 +228,7 @@ public final class TlsChannel implements ByteChannel {
   private SSLEngineResult wrap(ByteBuffer from) throws SSLException {
     SSLEngineResult result = engine.wrap(from, netOut);
     if (result.getStatus() != Status.OK) {
-      throw new SSLException("TLS takes nothing more to send: " + result.getStatus());
+      throw new SSLException("TLS cannot send anything more: " + result.getStatus());
     }
     return result;
   }
@@ -239,7 +239,7 @@ public final class TlsChannel implements ByteChannel {
     starved = result.getStatus() == Status.BUFFER_UNDERFLOW;
     ended |= result.getStatus() == Status.CLOSED;
     if (result.getStatus() == Status.BUFFER_OVERFLOW) {
-      throw new SSLException("a record of TLS is longer than " + recordBytes + " bytes");
+      throw new SSLException("a TLS record is longer than " + recordBytes + " bytes");
     }
     if (secured && result.getHandshakeStatus() != HandshakeStatus.NOT_HANDSHAKING) {
       answer();

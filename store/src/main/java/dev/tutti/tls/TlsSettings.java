@@ -27,22 +27,22 @@ public final class TlsSettings {
       Setting.flag(
           "TUTTI_TLS",
           false,
-          "processes of Tutti show certificates to each other and encrypt what goes through their"
-              + " sockets: the store over TCP, gloo, and the links of nccl; same for all");
+          "Tutti's processes authenticate each other by certificates and encrypt their socket"
+              + " traffic: the TCP store, gloo, and the links of nccl; must be the same for all");
 
   /** Whether ranks on gloo encrypt the traffic between them, even without {@link #ENABLED}. */
   public static final Setting<Boolean> GLOO =
       Setting.flag(
           "TUTTI_GLOO_TLS",
           false,
-          "as TUTTI_TLS, for what goes between ranks on gloo alone; same on all ranks");
+          "like TUTTI_TLS, but only for gloo traffic between ranks; must be the same on all ranks");
 
   /** The file of this rank's certificate; the setting's name is Gloo's. */
   public static final Setting<String> CERTIFICATE =
       Setting.text(
           "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT",
           "",
-          "PEM file: this rank's certificate, and after it those up to the authority");
+          "PEM file: this rank's certificate, followed by those up to the authority");
 
   /** The file of its key; the setting's name is Gloo's. */
   public static final Setting<String> KEY =
@@ -56,7 +56,7 @@ public final class TlsSettings {
       Setting.text(
           "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE",
           "",
-          "PEM file: the authorities that the certificates of all ranks must come from");
+          "PEM file: the authorities that issue the certificates of all ranks");
 
   private static final Map<String, String> SIGNATURES =
       Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
@@ -80,7 +80,7 @@ public final class TlsSettings {
     Setting<Boolean> by = settings.get(ENABLED) ? ENABLED : GLOO;
     try {
       if (load(settings, by) == null) {
-        return "not encrypted (to encrypt what goes between ranks: " + ENABLED.name() + ")";
+        return "not encrypted (to encrypt traffic between ranks, set " + ENABLED.name() + ")";
       }
       X509Certificate own = read(settings, by, CERTIFICATE, PemFile::certificates).get(0);
       return "encrypted between ranks, as "
@@ -166,7 +166,7 @@ public final class TlsSettings {
       byte[] signed = signature.sign();
       signature.initVerify(ours);
       if (!signature.verify(signed)) {
-        throw new InvalidKeyException("the key is not that of the certificate");
+        throw new InvalidKeyException("the key does not belong to the certificate");
       }
     }
   }
@@ -210,7 +210,11 @@ public final class TlsSettings {
     String name = settings.get(setting);
     if (name.isEmpty()) {
       throw new IllegalArgumentException(
-          setting.name() + " is not set, and " + by.name() + " needs it: " + setting.description());
+          setting.name()
+              + " is not set, and "
+              + by.name()
+              + " requires it: "
+              + setting.description());
     }
     try {
       return reader.read(Path.of(name));

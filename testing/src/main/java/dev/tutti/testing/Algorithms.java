@@ -55,7 +55,7 @@ final class Algorithms {
     reduction.check("allReduce by " + algorithm.label(), tensor);
     if (algorithm != AllReduceAlgorithm.AUTO && tensor.view().numel() > 0 && member.size() > 1) {
       assertThat(member.group().usageByPath().entrySet())
-          .as("what was taken for %s, after %s", algorithm, used)
+          .as("usage by path after %s, before it %s", algorithm, used)
           .anySatisfy(
               entry -> {
                 assertThat(entry.getKey()).endsWith("/" + algorithm.label());

@@ -119,7 +119,7 @@ final class Calls implements AutoCloseable {
   private void awaitThreads() {
     try {
       if (!threads.awaitTermination(LIMIT_SECONDS, SECONDS)) {
-        throw new AssertionError("a call ignores the close of its store and its interrupt");
+        throw new AssertionError("a call ignored the closing of its store and an interrupt");
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

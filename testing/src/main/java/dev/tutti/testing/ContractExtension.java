@@ -55,13 +55,13 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
     }
     if (test.blocking() && (capabilities.has(Feature.STREAM_ORDERED) || !subject.isOnHost())) {
       return ConditionEvaluationResult.disabled(
-          "calls of " + name + " return before they are done");
+          "calls of " + name + " return before they are complete");
     }
     if (test.onHost() && !subject.isOnHost()) {
       return ConditionEvaluationResult.disabled(name + " has no tensors in host memory");
     }
     if (test.mismatches() && !subject.detectsMismatches()) {
-      return ConditionEvaluationResult.disabled(name + " does not notice calls that do not fit");
+      return ConditionEvaluationResult.disabled(name + " does not detect mismatched calls");
     }
     if (sizes(context).isEmpty()) {
       return ConditionEvaluationResult.disabled(

@@ -112,7 +112,7 @@ public final class ContractWorld {
    */
   <T> List<T> collect(Probe<T> probe) throws Exception {
     if (subject.onlyRank().isPresent()) {
-      throw new TestAbortedException("compares ranks, which are in other JVMs here");
+      throw new TestAbortedException("compares the ranks, which run in other JVMs here");
     }
     ThreadGroup threads = new ThreadGroup("contract");
     List<T> found =

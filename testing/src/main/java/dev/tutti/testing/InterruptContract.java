@@ -104,7 +104,7 @@ public interface InterruptContract extends GroupContract {
           .isInstanceOf(WaitInterruptedException.class)
           .hasMessageContaining("rank " + member.rank())
           .hasMessageContaining(type.label())
-          .hasMessageContaining("the operation is running");
+          .hasMessageContaining("the operation is still running");
       assertThat(Thread.currentThread().isInterrupted()).as("interrupt status").isTrue();
     }
     assertThat(Thread.interrupted()).isTrue();

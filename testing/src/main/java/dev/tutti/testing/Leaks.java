@@ -56,7 +56,7 @@ final class Leaks {
     StringBuilder text =
         new StringBuilder(
             "threads that outlive their groups; if they serve the whole process, let sharedThreads"
-                + " return how their names begin:\n");
+                + " return the prefixes of their names:\n");
     for (Thread thread : threads) {
       text.append(thread.getName()).append(' ').append(thread.getState()).append('\n');
       for (StackTraceElement frame : thread.getStackTrace()) {

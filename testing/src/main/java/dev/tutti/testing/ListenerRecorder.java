@@ -20,7 +20,7 @@ final class ListenerRecorder implements GroupListener {
   End endOf(OpEvent event) {
     End end = ends.get(event.id());
     if (end == null) {
-      throw new AssertionError("no end was heard of " + event);
+      throw new AssertionError("no end was reported for " + event);
     }
     return end;
   }

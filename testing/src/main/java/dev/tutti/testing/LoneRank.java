@@ -32,7 +32,7 @@ final class LoneRank {
     thread.setDaemon(true);
     thread.start();
     if (!thread.join(timeout)) {
-      AssertionError late = new AssertionError(name + " did not end in " + timeout);
+      AssertionError late = new AssertionError(name + " did not end within " + timeout);
       late.setStackTrace(thread.getStackTrace());
       ProcessGroup own = group;
       if (own != null) {

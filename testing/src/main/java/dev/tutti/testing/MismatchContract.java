@@ -30,9 +30,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 public interface MismatchContract extends GroupContract {
   /** Advice for a backend that fails these tests. */
   String HINT =
-      "calls that do not fit must fail at once, with a PeerMismatchException where it is found;"
-          + " if the ranks of the backend do not compare their calls, let detectsMismatches return"
-          + " false";
+      "mismatched calls must fail at once, with a PeerMismatchException where the mismatch is"
+          + " found; if the ranks of the backend do not compare their calls, let detectsMismatches"
+          + " return false";
 
   /** Fails if a rank calls another operation. */
   @ContractTest(

@@ -34,7 +34,7 @@ final class RankProcess {
         }
       }
     } catch (IOException e) {
-      System.out.println("[rank " + rank + "] its output broke off: " + e);
+      System.out.println("[rank " + rank + "] its output cannot be read any further: " + e);
     }
   }
 

@@ -60,7 +60,7 @@ final class RankProcesses {
   void run() throws IOException, InterruptedException {
     if (testClass.getModule().isNamed()) {
       throw new ExtensionConfigurationException(
-          "processes = true needs tests on the class path (of Surefire: useModulePath = false), but"
+          "processes = true needs tests on the class path (in Surefire: useModulePath = false), but"
               + " "
               + testClass.getName()
               + " is in "
@@ -176,7 +176,9 @@ final class RankProcesses {
       return new TestAbortedException("rank " + rank.rank() + ": " + thrown);
     }
     String how =
-        rank.isAlive() ? "did not end in time and is killed" : "ended with " + rank.exitCode();
+        rank.isAlive()
+            ? "did not end in time and is killed"
+            : "ended with exit code " + rank.exitCode();
     return new AssertionError(
         "rank "
             + rank.rank()

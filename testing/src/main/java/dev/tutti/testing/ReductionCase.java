@@ -149,7 +149,7 @@ final class ReductionCase {
    */
   private String hint() {
     return kind == ReduceOp.Kind.AVG && Reference.isReal(dtype)
-        ? " (if the backend divides what each rank brings, let dividesTheSum return false)"
+        ? " (if the backend divides each rank's contribution, let dividesTheSum return false)"
         : "";
   }
 
@@ -166,7 +166,8 @@ final class ReductionCase {
       throw new AssertionError(
           "the reduction of "
               + current
-              + " failed; if the backend cannot do that, its capabilities must not declare it: "
+              + " failed; if the backend does not support it, its capabilities must not declare it:"
+              + " "
               + e,
           e);
     } finally {

@@ -75,7 +75,7 @@ final class Reference {
       case FLOAT32 -> 0x1p-23;
       case FLOAT16 -> 0x1p-10;
       case BFLOAT16 -> 0x1p-7;
-      default -> throw new IllegalArgumentException(dtype + " is no real type");
+      default -> throw new IllegalArgumentException(dtype + " is not a real type");
     };
   }
 

@@ -20,7 +20,7 @@ final class SampledExtension implements ExecutionCondition {
             || draws(context.getRequiredTestClass(), context.getRequiredTestMethod());
     return runs
         ? ConditionEvaluationResult.enabled("drawn")
-        : ConditionEvaluationResult.disabled("the full tier runs it");
+        : ConditionEvaluationResult.disabled("runs only in the full tier");
   }
 
   /** Tells whether the fast tier runs a test of a suite. */

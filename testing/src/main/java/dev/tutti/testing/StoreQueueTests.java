@@ -225,7 +225,7 @@ interface StoreQueueTests extends StoreFixture {
     Future<?> second = calls().run(() -> handle.barrier("barrier", 4, LONG));
     assertThat(untilThreeCame("barrier", 4))
         .contains("barrier'")
-        .contains("3 of 4 members came")
+        .contains("3 of 4 members arrived")
         .contains("150 ms");
     Calls.assertBlocked(first);
     Calls.assertBlocked(second);

@@ -116,7 +116,7 @@ final class TestTensor {
           what
               + ": byte "
               + at
-              + " beside the elements of "
+              + " outside the elements of "
               + layout
               + " "
               + view

@@ -32,7 +32,7 @@ final class Waiting {
   /** Waits until a latch is open. */
   static void open(CountDownLatch latch) throws InterruptedException {
     assertThat(latch.await(LONG.toMillis(), TimeUnit.MILLISECONDS))
-        .as("another rank came to the agreed point within " + LONG)
+        .as("another rank reached the agreed point within " + LONG)
         .isTrue();
   }
 }

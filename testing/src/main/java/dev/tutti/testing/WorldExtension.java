@@ -50,7 +50,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
     throw new ParameterResolutionException(
         "a ProcessGroup exists on ranks only: annotate "
             + parameter.getDeclaringExecutable().getName()
-            + " with @World, without @Test, or take the parameter off");
+            + " with @World, without @Test, or remove the parameter");
   }
 
   private static boolean isRankParameter(ParameterContext parameter) {

@@ -54,7 +54,7 @@ final class WorldInterceptor implements InvocationInterceptor {
   private static void refuse(RankArguments arguments, Class<?> type) {
     if (arguments.has(type)) {
       throw new ExtensionConfigurationException(
-          type.getSimpleName() + " works among threads only, not with processes = true");
+          type.getSimpleName() + " works only with threads, not with processes = true");
     }
   }
 }

@@ -117,7 +117,7 @@ record WorldPlan(int size, String backend, boolean processes, Duration timeout) 
       known.add(provider.name());
     }
     throw new ExtensionConfigurationException(
-        "@World names backend '" + backend + "', but the class path offers " + known);
+        "@World names backend '" + backend + "', but the class path has " + known);
   }
 
   @Override

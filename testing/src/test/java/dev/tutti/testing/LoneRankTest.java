@@ -111,6 +111,6 @@ class LoneRankTest {
   void whatComparesRanksIsSkipped() {
     assertThatThrownBy(() -> world(0).collect(Member::rank))
         .isInstanceOf(TestAbortedException.class)
-        .hasMessage("compares ranks, which are in other JVMs here");
+        .hasMessage("compares the ranks, which run in other JVMs here");
   }
 }

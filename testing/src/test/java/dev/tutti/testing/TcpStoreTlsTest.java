@@ -121,8 +121,7 @@ class TcpStoreTlsTest extends StoreContract {
     try (TcpStoreServer encrypted = server(one);
         TcpStoreServer plain = server(null)) {
       assertThat(refused(encrypted, null))
-          .hasMessageContaining(
-              "speaks TLS, and this process does not; TUTTI_TLS must be the same");
+          .hasMessageContaining("uses TLS, but this process does not; TUTTI_TLS must be the same");
       assertThat(refused(plain, one)).hasMessageContaining("TUTTI_TLS must be the same for the");
       try (TcpStore member = new TcpStore(options(encrypted, one))) {
         member.set("key", "value");
@@ -139,13 +138,13 @@ class TcpStoreTlsTest extends StoreContract {
       assertThat(refused(server, other))
           .hasMessageContaining("this process refused it: ")
           .hasMessageContaining(
-              "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of the other side must come from"
-                  + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of this process");
+              "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of the other side must be issued by an authority"
+                  + " in GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of this process");
       SSLContext trusting = context(folder.resolve("one.pem"), authority.issue("third"));
       assertThat(refused(server, trusting))
           .hasMessageContaining("it refused this process: ")
           .hasMessageContaining(
-              "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of this process must come from"
+              "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of this process must be issued by an authority in"
                   + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of the other side");
     }
   }

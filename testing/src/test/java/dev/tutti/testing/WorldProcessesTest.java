@@ -112,7 +112,7 @@ class WorldProcessesTest {
         Execution.of(KilledProcess.class).thrownBy("dies [size=1, backend=fake, processes]");
     assertThat(thrown)
         .hasMessageContaining("rank 0 (process ")
-        .hasMessageContaining("ended with 77");
+        .hasMessageContaining("ended with exit code 77");
   }
 
   static class KilledProcess {
@@ -126,7 +126,7 @@ class WorldProcessesTest {
   void aBodyThatEndsItsProcessDoesNotPass() {
     assertThat(
             Execution.of(ExitingProcess.class).thrownBy("exits [size=1, backend=fake, processes]"))
-        .hasMessageContaining("ended with 0");
+        .hasMessageContaining("ended with exit code 0");
   }
 
   static class ExitingProcess {

@@ -44,7 +44,7 @@ public final class CudaStreamBlock implements StreamBlock {
     CudaDevice device = stream.device();
     if (stream.isCapturing()) {
       throw new IllegalStateException(
-          stream + " is being recorded into a graph, which would be blocked again in each run");
+          stream + " is being captured into a graph, which would be blocked again at each replay");
     }
     long function = access().kernels(device).function(KERNEL);
     LaunchParameters parameters = new LaunchParameters(2);

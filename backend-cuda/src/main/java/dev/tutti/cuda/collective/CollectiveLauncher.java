@@ -128,10 +128,10 @@ public final class CollectiveLauncher {
               + rank
               + ": rank "
               + neighbor
-              + " of this process has "
+              + " of this process also uses "
               + device
-              + " too, and kernels of both in its default stream would wait for each other for"
-              + " ever; make a stream of its own current for each rank (CudaStream.use)");
+              + ", and the kernels of both ranks in its default stream would wait for each other"
+              + " forever; give each rank a current stream of its own (CudaStream.use)");
     }
     CudaEvent last = lastEvent;
     if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
@@ -178,7 +178,7 @@ public final class CollectiveLauncher {
       throw failure;
     } else if (failure != null) {
       throw new BackendException(
-          op.type().label() + " on rank " + rank + ": only a part was launched", failure);
+          op.type().label() + " on rank " + rank + ": only part of it was launched", failure);
     }
   }
 

@@ -89,12 +89,12 @@ public final class CudaBackend implements Backend {
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     AllReduceLimits.Algorithm kernel = CollectiveLauncher.algorithm(algorithm);
     if (kernel == null) {
-      return Optional.of("on CUDA devices there are one-shot, two-shot and chunks");
+      return Optional.of("CUDA devices support one-shot, two-shot and chunks");
     }
     CollectiveLauncher to = launcher;
     return to == null || to.fits(kernel, tensor, reduceOp)
         ? Optional.empty()
-        : Optional.of(tensor.byteSize() + " bytes are more than its packets hold");
+        : Optional.of(tensor.byteSize() + " bytes do not fit into its packets");
   }
 
   @Override
@@ -263,8 +263,8 @@ public final class CudaBackend implements Backend {
       throw new UnsupportedOperationException(
           "reduceScatter of a list on rank "
               + rank
-              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
-              + " reduceScatterInto can");
+              + " cannot be captured into a graph because it needs contiguous memory for the parts;"
+              + " use reduceScatterInto");
     }
     access().context(device).enter();
     long bytes = output.byteSize();
@@ -361,7 +361,7 @@ public final class CudaBackend implements Backend {
           op.type().label()
               + " on rank 0: "
               + reduceOp
-              + " in a group of one cannot be recorded into a graph");
+              + " in a group of one cannot be captured into a graph");
     }
     Tensor host = device.tensors().toHost(tensor);
     HostReducer.scale(tensor.dtype(), host.segment(), 0, host.numel(), reduceOp.factor());
@@ -413,7 +413,7 @@ public final class CudaBackend implements Backend {
               + " on rank "
               + rank
               + (peer < 0 ? "" : " with rank " + peer)
-              + ": a group of one rank has no messages");
+              + ": a group of one rank cannot send or receive");
     }
     return matcher;
   }

@@ -59,9 +59,9 @@ final class CudaSymmetricMemories implements AutoCloseable {
       throw new BackendException(
           "allocateSymmetric on rank "
               + peers.exchange().rank()
-              + ": no symmetric memory of "
+              + ": cannot allocate symmetric memory of "
               + byteSize
-              + " bytes for each rank of group "
+              + " bytes on each rank of group "
               + group
               + ": "
               + e.getMessage(),

@@ -78,7 +78,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     try {
       spare.set(access().reserve(device).take());
     } catch (CudaException e) {
-      LOG.log(Level.DEBUG, "the first wait makes its stream", e);
+      LOG.log(Level.DEBUG, "cannot create a stream now; the first wait will create it", e);
     }
   }
 

@@ -250,7 +250,7 @@ public final class CudaWorld implements AutoCloseable {
       throw new FarRanksException(
           "rank "
               + context.rank()
-              + ": a group on CUDA devices has "
+              + ": a group on CUDA devices can have "
               + ChannelLayout.MAX_RANKS
               + " ranks at most, not "
               + context.size());
@@ -438,7 +438,8 @@ public final class CudaWorld implements AutoCloseable {
       idle = access().awaitAll(device, until);
     }
     if (!idle) {
-      LOG.log(Level.WARNING, "rank {0}: kernels do not end; their memory is not freed", rank);
+      LOG.log(
+          Level.WARNING, "rank {0}: kernels are still running; their memory is not freed", rank);
       return;
     }
     messageLanes.forEach(MessageLauncher::close);

@@ -71,11 +71,11 @@ final class GraphReplayMonitor implements AutoCloseable {
                       + rank
                       + " waited for rank "
                       + status.peer()
-                      + " on its device, in a replay of a recorded collective"),
+                      + " on its device, in a replay of a captured collective"),
               status.peer());
       default ->
           onFailure.failed(
-              new TuttiException("rank " + rank + ": a recorded collective was aborted"), -1);
+              new TuttiException("rank " + rank + ": a captured collective was aborted"), -1);
     }
   }
 

@@ -31,7 +31,7 @@ public final class HardwareQueues {
     return VARIABLE
         + "="
         + value
-        + ": messages between GPUs and groups that work at once may wait for each other until their"
-        + " deadlines; unset it, or set it to 8 to 32";
+        + ": messages between GPUs, and groups that run at the same time, may wait for each other"
+        + " until their deadlines; unset it, or set it to a number from 8 to 32";
   }
 }

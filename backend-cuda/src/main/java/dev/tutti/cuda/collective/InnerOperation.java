@@ -82,7 +82,7 @@ public final class InnerOperation implements Operation {
       throwIfFailed();
       throwIfAborted(isAborted);
       if (now - deadlineNanos() >= 0) {
-        throw new TimeoutException("the devices did not do " + type().label() + " in time");
+        throw new TimeoutException("the devices did not finish " + type().label() + " in time");
       }
     }
   }

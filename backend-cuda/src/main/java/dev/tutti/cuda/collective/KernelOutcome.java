@@ -28,7 +28,7 @@ record KernelOutcome(ControlWords control, int rank, int[] ranks) implements Cha
                         + rank
                         + " waited on its device for rank "
                         + peer
-                        + ", which did not come"),
+                        + ", which did not arrive"),
                 peer);
         default -> op.fail(new TuttiException("rank " + rank + ": the kernel was aborted"), -1);
       }

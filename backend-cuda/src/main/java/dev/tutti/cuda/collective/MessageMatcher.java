@@ -97,10 +97,10 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     CudaStream caller = device.currentStream();
     if (caller.isCapturing()) {
       throw new UnsupportedOperationException(
-          op.type().label() + " on rank " + rank + ": messages cannot be recorded into a graph");
+          op.type().label() + " on rank " + rank + ": messages cannot be captured into a graph");
     }
     if (peer == rank || (peer != ANY && path(sends, peer) == null)) {
-      throw new IllegalArgumentException("no messages go to or from rank " + peer);
+      throw new IllegalArgumentException("cannot send to or receive from rank " + peer);
     }
     return new Wanted(op, peer, tag, address, bytes, caller.record());
   }
@@ -251,7 +251,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
             + sent
             + " bytes with tag "
             + tag
-            + " came to a tensor of "
+            + " arrived for a tensor of "
             + expected
             + " bytes on rank "
             + receiver);
@@ -260,7 +260,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
   private void launch(Wanted own, @Nullable MessagePath path, int source) {
     try {
       if (path == null) {
-        throw new IllegalArgumentException("no messages go to or from rank " + own.peer);
+        throw new IllegalArgumentException("cannot send to or receive from rank " + own.peer);
       }
       if (own.bytes > 0) {
         path.start(own.op, own.address, own.bytes, own.before, source);
@@ -284,7 +284,7 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
 
   @Override
   public void ended(int sender) {
-    String text = "rank " + sender + " is gone, or its group failed: its links ended";
+    String text = "rank " + sender + " is gone, or its group failed: its links were closed";
     fail(new IOException("rank " + rank + ": " + text), sender);
   }
 

@@ -49,7 +49,7 @@ final class SignalChannel implements AutoCloseable {
     private static final long serialVersionUID = 1L;
 
     CancelledWaitException() {
-      super("the wait was ended");
+      super("the wait was canceled");
     }
   }
 
@@ -140,7 +140,11 @@ final class SignalChannel implements AutoCloseable {
         takeBack(own, barriers + plan.word(channel, plan.rank()));
       }
     }
-    end(status, -1, start, "barrier of channel " + channel + " waits for rank " + status.peer());
+    end(
+        status,
+        -1,
+        start,
+        "the barrier on channel " + channel + " timed out waiting for rank " + status.peer());
   }
 
   private void takeBack(Kit own, long word) {
@@ -156,21 +160,21 @@ final class SignalChannel implements AutoCloseable {
         status,
         rank,
         start,
-        "rank " + rank + " has not taken the last signal of channel " + channel);
+        "rank " + rank + " has not consumed the last signal on channel " + channel);
   }
 
   void take(int rank, Duration timeout) {
     long start = System.nanoTime();
     long word = pads[plan.rank()] + plan.word(channel, rank);
     ChannelStatus status = run(kit(), Kernels.waitSignal(), word, timeout);
-    end(status, rank, start, "no signal of rank " + rank + " comes on channel " + channel);
+    end(status, rank, start, "no signal from rank " + rank + " on channel " + channel);
   }
 
   /** Runs a kernel after the caller's work and waits for it; a word of 0 means the barrier. */
   private ChannelStatus run(Kit own, Kernel kernel, long word, Duration timeout) {
     CudaStream caller = device.currentStream();
     if (caller.isCapturing()) {
-      throw new IllegalStateException("a wait on the host cannot be recorded: " + caller);
+      throw new IllegalStateException("a wait on the host cannot be captured: " + caller);
     }
     // The timeout of a barrier counts from the start of its kernel.
     boolean isBarrier = word == 0;

@@ -96,7 +96,7 @@ public final class SparseReduction {
     CudaStream stream = device.currentStream();
     if (stream.isCapturing()) {
       throw plan.refused(
-          op, rank, "cannot be recorded into a graph, as the host has to wait for sizes");
+          op, rank, "cannot be captured into a graph because the host has to wait for sizes");
     }
     access().context(device).enter();
     try (Coalescing work = new Coalescing(device, stream)) {
@@ -324,7 +324,7 @@ public final class SparseReduction {
           throw new PeerMismatchException(
               String.format(
                   "sparse dimensions do not match: rank %d called %s with %s, rank %d with another"
-                      + " shape or type",
+                      + " shape or dtype",
                   rank, op.type().label(), plan.what, r));
         }
         requireInside(r, all, r * WORDS);

@@ -22,9 +22,9 @@ public final class TensorChecks {
           op.type().label()
               + " on rank "
               + rank
-              + ": the group has "
+              + ": the group uses "
               + device
-              + " here, but the tensor is "
+              + " on this rank, but the tensor is "
               + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
@@ -32,8 +32,9 @@ public final class TensorChecks {
           op.type().label()
               + " on rank "
               + rank
-              + ": the memory was freed of "
-              + tensor.describe());
+              + ": the memory of "
+              + tensor.describe()
+              + " was freed");
     }
   }
 }

@@ -28,11 +28,11 @@ public final class CudaDrivers {
     return NativeLibraries.isPresent(LibCuda.NAME)
         ? Optional.empty()
         : Optional.of(
-            "no NVIDIA driver: the loader does not find "
+            "no NVIDIA driver: the loader cannot find "
                 + LibCuda.NAME
-                + "; install a driver that serves CUDA "
+                + "; install a driver that supports CUDA "
                 + versionText(REQUIRED_VERSION)
-                + " or newer, or in a container ask for its GPUs");
+                + " or newer, or give the container access to the GPUs");
   }
 
   /**
@@ -58,7 +58,8 @@ public final class CudaDrivers {
           e.call(),
           e.code(),
           e.errorName(),
-          "the driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES can hide them");
+          "the driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES may be hiding"
+              + " them");
     } catch (LinkageError e) {
       throw new BackendException("JCuda cannot be loaded", e);
     }
@@ -83,11 +84,11 @@ public final class CudaDrivers {
   public static void requireVersion(int version) {
     if (version < REQUIRED_VERSION) {
       throw new BackendException(
-          "the NVIDIA driver serves CUDA "
+          "the NVIDIA driver supports CUDA "
               + versionText(version)
               + ", but "
               + versionText(REQUIRED_VERSION)
-              + " is needed; install a newer driver");
+              + " is required; install a newer driver");
     }
   }
 

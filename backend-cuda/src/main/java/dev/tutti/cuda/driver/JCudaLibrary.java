@@ -37,7 +37,7 @@ final class JCudaLibrary {
     try {
       unpack(directory.resolve(name), content("lib/" + name));
     } catch (IOException | UncheckedIOException e) {
-      throw new BackendException("cannot put JCuda's native library into " + directory, e);
+      throw new BackendException("cannot copy JCuda's native library to " + directory, e);
     }
   }
 
@@ -67,8 +67,8 @@ final class JCudaLibrary {
     if (Files.size(file) != content.length || !Arrays.equals(Files.readAllBytes(file), content)) {
       throw new BackendException(
           file
-              + " is not the native library of this version of JCuda, which loads what has that"
-              + " name; remove it, or choose another directory by -Djava.io.tmpdir");
+              + " is not the native library of this version of JCuda, but has the name that JCuda"
+              + " loads; remove it, or choose another directory with -Djava.io.tmpdir");
     }
   }
 
@@ -76,7 +76,7 @@ final class JCudaLibrary {
     try {
       Files.move(part, file, StandardCopyOption.ATOMIC_MOVE);
     } catch (AtomicMoveNotSupportedException e) {
-      throw new BackendException(file.getParent() + " cannot rename files in one step", e);
+      throw new BackendException(file.getParent() + " does not support atomic renames", e);
     }
   }
 }

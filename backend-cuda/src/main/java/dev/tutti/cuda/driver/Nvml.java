@@ -33,7 +33,7 @@ public final class Nvml implements LinkCalls {
   @Override
   public List<Link> links(String pciBusId) {
     if (!NativeLibraries.isPresent(NAME)) {
-      throw new BackendException("the loader does not find " + NAME);
+      throw new BackendException("the loader cannot find " + NAME);
     }
     try (Arena arena = Arena.ofConfined()) {
       Session session = new Session(arena);

@@ -32,8 +32,9 @@ public final class DeviceWork {
       Setting.flag(
           "TUTTI_GLOO_CUDA_DIRECT",
           true,
-          "collectives of CUDA tensors in a Gloo group run on the devices where these reach each"
-              + " other and all ranks name theirs; false on any rank counts");
+          "whether collectives of CUDA tensors in a Gloo group run on the devices, if these reach"
+              + " each other's memory and every rank names its device; false on any rank"
+              + " turns this off on all");
 
   private static final System.Logger LOG = System.getLogger(DeviceWork.class.getName());
 
@@ -96,8 +97,8 @@ public final class DeviceWork {
     } catch (BackendException e) {
       LOG.log(
           Level.WARNING,
-          "rank {0}: CUDA tensors of group {1} go through the host, as the device cannot be opened:"
-              + " {2}",
+          "rank {0}: CUDA tensors of group {1} go through the host because the device cannot be"
+              + " opened: {2}",
           context.rank(),
           context.group(),
           e.getMessage());

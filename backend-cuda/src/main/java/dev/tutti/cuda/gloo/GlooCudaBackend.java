@@ -133,7 +133,7 @@ public final class GlooCudaBackend implements Backend {
           op.type().label()
               + " on rank "
               + rank
-              + ": the group has another device here than that of "
+              + ": the group's device on this rank is not that of "
               + first.describe());
     }
     HostWork before = works.get(first.device().index());

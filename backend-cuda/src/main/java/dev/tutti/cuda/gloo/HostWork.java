@@ -78,7 +78,8 @@ final class HostWork {
     CudaStream stream = device.currentStream();
     if (stream.isCapturing()) {
       throw new UnsupportedOperationException(
-          "an operation of a Gloo group cannot be recorded into a graph, as the host does it");
+          "an operation of a Gloo group cannot be captured into a graph because it runs on the"
+              + " host");
     }
     return stream.record();
   }
@@ -170,9 +171,9 @@ final class HostWork {
         throw new UnsupportedOperationException(
             "rank "
                 + rank
-                + ": the memory of all tensors of an operation must be there, and on "
+                + ": the memory of all tensors of an operation must not be freed, and must be on "
                 + device
-                + " like that of the first, not "
+                + " like that of the first tensor, not "
                 + tensor.describe());
       }
     }
@@ -252,7 +253,8 @@ final class HostWork {
       Tensor copy = device.tensors().copyOf(host);
       try (CudaEvent event = toDevice.record()) {
         if (!event.awaitReached(op.deadlineNanos())) {
-          throw new TimeoutException("rank " + rank + ": " + device + " did not copy in time");
+          throw new TimeoutException(
+              "rank " + rank + ": " + device + " did not finish a copy in time");
         }
       }
       keepForCaller(op, device, copy);
@@ -355,7 +357,7 @@ final class HostWork {
       }
       if (wait.now() - op.deadlineNanos() >= 0) {
         throw new TimeoutException(
-            "rank " + rank + ": " + device + " did not copy the tensor in time");
+            "rank " + rank + ": " + device + " did not finish copying the tensor in time");
       }
       wait.rest();
     }

@@ -16,8 +16,9 @@ public record PartSize(long chunkBytes) {
       Setting.bytes(
           "TUTTI_GLOO_CUDA_CHUNK_BYTES",
           "4M",
-          "the largest parts, of all ranks' rows together, in which CUDA tensors are copied to the"
-              + " host, exchanged there and copied back, all at once; same on all ranks");
+          "maximum size of the parts (the rows of all ranks together) in which CUDA tensors are"
+              + " copied to the host, exchanged there and copied back, as a pipeline; the same on"
+              + " all ranks");
 
   private static final long LEAST_CHUNK = 1 << 10;
   private static final int PARTS = 8;

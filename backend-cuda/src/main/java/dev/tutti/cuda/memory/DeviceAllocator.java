@@ -204,13 +204,13 @@ public final class DeviceAllocator {
         "CUDA_ERROR_OUT_OF_MEMORY",
         "of "
             + room.total()
-            + " bytes "
+            + " bytes, "
             + room.free()
             + " are free; tensors of this process use "
             + usage.usedBytes()
-            + " and "
+            + ", and "
             + (usage.reservedBytes() - usage.usedBytes())
-            + " more are kept for use again");
+            + " more are kept for reuse");
   }
 
   /**

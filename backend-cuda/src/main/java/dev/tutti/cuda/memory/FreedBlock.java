@@ -50,7 +50,7 @@ final class FreedBlock {
         events[i] = stream.tryMark();
         if (events[i] == 0) {
           throw new IllegalStateException(
-              "the stream cannot be marked; is it being recorded into a graph?");
+              "cannot record an event in the stream; is it being captured into a graph?");
         }
       }
     }

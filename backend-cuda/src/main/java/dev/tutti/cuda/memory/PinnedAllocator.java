@@ -162,7 +162,7 @@ public final class PinnedAllocator {
             });
       }
     } catch (CudaException e) {
-      LOG.log(Level.DEBUG, "page-locked memory that is free stays", e);
+      LOG.log(Level.DEBUG, "cannot release free page-locked memory", e);
     }
   }
 

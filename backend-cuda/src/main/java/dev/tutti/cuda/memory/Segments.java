@@ -194,7 +194,7 @@ interface Segments {
           // A device that needs access enables it itself; the memory may be for another process.
           LOG.log(
               Level.WARNING,
-              "cuda:{0} does not reach the memory of cuda:{1} that can be shared: {2}",
+              "cuda:{0} cannot reach the sharable memory of cuda:{1}: {2}",
               peer.device(),
               context.device(),
               e.getMessage());

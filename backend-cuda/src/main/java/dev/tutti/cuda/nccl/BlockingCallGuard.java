@@ -38,7 +38,7 @@ final class BlockingCallGuard implements AutoCloseable {
       } catch (RuntimeException e) {
         find(e);
       } catch (Error e) {
-        find(new IllegalStateException("nobody watches this call of NCCL any more: " + e, e));
+        find(new IllegalStateException("the thread that watches this NCCL call failed: " + e, e));
       }
     }
   }
@@ -52,7 +52,7 @@ final class BlockingCallGuard implements AutoCloseable {
         try {
           TimeUnit.NANOSECONDS.timedWait(this, until - now);
         } catch (InterruptedException e) {
-          throw new AssertionError("nobody interrupts this thread", e);
+          throw new AssertionError("this thread is never interrupted", e);
         }
         now = System.nanoTime();
       }

@@ -95,7 +95,7 @@ public final class Communicator {
       return this;
     } finally {
       if (!ready) {
-        abort(new RendezvousException(name + ": no communicator"));
+        abort(new RendezvousException(name + ": the communicator was not created"));
         close();
       }
     }
@@ -143,8 +143,7 @@ public final class Communicator {
     long _ = require();
     int result = awaitState(deadlineNanos, look);
     if (result == NcclResult.IN_PROGRESS) {
-      throw new RendezvousException(
-          name + ": the ranks did not all come to the communicator of NCCL in time");
+      throw new RendezvousException(name + ": not all ranks came to the NCCL communicator in time");
     }
     check(result, "ncclCommInitRankConfig");
   }
@@ -172,7 +171,7 @@ public final class Communicator {
     int result = awaitState(deadlineNanos, look, () -> made.handle() != 0);
     if (result == NcclResult.IN_PROGRESS) {
       throw new RendezvousException(
-          name + ": the ranks did not all come to a communicator of NCCL that blocks in time");
+          name + ": not all ranks came to a blocking NCCL communicator in time");
     }
     check(result, "ncclCommSplit");
     handle = made.handle();
@@ -207,7 +206,7 @@ public final class Communicator {
     int result = awaitState(deadlineNanos, look, () -> !hasColor || made.handle() != 0);
     if (result == NcclResult.IN_PROGRESS) {
       throw new RendezvousException(
-          newName + ": the ranks did not all come to split the communicator of NCCL in time");
+          newName + ": not all ranks came to split the NCCL communicator in time");
     }
     check(result, "ncclCommSplit");
     child = null;
@@ -345,7 +344,7 @@ public final class Communicator {
             + ": "
             + what
             + (result == NcclResult.IN_PROGRESS
-                ? " was not taken in time"
+                ? " did not complete in time"
                 : " failed: " + calls.describe(result) + " (" + result + ")")
             + (last.isEmpty() ? "" : "; " + last),
         result);

@@ -63,7 +63,7 @@ final class CommunicatorTeardown {
     try {
       long left = Math.max(0, deadlineNanos - System.nanoTime());
       if (!begun.join(Duration.ofNanos(left))) {
-        LOG.log(Level.WARNING, "{0}: NCCL does not end its communicator in time", name);
+        LOG.log(Level.WARNING, "{0}: NCCL did not shut down its communicator in time", name);
       }
     } catch (InterruptedException e) {
       interrupted = true;

@@ -50,8 +50,8 @@ final class FlatParts {
           op.type().label()
               + " of a list on rank "
               + rank
-              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
-              + " the operation of a single tensor can");
+              + " cannot be captured into a graph because it needs contiguous memory for the parts;"
+              + " use the single-tensor operation");
     }
     return access().allocator(device).allocate(bytes, access().forBlocks(stream));
   }

@@ -75,7 +75,7 @@ final class LazyCommunicator {
 
   private static Communicator require(@Nullable Communicator made) {
     if (made == null) {
-      throw new AssertionError("neither a communicator nor who makes it");
+      throw new AssertionError("neither a communicator nor a way to make one");
     }
     return made;
   }

@@ -22,7 +22,7 @@ abstract class NativeFunctions {
   private MemorySegment find(String name) {
     return library
         .find(name)
-        .orElseThrow(() -> new BackendException("this NCCL has no function " + name));
+        .orElseThrow(() -> new BackendException("this NCCL library has no function " + name));
   }
 
   /** Finds a function that returns a result. */

@@ -148,9 +148,9 @@ public final class NcclBackend implements Backend {
           op.type().label()
               + " on rank "
               + rank
-              + ": ranks of PyTorch have none on NCCL, and with "
+              + ": ranks of PyTorch do not support it on NCCL, and with "
               + CudaSettings.NCCL_LAZY.name()
-              + " nobody knows whether there are any");
+              + " no rank knows whether there are any");
     }
     SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted);
     op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));
@@ -310,7 +310,7 @@ public final class NcclBackend implements Backend {
     Messages own = messages;
     if (own == null) {
       throw new UnsupportedOperationException(
-          op.type().label() + " on rank " + rank + ": a group of one rank has no messages");
+          op.type().label() + " on rank " + rank + ": a group of one rank cannot send or receive");
     }
     return own;
   }

@@ -272,7 +272,7 @@ final class NcclLauncher {
           throw failure;
         }
         if (now - until >= 0) {
-          throw new BackendException("the operations before did not end in time");
+          throw new BackendException("the earlier operations did not finish in time");
         }
       }
       task.run();

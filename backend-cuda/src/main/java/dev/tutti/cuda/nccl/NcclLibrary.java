@@ -25,8 +25,8 @@ public final class NcclLibrary {
       Setting.text(
           "TUTTI_NCCL_LIBRARY",
           "",
-          "file of NCCL, such as /opt/nccl/lib/libnccl.so.2; found by the loader, else in a wheel"
-              + " of nvidia-nccl, if not set");
+          "file of the NCCL library, such as /opt/nccl/lib/libnccl.so.2; if not set, the one that"
+              + " the loader finds, else that of an nvidia-nccl wheel");
 
   /** The oldest supported version. */
   public static final int REQUIRED_VERSION = 22700;
@@ -51,9 +51,9 @@ public final class NcclLibrary {
               + origin
               + " is too old; "
               + versionText(REQUIRED_VERSION)
-              + " or newer is needed, which "
+              + " or newer is required; set "
               + FILE.name()
-              + " can name");
+              + " to its file");
     }
   }
 
@@ -81,7 +81,7 @@ public final class NcclLibrary {
               .orElseThrow(
                   () ->
                       new BackendException(
-                          "the loader cannot load " + set + ", which " + FILE.name() + " names"));
+                          "the loader cannot load " + set + ", the value of " + FILE.name()));
       return new NcclLibrary(new LibNccl(library), set + " (" + FILE.name() + ")");
     }
     Optional<SymbolLookup> ofLoader = open(NAME);
@@ -94,17 +94,17 @@ public final class NcclLibrary {
       Optional<SymbolLookup> ofWheel =
           Files.isRegularFile(file) ? open(file.toString()) : Optional.empty();
       if (ofWheel.isPresent()) {
-        return new NcclLibrary(new LibNccl(ofWheel.get()), file + " (wheel of nvidia-nccl)");
+        return new NcclLibrary(new LibNccl(ofWheel.get()), file + " (nvidia-nccl wheel)");
       }
     }
     throw new BackendException(
-        "no NCCL: the loader does not find "
+        "no NCCL: the loader cannot find "
             + NAME
-            + ", and there is no wheel of nvidia-nccl in "
+            + ", and there is no nvidia-nccl wheel in "
             + folders
             + "; install NCCL "
             + versionText(REQUIRED_VERSION)
-            + " or newer, or name its file by "
+            + " or newer, or set the path of its file with "
             + FILE.name());
   }
 

@@ -106,11 +106,11 @@ record NcclLink(
     if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
       throw new RendezvousException(
           name
-              + ": the id of NCCL's communicator has "
+              + ": the id of the NCCL communicator has "
               + id.length
               + " bytes, not "
               + NcclCalls.UNIQUE_ID_BYTES
-              + "; is the backend of the rank that offers it another one?");
+              + "; does the rank that offers it use another backend?");
     }
     return id;
   }

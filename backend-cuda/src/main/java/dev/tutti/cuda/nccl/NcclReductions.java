@@ -85,7 +85,7 @@ final class NcclReductions {
           op.type().label()
               + " on rank "
               + rank
-              + ": NCCL, which joins the ranks, does not reduce "
+              + ": NCCL, which connects the ranks, cannot reduce "
               + like.dtype().label()
               + " by "
               + reduceOp);

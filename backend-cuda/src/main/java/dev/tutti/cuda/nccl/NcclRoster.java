@@ -82,7 +82,7 @@ final class NcclRoster {
               + " is "
               + (lazy ? "set here, but not on rank " : "not set here, but on rank ")
               + differs
-              + "; all ranks of Tutti need the same");
+              + "; it must be the same on all ranks of Tutti");
     }
   }
 
@@ -141,6 +141,6 @@ final class NcclRoster {
     } catch (StoreException e) {
       return ""; // The failure to which this would be added is what matters.
     }
-    return ranks.isEmpty() ? "" : "; of ranks " + ranks + " none came that is a rank of Tutti";
+    return ranks.isEmpty() ? "" : "; ranks " + ranks + " did not arrive as ranks of Tutti";
   }
 }

@@ -62,7 +62,7 @@ public final class NcclSubgroups {
 
   /** Takes part as a rank that is not a member. */
   void pass(List<Integer> ranks, long deadlineNanos) {
-    String name = "rank " + parent.rank() + "/" + parent.size() + ", no member of " + ranks;
+    String name = "rank " + parent.rank() + "/" + parent.size() + ", not a member of " + ranks;
     Communicator _ = split(name, NcclCalls.NO_COLOR, 0, deadlineNanos, () -> {});
   }
 
@@ -81,7 +81,7 @@ public final class NcclSubgroups {
       throw failure;
     } finally {
       if (!done) {
-        communicator.abort(new IllegalStateException(name + ": no communicator"));
+        communicator.abort(new IllegalStateException(name + ": the communicator was not created"));
       }
     }
   }
@@ -89,7 +89,7 @@ public final class NcclSubgroups {
   private static RendezvousException withCause(RuntimeException late) {
     return new RendezvousException(
         late.getMessage()
-            + "; if a rank is one of PyTorch that was given no device_id, "
+            + "; if there is a rank of PyTorch that was given no device_id, "
             + OrderedMessages.REMEDY,
         late);
   }

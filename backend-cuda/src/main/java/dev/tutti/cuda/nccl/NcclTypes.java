@@ -70,7 +70,7 @@ public final class NcclTypes {
       case MIN -> MIN;
       case MAX -> MAX;
       case BAND, BOR, BXOR, PREMUL_SUM ->
-          throw new IllegalArgumentException("NCCL has no number for " + kind);
+          throw new IllegalArgumentException("NCCL has no constant for " + kind);
     };
   }
 

@@ -101,7 +101,7 @@ final class NcclWatch implements AutoCloseable {
     try {
       look.run();
     } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot check which ranks closed the group: {1}", rank, e);
     }
   }
 
@@ -167,7 +167,7 @@ final class NcclWatch implements AutoCloseable {
       store.set(CLOSED + "/" + rank, launcher.lastSequence() + SEPARATOR + farewell);
       store.set(CLOSED, "1");
     } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot tell that it closes the group: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot announce that it closes the group: {1}", rank, e);
     }
   }
 }

@@ -170,7 +170,7 @@ public final class NcclWorld {
           messages.beginClose();
         }
         for (Communicator each : new HashSet<>(List.of(first, communicator))) {
-          each.abort(new IllegalStateException("the group was not made"));
+          each.abort(new IllegalStateException("the group was not created"));
           each.close();
         }
         if (messages != null) {
@@ -271,7 +271,7 @@ public final class NcclWorld {
       id = store.get(key, left());
     } catch (StoreTimeoutException e) {
       throw new RendezvousException(
-          name + ": rank 0 did not offer a communicator of NCCL in time", e);
+          name + ": rank 0 did not offer an NCCL communicator in time", e);
     }
     return NcclLink.checked(name, id);
   }
@@ -347,7 +347,7 @@ public final class NcclWorld {
           now = System.nanoTime()) {
         if (now - until >= 0) {
           throw new RendezvousException(
-              "rank " + context.rank() + ": the ranks did not all make the first calls in time");
+              "rank " + context.rank() + ": not all ranks made the first calls in time");
         }
         look();
       }

@@ -36,8 +36,8 @@ final class OrderedMessages implements Messages {
           + "=1 for all ranks of Tutti";
 
   private static final String NO_TAGS =
-      "messages with ranks of PyTorch go by NCCL, which has no tags; those of two ranks meet in"
-          + " their order, and the tag must be 0";
+      "messages with ranks of PyTorch go through NCCL, which has no tags; the messages between two"
+          + " ranks match in their order, and the tag must be 0";
 
   private final CudaDevice device;
   private final NcclLauncher launcher;
@@ -82,7 +82,8 @@ final class OrderedMessages implements Messages {
           op.type().label()
               + " on rank "
               + rank
-              + ", as ranks of PyTorch have it: NCCL receives of a rank that is named, not of any");
+              + ", in a group with ranks of PyTorch: NCCL can receive only from a rank that is"
+              + " named, not from any rank");
     }
     start(op, peer, false, address, bytes);
   }
@@ -93,7 +94,8 @@ final class OrderedMessages implements Messages {
         Feature.TAGS,
         NO_TAGS,
         Feature.DETECTS_DEAD_PEERS,
-        "with ranks of PyTorch only NCCL is asked who is gone, while it has something to do");
+        "with ranks of PyTorch, only NCCL reports which ranks are gone, and only while operations"
+            + " are running");
   }
 
   @Override
@@ -190,8 +192,8 @@ final class OrderedMessages implements Messages {
   private static String otherManner(int peer) {
     return "rank "
         + peer
-        + " of PyTorch was given no device_id and so has its messages in a communicator of the two"
-        + " ranks; "
+        + " of PyTorch was given no device_id and so uses a communicator of the two ranks for its"
+        + " messages; "
         + REMEDY;
   }
 
@@ -199,7 +201,7 @@ final class OrderedMessages implements Messages {
   public String likelyCause() {
     return pairs != null
         ? PairMessages.LIKELY_CAUSE
-        : "if the other rank is one of PyTorch that was given no device_id, " + REMEDY;
+        : "if the other rank is a rank of PyTorch that was given no device_id, " + REMEDY;
   }
 
   @Override

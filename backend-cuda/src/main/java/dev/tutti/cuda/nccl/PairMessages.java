@@ -81,9 +81,9 @@ final class PairMessages implements NcclMessagePath.Owner {
           message.describe()
               + ", on rank "
               + rank
-              + ": cannot be recorded into a graph with "
+              + ": cannot be captured into a graph with "
               + CudaSettings.NCCL_LAZY.name()
-              + ", but for a batch");
+              + ", except in a batch");
     }
     int source = message.sends() ? MessageMatcher.ANY : message.peer();
     CudaEvent before = stream.record();

@@ -135,7 +135,7 @@ public final class CudaBackendProvider implements BackendProvider {
     List<String> lines = new ArrayList<>();
     Properties kernels = KernelImage.record();
     lines.add(
-        "kernels by nvcc "
+        "kernels compiled by nvcc "
             + kernels.getProperty("compiler")
             + " for "
             + kernels
@@ -158,9 +158,9 @@ public final class CudaBackendProvider implements BackendProvider {
         + ranks
         + " ranks"
         + over
-        + ": one-shot to "
+        + ": one-shot up to "
         + limits.oneShotBytes()
-        + " bytes, two-shot to "
+        + " bytes, two-shot up to "
         + limits.twoShotBytes()
         + ", chunks above";
   }

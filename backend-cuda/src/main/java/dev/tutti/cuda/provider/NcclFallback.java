@@ -46,7 +46,7 @@ final class NcclFallback {
       Function<Settings, NcclCalls> nccl,
       FarRanksException reason) {
     NcclCalls calls = new NcclFallback(context, reason).agree(nccl);
-    String text = "the ranks are joined by NCCL, as " + reason.getMessage();
+    String text = "the ranks are connected by NCCL because " + reason.getMessage();
     return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
   }
 
@@ -66,7 +66,7 @@ final class NcclFallback {
     }
     int[] ranks = IntStream.range(0, context.size()).toArray();
     List<byte[]> all =
-        bootstrap.collect(KEY, ranks, "say whether it has NCCL", context.deadlineNanos());
+        bootstrap.collect(KEY, ranks, "report whether it has NCCL", context.deadlineNanos());
     for (int r = 0; r < all.size(); r++) {
       String text = new String(all.get(r), StandardCharsets.UTF_8);
       if (!text.isEmpty()) {
@@ -78,7 +78,11 @@ final class NcclFallback {
 
   private BackendException refused(int rank, @Nullable String missing) {
     return new BackendException(
-        reason.getMessage() + "; NCCL could join them, but rank " + rank + " has none: " + missing,
+        reason.getMessage()
+            + "; NCCL could connect them, but rank "
+            + rank
+            + " has no NCCL: "
+            + missing,
         reason);
   }
 }

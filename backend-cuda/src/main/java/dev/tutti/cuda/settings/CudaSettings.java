@@ -13,20 +13,20 @@ public final class CudaSettings {
       Setting.flag(
           "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
           false,
-          "whether several ranks of a group may have one CUDA device");
+          "whether several ranks of a group may use the same CUDA device");
 
   public static final Setting<String> SYMMETRIC_MEMORY =
       Setting.of(
           "TORCH_SYMMMEM",
           "CUDA",
-          "backend of symmetric memory on CUDA devices; CUDA is the only one",
+          "backend of symmetric memory on CUDA devices; only CUDA is supported",
           CudaSettings::symmetricMemory);
 
   public static final Setting<Boolean> DISABLE_MULTICAST =
       Setting.flag(
           "TORCH_SYMM_MEM_DISABLE_MULTICAST",
           false,
-          "whether SymmetricMemory.hasMulticast is false whatever the device can");
+          "whether SymmetricMemory.hasMulticast is false even if the device has multicast");
 
   public static final Setting<String> SHARING =
       Setting.text(
@@ -47,50 +47,52 @@ public final class CudaSettings {
       Setting.integer(
           "TUTTI_CUDA_LANES",
           128,
-          "most blocks of a collective kernel, even, the same on all ranks; fewer where a device"
-              + " has not so many multiprocessors and 4 more");
+          "maximum number of blocks of a collective kernel, even, the same on all ranks;"
+              + " limited to the number of a device's multiprocessors less 4");
 
   public static final Setting<String> CHUNK_BYTES =
       Setting.text(
           "TUTTI_CUDA_CHUNK_BYTES",
           "",
-          "bytes of a slot of large collectives, the same on all ranks; 32K for up to 4 ranks, else"
-              + " 16K, if not set");
+          "bytes of a slot of large collectives, the same on all ranks; if not set, 32K for up to"
+              + " 4 ranks, else 16K");
 
   public static final Setting<String> ONE_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_ONE_SHOT_BYTES",
           "",
-          "most bytes of an all-reduce by one-shot, the same on all ranks; as measured if not set");
+          "maximum bytes of a one-shot all-reduce, the same on all ranks; if not set, a default"
+              + " from measurements");
 
   public static final Setting<String> TWO_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_TWO_SHOT_BYTES",
           "",
-          "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
+          "maximum bytes of a two-shot all-reduce, the same on all ranks; if not set, a default"
+              + " from measurements");
 
   public static final Setting<String> PCIE_ONE_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
           "",
-          "TUTTI_CUDA_ONE_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
-              + " an eighth of the default for NVLink, which was not measured");
+          "TUTTI_CUDA_ONE_SHOT_BYTES for groups in which some pair of GPUs has no NVLink; if not"
+              + " set, an eighth of the default for NVLink, an unmeasured estimate");
 
   public static final Setting<String> PCIE_TWO_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
           "",
-          "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
-              + " an eighth of the default for NVLink, which was not measured");
+          "TUTTI_CUDA_TWO_SHOT_BYTES for groups in which some pair of GPUs has no NVLink; if not"
+              + " set, an eighth of the default for NVLink, an unmeasured estimate");
 
   /** A setting of the backend {@code nccl}, which lists it. */
   public static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
           "TUTTI_NCCL_LAZY",
           false,
-          "whether ranks on nccl connect as those of PyTorch do that name no device_id: in their"
-              + " first operation, and for messages in a communicator of each two; the same on all"
-              + " ranks of Tutti");
+          "whether ranks on nccl connect like ranks of PyTorch without a device_id: in their first"
+              + " operation, and with a communicator per pair of ranks for messages; the same on"
+              + " all ranks of Tutti");
 
   public static final List<Setting<?>> ALL =
       List.of(
@@ -112,7 +114,7 @@ public final class CudaSettings {
     return switch (text) {
       case "CUDA" -> text;
       case "NVSHMEM", "NCCL" ->
-          throw new IllegalArgumentException("Tutti has no symmetric memory of " + text);
+          throw new IllegalArgumentException("Tutti does not support symmetric memory of " + text);
       default -> throw new IllegalArgumentException("must be one of CUDA, NVSHMEM and NCCL");
     };
   }

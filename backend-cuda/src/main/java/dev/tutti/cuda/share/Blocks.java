@@ -57,7 +57,7 @@ interface Blocks {
     streams.fill(address, (byte) 0, byteSize, world.stream());
     if (!WaitStrategy.until(
         () -> world.context().isIdle(world.stream()), deadlineNanos, PARK_NANOS)) {
-      throw new TuttiException("the device does not set memory to zero in time");
+      throw new TuttiException("the device did not set the memory to zero in time");
     }
   }
 }

@@ -54,7 +54,7 @@ public final class CounterFile implements AutoCloseable {
     try (FileChannel file =
         FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
       if (!isNew && file.size() != BYTES) {
-        throw new IOException("is no file of counters: " + path);
+        throw new IOException("not a counter file: " + path);
       }
       return file.map(MapMode.READ_WRITE, 0, BYTES, arena);
     }
@@ -69,7 +69,7 @@ public final class CounterFile implements AutoCloseable {
   public static CounterFile create(long nonce) {
     int fd = LinuxSockets.memoryFile("tutti-cuda-counters");
     if (fd < 0) {
-      throw new BackendException("cannot make a file of counters (error " + -fd + ")");
+      throw new BackendException("cannot create a counter file (error " + -fd + ")");
     }
     try {
       CounterFile file = new CounterFile(Path.of("/proc/self/fd/" + fd), fd);
@@ -77,7 +77,7 @@ public final class CounterFile implements AutoCloseable {
       return file;
     } catch (IOException | RuntimeException e) {
       LinuxSockets.close(fd);
-      throw new BackendException("cannot make a file of counters", e);
+      throw new BackendException("cannot create a counter file", e);
     }
   }
 
@@ -94,7 +94,8 @@ public final class CounterFile implements AutoCloseable {
         new CounterFile(Path.of("/proc/" + ProcessMark.pid(producer) + "/fd/" + fd), -1);
     if ((long) WORD.getVolatile(file.words, 0L) != nonce) {
       file.close();
-      throw new IOException("process " + ProcessMark.pid(producer) + " has other counters there");
+      throw new IOException(
+          "process " + ProcessMark.pid(producer) + " no longer has the counters of the handle");
     }
     return file;
   }

@@ -74,7 +74,7 @@ public final class IpcChannel implements AutoCloseable {
       throw new BackendException(
           "rank "
               + rank
-              + ": the path of a socket has "
+              + ": the path of a socket can have "
               + (FdMessage.PATH_BYTES - 1)
               + " bytes at most, but "
               + path
@@ -84,7 +84,7 @@ public final class IpcChannel implements AutoCloseable {
     }
     socket = LinuxSockets.datagramSocket();
     if (socket < 0) {
-      throw failed("cannot make a socket", -socket);
+      throw failed("cannot create a socket", -socket);
     }
     int bound;
     try (Arena arena = Arena.ofConfined()) {
@@ -93,9 +93,9 @@ public final class IpcChannel implements AutoCloseable {
     if (bound < 0) {
       LinuxSockets.close(socket);
       throw failed(
-          "cannot make the socket "
+          "cannot create the socket "
               + path
-              + ", is its directory writable? TUTTI_CUDA_IPC_DIR names another",
+              + "; is its directory writable? TUTTI_CUDA_IPC_DIR sets another directory",
           -bound);
     }
   }
@@ -200,13 +200,17 @@ public final class IpcChannel implements AutoCloseable {
         if (System.nanoTime() - nextLook >= 0) {
           if (exchange.isAhead(target)) {
             throw new MissingDescriptorException(
-                "rank " + rank + ": rank " + target + " has gone on and takes no descriptors");
+                "rank "
+                    + rank
+                    + ": rank "
+                    + target
+                    + " has moved on and receives no more descriptors");
           }
           nextLook = System.nanoTime() + SLICE_NANOS;
         }
         if (deadlineNanos - System.nanoTime() <= 0) {
           throw new RendezvousException(
-              "rank " + rank + ": rank " + target + " takes no descriptors");
+              "rank " + rank + ": rank " + target + " did not receive a descriptor in time");
         }
         // The receiver's queue is full: it may be waiting for this rank to receive.
         takeArrived(RETRY_MILLIS);
@@ -252,11 +256,11 @@ public final class IpcChannel implements AutoCloseable {
           throw new RendezvousException(
               "rank "
                   + rank
-                  + ": nobody listens at the socket of rank "
+                  + ": no process listens on the socket of rank "
                   + target
                   + ", "
                   + peers.get(target).path
-                  + "; the rank is gone, or its files are not seen here");
+                  + "; the rank is gone, or its files are not visible here");
       default -> throw failed("cannot send descriptor " + fd + " to rank " + target, -result);
     };
   }
@@ -293,10 +297,10 @@ public final class IpcChannel implements AutoCloseable {
         throw new RendezvousException(
             "rank "
                 + rank
-                + ": no descriptor came from rank "
+                + ": no descriptor arrived from rank "
                 + source
                 + " in time"
-                + (refused == 0 ? "" : "; " + refused + " messages without the token came"));
+                + (refused == 0 ? "" : "; " + refused + " messages without the token arrived"));
       }
       if (waited && exchange.isAhead(source)) {
         drain();
@@ -305,7 +309,7 @@ public final class IpcChannel implements AutoCloseable {
           return last;
         }
         throw new MissingDescriptorException(
-            "rank " + rank + ": rank " + source + " has gone on without sending a descriptor");
+            "rank " + rank + ": rank " + source + " has moved on without sending a descriptor");
       }
       waited = !takeArrived((int) Math.min(SLICE_MILLIS, left / 1_000_000 + 1));
     }
@@ -370,7 +374,7 @@ public final class IpcChannel implements AutoCloseable {
   private boolean takeArrived(int millis) {
     int ready = LinuxSockets.awaitReadable(socket, millis);
     if (ready < 0 && ready != -LinuxSockets.INTERRUPTED) {
-      throw failed("cannot wait at the socket", -ready);
+      throw failed("cannot wait on the socket", -ready);
     }
     if (ready <= 0) {
       return false;
@@ -383,7 +387,7 @@ public final class IpcChannel implements AutoCloseable {
         return false;
       }
       if (length < 0) {
-        throw failed("cannot receive at the socket", -length);
+        throw failed("cannot receive from the socket", -length);
       }
       int[] descriptors = message.descriptors();
       Arrival arrival = new Arrival(message.sender(), message.round());
@@ -419,7 +423,7 @@ public final class IpcChannel implements AutoCloseable {
   private void requireWanted() {
     if (cancelled || users.isClosed()) {
       throw new RendezvousException(
-          "rank " + rank + ": the group ended while descriptors were passed");
+          "rank " + rank + ": the group ended while descriptors were being passed");
     }
   }
 

@@ -86,7 +86,7 @@ final class MappedBlocks implements Blocks {
         if (e.isOutOfMemory()) {
           throw e;
         }
-        LOG.log(Level.DEBUG, "no memory with a fabric handle", e);
+        LOG.log(Level.DEBUG, "cannot allocate memory with a fabric handle", e);
       }
     }
     return calls.create(bytes, properties);
@@ -98,7 +98,7 @@ final class MappedBlocks implements Blocks {
       try {
         return calls.exportFabric(physical);
       } catch (CudaException e) {
-        LOG.log(Level.DEBUG, "no fabric handle", e);
+        LOG.log(Level.DEBUG, "cannot export a fabric handle", e);
       }
     }
     return new byte[0];

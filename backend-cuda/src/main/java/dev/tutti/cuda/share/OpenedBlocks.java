@@ -121,7 +121,7 @@ final class OpenedBlocks implements Blocks {
       if (openers(owner) > 0 && !world.exchange().awaitLeft(name(owner), LONGEST_CLOSE)) {
         LOG.log(
             Level.WARNING,
-            "rank {0}: another process does not close memory of rank {1}; it is not freed",
+            "rank {0}: another process has not closed memory of rank {1}; it is not freed",
             world.exchange().rank(),
             owner);
         return;
@@ -156,7 +156,7 @@ final class OpenedBlocks implements Blocks {
       if (!world.exchange().leave(name(owner), openers(owner))) {
         LOG.log(
             Level.DEBUG,
-            "rank {0}: rank {1} does not hear that its memory was closed",
+            "rank {0}: cannot tell rank {1} that its memory was closed",
             world.exchange().rank(),
             owner);
       }

@@ -105,7 +105,7 @@ public record PeerInfo(
           parts[6]);
     } catch (ArrayIndexOutOfBoundsException | NumberFormatException e) {
       throw new BackendException(
-          "a peer describes itself in another form than this version does", e);
+          "a peer describes itself in a format unknown to this version of Tutti", e);
     }
   }
 
@@ -118,7 +118,7 @@ public record PeerInfo(
                 + ": rank "
                 + r
                 + " runs on another host than rank 0, but the ranks of a group on CUDA devices must"
-                + " share one");
+                + " share a host");
       }
     }
   }
@@ -135,7 +135,7 @@ public record PeerInfo(
                 + all.get(r).choices
                 + ", but rank 0 has "
                 + all.get(0).choices
-                + "; give all ranks the same");
+                + "; these settings must be the same on all ranks");
       }
     }
   }

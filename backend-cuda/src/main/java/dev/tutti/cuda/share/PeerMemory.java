@@ -104,7 +104,7 @@ public final class PeerMemory implements AutoCloseable {
       Request request = new Request(world, blocks, all, own, numbers, deadlineNanos);
       List<Result> results = map(request, fabric, mapped);
       if (fabric && results.stream().anyMatch(result -> !result.problem().isEmpty())) {
-        LOG.log(Level.DEBUG, "rank {0}: no memory by fabric handles: {1}", rank, results);
+        LOG.log(Level.DEBUG, "rank {0}: cannot map memory by fabric handles: {1}", rank, results);
         drop(world, mapped);
         results = map(request, false, mapped);
       }
@@ -266,9 +266,9 @@ public final class PeerMemory implements AutoCloseable {
     throw new BackendException(
         "rank "
             + world.exchange().rank()
-            + ": no shared memory of "
+            + ": cannot share memory of "
             + byteSize
-            + " bytes for each rank: "
+            + " bytes on each rank: "
             + cause);
   }
 

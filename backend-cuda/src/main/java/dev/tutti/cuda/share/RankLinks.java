@@ -289,7 +289,7 @@ public final class RankLinks implements AutoCloseable {
     return open(
         exchange,
         deadlineNanos,
-        "of TCP",
+        "for TCP",
         () -> {
           SocketAddress own = new InetSocketAddress(local.address(), 0);
           return new RankLinks(exchange.rank(), exchange.size(), own, null, tls);
@@ -305,7 +305,12 @@ public final class RankLinks implements AutoCloseable {
       introduction = links.introduction();
     } catch (IOException | RuntimeException e) {
       introduction =
-          "!rank " + exchange.rank() + ": cannot make the socket " + where + ": " + e.getMessage();
+          "!rank "
+              + exchange.rank()
+              + ": cannot create the socket "
+              + where
+              + ": "
+              + e.getMessage();
     }
     try {
       byte[] own = introduction.getBytes(StandardCharsets.UTF_8);
@@ -326,7 +331,8 @@ public final class RankLinks implements AutoCloseable {
       return links;
     } catch (IOException e) {
       links.close();
-      throw new BackendException("rank " + exchange.rank() + ": no address of a peer", e);
+      throw new BackendException(
+          "rank " + exchange.rank() + ": cannot read the address of a peer", e);
     } catch (RuntimeException | Error e) {
       if (links != null) {
         links.close();
@@ -438,7 +444,7 @@ public final class RankLinks implements AutoCloseable {
   }
 
   private String deaf(int peer, IOException cause) {
-    return "rank " + rank + ": rank " + peer + " does not listen any more: " + cause.getMessage();
+    return "rank " + rank + ": rank " + peer + " no longer listens: " + cause.getMessage();
   }
 
   private Outgoing connect(int peer, Address address) throws IOException {
@@ -490,7 +496,8 @@ public final class RankLinks implements AutoCloseable {
     } catch (ClosedSelectorException e) {
       // Closed meanwhile.
     } catch (RuntimeException | Error e) {
-      receiver.fail(new IOException("the thread that hears other ranks ended: " + e, e), -1);
+      receiver.fail(
+          new IOException("the thread that receives from other ranks failed: " + e, e), -1);
     }
   }
 

@@ -66,7 +66,7 @@ public final class StoreExchange {
       return List.of(value.clone());
     }
     List<byte[]> values =
-        bootstrap.allGather(exchange, value, "come to exchange " + exchange, deadlineNanos);
+        bootstrap.allGather(exchange, value, "reach exchange " + exchange, deadlineNanos);
     if (store.add(exchange + "/read", 1) == size()) {
       for (int r = 0; r < size(); r++) {
         store.deleteKey(exchange + "/" + r);

@@ -78,7 +78,7 @@ class CudaStreamBlockTest {
     Until.holds("the release", named::isIdle);
     assertThatThrownBy(() -> provider.block(Device.cuda(2), UNBOUNDED))
         .isInstanceOf(IndexOutOfBoundsException.class)
-        .hasMessage("no device cuda:2; this process may use 2");
+        .hasMessage("no device cuda:2; devices that this process may use: 2");
   }
 
   @Test
@@ -179,7 +179,7 @@ class CudaStreamBlockTest {
       fake.driver().graphs().beginCapture(stream.handle());
       assertThatThrownBy(() -> provider.block(UNBOUNDED))
           .isInstanceOf(IllegalStateException.class)
-          .hasMessageContaining("recorded into a graph");
+          .hasMessageContaining("captured into a graph");
       fake.driver().graphs().destroy(fake.driver().graphs().endCapture(stream.handle()));
     }
     assertThat(fake.calls("cuLaunchKernel")).isEmpty();

@@ -160,8 +160,8 @@ class CudaBackendTest {
                       entry("cuda/one-shot", 1L),
                       entry("cuda/two-shot", 1L));
               Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
-              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes are more than");
-              refused(group, large, AllReduceAlgorithm.RING, "there are one-shot, two-shot and");
+              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes do not fit into");
+              refused(group, large, AllReduceAlgorithm.RING, "support one-shot, two-shot and");
               sum(group, tensor).await();
               assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
             });
@@ -229,7 +229,7 @@ class CudaBackendTest {
                 assertThatThrownBy(
                         () -> group.allReduceCoalesced(gone, ReduceOp.SUM, CallOptions.DEFAULT))
                     .isInstanceOf(UnsupportedOperationException.class)
-                    .hasMessageContaining("the memory was freed");
+                    .hasMessageContaining("the memory of float32[1] on " + device + " was freed");
                 assertThat(onCurrentStream("cuLaunchKernel")).isEmpty();
               }
               group.store().barrier("refused", 2, Duration.ofSeconds(20));
@@ -394,7 +394,7 @@ class CudaBackendTest {
     CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_CUDA_ONE_SHOT_BYTES", "0");
     assertThatThrownBy(() -> ranks.run(2, (group, device) -> {}))
         .hasStackTraceContaining("rank 1 has TUTTI_CUDA_ONE_SHOT_BYTES=0 TUTTI_CUDA_TWO_SHOT")
-        .hasStackTraceContaining("give all ranks the same");
+        .hasStackTraceContaining("these settings must be the same on all ranks");
   }
 
   @Test
@@ -406,7 +406,7 @@ class CudaBackendTest {
               CudaDevice other = cuda.device(3);
               Tensor tensor = other.tensors().allocate(DType.FLOAT32, 2);
               assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
-                  .hasStackTraceContaining("the group has cuda:" + group.rank() + " here");
+                  .hasStackTraceContaining("the group uses cuda:" + group.rank() + " on this rank");
               assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
                   .isInstanceOf(IllegalArgumentException.class)
                   .hasMessageContaining("tensor is on cpu");
@@ -425,7 +425,7 @@ class CudaBackendTest {
                 freed = device.tensors().allocate(arena, DType.FLOAT32, 8);
               }
               assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
-                  .hasStackTraceContaining("the memory was freed");
+                  .hasStackTraceContaining("the memory of float32[8] on " + device + " was freed");
               new OperationChecks(group, device).all(2);
             });
   }
@@ -515,7 +515,7 @@ class CudaBackendTest {
                         }
                       })
                   .isInstanceOf(TuttiException.class)
-                  .hasStackTraceContaining("16 bytes with tag 7 came to a tensor of 20 bytes");
+                  .hasStackTraceContaining("16 bytes with tag 7 arrived for a tensor of 20 bytes");
             });
   }
 
@@ -614,8 +614,8 @@ class CudaBackendTest {
 
   @ParameterizedTest
   @CsvSource({
-    "NVSHMEM, Tutti has no symmetric memory of NVSHMEM",
-    "NCCL, Tutti has no symmetric memory of NCCL",
+    "NVSHMEM, Tutti does not support symmetric memory of NVSHMEM",
+    "NCCL, Tutti does not support symmetric memory of NCCL",
     "cuda, 'must be one of CUDA, NVSHMEM and NCCL'"
   })
   void otherSymmetricMemoryIsRefused(String name, String reason) throws Exception {

@@ -74,7 +74,7 @@ class LinkMatrixTest {
         LinkMatrix.of(
             TWO,
             _ -> {
-              throw new BackendException("the loader does not find libnvidia-ml.so.1");
+              throw new BackendException("the loader cannot find libnvidia-ml.so.1");
             });
     assertThat(matrix).hasToString("[[0, 0], [0, 0]]");
     assertThat(matrix.problem()).contains("libnvidia-ml.so.1");

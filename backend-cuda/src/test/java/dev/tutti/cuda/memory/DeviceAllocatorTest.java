@@ -173,8 +173,8 @@ class DeviceAllocatorTest {
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue())
         .hasMessage(
             "allocation of 94371840 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY (2); of"
-                + " 104857600 bytes 83886080 are free; tensors of this process use 20971520 and 0"
-                + " more are kept for use again");
+                + " 104857600 bytes, 83886080 are free; tensors of this process use 20971520, and"
+                + " 0 more are kept for reuse");
     assertThat(fake.calls("cuMemCreate")).as("one try and one more").hasSize(2);
     allocator.free(used);
   }

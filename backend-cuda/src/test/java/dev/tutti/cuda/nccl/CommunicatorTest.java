@@ -141,7 +141,7 @@ class CommunicatorTest {
             assertThatThrownBy(
                     () -> communicator.block(rank, 4, System.nanoTime() + 50_000_000, () -> {}))
                 .isInstanceOf(RendezvousException.class)
-                .hasMessageContaining("did not all come to a communicator of NCCL that blocks");
+                .hasMessageContaining("not all ranks came to a blocking NCCL communicator");
             communicator.abort(new IllegalStateException("late"));
           }
         });
@@ -190,7 +190,7 @@ class CommunicatorTest {
             assertThatThrownBy(
                     () -> sum(communicator, rank, System.nanoTime() + 50_000_000, () -> {}))
                 .isInstanceOf(NcclException.class)
-                .hasMessageContaining("a sum was not taken in time");
+                .hasMessageContaining("a sum did not complete in time");
           }
         });
   }
@@ -207,7 +207,7 @@ class CommunicatorTest {
           if (rank == 0) {
             long deadline = System.nanoTime() + 50_000_000;
             assertThatThrownBy(() -> sum(communicator, rank, deadline, () -> {}))
-                .hasMessageContaining("a sum was not taken in time");
+                .hasMessageContaining("a sum did not complete in time");
             Until.holds("the first abort", () -> nccl.calls("ncclCommAbort") == 1);
             communicator.abort(new IllegalStateException("enough"));
             Until.holds(
@@ -277,7 +277,7 @@ class CommunicatorTest {
     Communicator communicator = begin();
     assertThatThrownBy(() -> communicator.awaitRanks(System.nanoTime() + 50_000_000))
         .isInstanceOf(RendezvousException.class)
-        .hasMessage("rank 0: the ranks did not all come to the communicator of NCCL in time");
+        .hasMessage("rank 0: not all ranks came to the NCCL communicator in time");
     communicator.abort(new IllegalStateException("late"));
     communicator.close();
   }

@@ -100,8 +100,8 @@ class NcclBackendTest {
     HashStore store = new HashStore();
     assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))
         .isInstanceOf(TuttiException.class)
-        .hasStackTraceContaining("rank 0/2: the ranks did not all come to the communicator")
-        .hasStackTraceContaining("of ranks [1] none came that is a rank of Tutti");
+        .hasStackTraceContaining("rank 0/2: not all ranks came to the NCCL communicator")
+        .hasStackTraceContaining("ranks [1] did not arrive as ranks of Tutti");
     assertThat(store.get(ID_KEY, Duration.ZERO)).hasSize(NcclCalls.UNIQUE_ID_BYTES);
   }
 
@@ -111,7 +111,7 @@ class NcclBackendTest {
     assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofMillis(300))))
         .isInstanceOf(TuttiException.class)
         .hasRootCauseInstanceOf(StoreTimeoutException.class)
-        .hasStackTraceContaining("rank 0 did not offer a communicator of NCCL in time");
+        .hasStackTraceContaining("rank 0 did not offer an NCCL communicator in time");
   }
 
   @Test
@@ -246,7 +246,7 @@ class NcclBackendTest {
               });
       assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl))
           .isInstanceOf(RendezvousException.class)
-          .hasMessageStartingWith("rank 0/2: the ranks did not all come to the communicator");
+          .hasMessageStartingWith("rank 0/2: not all ranks came to the NCCL communicator");
       closes.get(60, TimeUnit.SECONDS);
     }
   }

@@ -27,7 +27,7 @@ class NcclLibraryTest {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_NCCL_LIBRARY", file.toString()));
     assertThatThrownBy(() -> NcclLibrary.load(settings, List.of()))
         .isInstanceOf(BackendException.class)
-        .hasMessage("the loader cannot load " + file + ", which TUTTI_NCCL_LIBRARY names");
+        .hasMessage("the loader cannot load " + file + ", the value of TUTTI_NCCL_LIBRARY");
   }
 
   @Test
@@ -35,7 +35,7 @@ class NcclLibraryTest {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_NCCL_LIBRARY", "libc.so.6"));
     assertThatThrownBy(() -> NcclLibrary.load(settings, List.of()))
         .isInstanceOf(BackendException.class)
-        .hasMessage("this NCCL has no function ncclGetVersion");
+        .hasMessage("this NCCL library has no function ncclGetVersion");
   }
 
   @Test

@@ -280,7 +280,7 @@ class NcclMessagePathTest {
     ends.get(1).close();
     assertThat(message.failure.get(60, TimeUnit.SECONDS))
         .isInstanceOfSatisfying(PeerLostException.class, e -> assertThat(e.peer()).isOne())
-        .hasMessage("rank 0: rank 1 is gone, or its group failed: its links ended");
+        .hasMessage("rank 0: rank 1 is gone, or its group failed: its links were closed");
     assertThat(lost.get(60, TimeUnit.SECONDS)).isOne();
   }
 

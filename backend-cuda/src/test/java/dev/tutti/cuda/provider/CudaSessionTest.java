@@ -95,13 +95,13 @@ class CudaSessionTest {
   void thereIsNoDeviceBeyondTheLast() {
     assertThatThrownBy(() -> provider.openDevice(2))
         .isInstanceOf(IndexOutOfBoundsException.class)
-        .hasMessage("no device cuda:2; this process may use 2");
+        .hasMessage("no device cuda:2; devices that this process may use: 2");
   }
 
   @Test
   void itsFindingsNameTheKernels() {
     assertThat(provider.findings(dev.tutti.Settings.fromEnvironment()).getFirst())
-        .matches("kernels by nvcc [0-9.]+ for sm_80 sm_90 sm_100 sm_120 and PTX of 80");
+        .matches("kernels compiled by nvcc [0-9.]+ for sm_80 sm_90 sm_100 sm_120 and PTX of 80");
   }
 
   @Test

@@ -81,10 +81,10 @@ class NcclFallbackTest {
               Tensor sum = device.tensors().copyOf(Tensor.of(1));
               assertThatThrownBy(() -> group.allReduce(sum, ReduceOp.BAND))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("NCCL, which joins the ranks, does not reduce int32");
+                  .hasMessageContaining("NCCL, which connects the ranks, cannot reduce int32");
               assertThatThrownBy(() -> group.allocateSymmetric(100))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("joined by NCCL")
+                  .hasMessageContaining("connected by NCCL")
                   .hasMessageContaining("8 ranks at most, not 9");
               group.allReduce(sum);
               assertThat(device.tensors().toHost(sum).toIntArray()).containsExactly(RANKS);
@@ -110,7 +110,7 @@ class NcclFallbackTest {
                             () -> ProcessGroup.init(ranks.options(store, rank, RANKS)).close())
                         .isInstanceOf(TuttiException.class)
                         .hasMessageContaining("8 ranks at most, not 9")
-                        .hasMessageContaining("but rank 3 has none: no NCCL in")));
+                        .hasMessageContaining("but rank 3 has no NCCL: no NCCL in")));
       }
       for (Future<?> future : futures) {
         future.get(60, TimeUnit.SECONDS);

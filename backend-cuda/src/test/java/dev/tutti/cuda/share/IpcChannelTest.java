@@ -158,8 +158,8 @@ class IpcChannelTest {
               assertThatThrownBy(() -> sendStrange(channel))
                   .isInstanceOf(RendezvousException.class)
                   .hasMessage(
-                      "rank 0: no descriptor came from rank 1 in time;"
-                          + " 1 messages without the token came");
+                      "rank 0: no descriptor arrived from rank 1 in time;"
+                          + " 1 messages without the token arrived");
             }
             exchange.barrier(Ranks.soon());
           }
@@ -202,7 +202,7 @@ class IpcChannelTest {
             int own = create(0);
             assertThatThrownBy(() -> channel.sendFd(1, own, Ranks.soon()))
                 .isInstanceOf(RendezvousException.class)
-                .hasMessageStartingWith("rank 0: nobody listens at the socket of rank 1, /");
+                .hasMessageStartingWith("rank 0: no process listens on the socket of rank 1, /");
             IpcChannel.closeFd(own);
           }
           channel.close();
@@ -221,7 +221,7 @@ class IpcChannelTest {
           try (IpcChannel channel = open(exchange)) {
             assertThatThrownBy(() -> channel.recvFd(1 - exchange.rank(), Ranks.inMillis(30)))
                 .isInstanceOf(RendezvousException.class)
-                .hasMessageContaining("no descriptor came from rank " + (1 - exchange.rank()));
+                .hasMessageContaining("no descriptor arrived from rank " + (1 - exchange.rank()));
             exchange.barrier(Ranks.soon());
           }
           return null;
@@ -238,7 +238,7 @@ class IpcChannelTest {
             if (exchange.rank() == 0) {
               assertThatThrownBy(() -> channel.recvFd(1, Ranks.soon()))
                   .isInstanceOf(BackendException.class)
-                  .hasMessage("rank 0: rank 1 has gone on without sending a descriptor");
+                  .hasMessage("rank 0: rank 1 has moved on without sending a descriptor");
             }
             exchange.barrier(Ranks.soon());
           }
@@ -260,7 +260,7 @@ class IpcChannelTest {
               channel.cancel();
               assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
                   .hasRootCauseInstanceOf(RendezvousException.class)
-                  .hasStackTraceContaining("the group ended while descriptors were passed");
+                  .hasStackTraceContaining("the group ended while descriptors were being passed");
             }
             exchange.barrier(Ranks.soon());
           }
@@ -310,7 +310,7 @@ class IpcChannelTest {
           assertThatThrownBy(() -> IpcChannel.open(own, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessageStartingWith("rank " + exchange.rank())
-              .hasMessageContaining("rank 0: the path of a socket has 107 bytes at most");
+              .hasMessageContaining("rank 0: the path of a socket can have 107 bytes at most");
           return null;
         });
   }

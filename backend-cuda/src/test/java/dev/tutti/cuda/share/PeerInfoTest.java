@@ -30,7 +30,8 @@ class PeerInfoTest {
               .hasMessage(
                   "rank "
                       + rank
-                      + ": rank 2 has limit=1, but rank 0 has limit=0; give all ranks the same");
+                      + ": rank 2 has limit=1, but rank 0 has limit=0; these settings must be the"
+                      + " same on all ranks");
           return null;
         });
   }

@@ -197,7 +197,7 @@ class RankLinksTest {
               };
           assertThatThrownBy(() -> RankLinks.open(local, null, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
-              .hasMessage("rank 0: cannot make the socket of TCP: eth9 does not exist");
+              .hasMessage("rank 0: cannot create the socket for TCP: eth9 does not exist");
           return null;
         });
   }
@@ -232,7 +232,7 @@ class RankLinksTest {
             cause.complete(e.getMessage()); // the loopback may refuse immediately
           }
           assertThat(cause.get(60, TimeUnit.SECONDS))
-              .startsWith("rank 0: rank 1 does not listen any more");
+              .startsWith("rank 0: rank 1 no longer listens");
           links.close();
           return null;
         });
@@ -359,7 +359,7 @@ class RankLinksTest {
           Path own = rank == 0 ? directory.resolve("nowhere") : directory;
           assertThatThrownBy(() -> RankLinks.open(own, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
-              .hasMessageContaining("rank 0: cannot make the socket");
+              .hasMessageContaining("rank 0: cannot create the socket");
           return null;
         });
   }
@@ -382,7 +382,7 @@ class RankLinksTest {
           assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
           assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
               .isInstanceOf(PeerLostException.class)
-              .hasMessageContaining("rank 1 does not listen any more");
+              .hasMessageContaining("rank 1 no longer listens");
           links.close();
           return null;
         });

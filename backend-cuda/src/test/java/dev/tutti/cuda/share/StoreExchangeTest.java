@@ -97,7 +97,7 @@ class StoreExchangeTest {
     store.set("test/0/3", bytes("x"));
     assertThatThrownBy(() -> exchange.allGather(bytes("y"), Ranks.inMillis(50)))
         .isInstanceOf(RendezvousException.class)
-        .hasMessageMatching("rank 1/4: ranks 0, 2 did not come to exchange test/0 within \\d+ ms");
+        .hasMessageMatching("rank 1/4: ranks 0, 2 did not reach exchange test/0 within \\d+ ms");
   }
 
   @Test

@@ -113,7 +113,7 @@ public final class AlgorithmTable {
         .orElseThrow(
             () ->
                 new IllegalArgumentException(
-                    "there is no choice for '"
+                    "no algorithm can be chosen for '"
                         + label
                         + "', only for "
                         + CHOICES.keySet().stream()
@@ -135,9 +135,9 @@ public final class AlgorithmTable {
                       new IllegalArgumentException(
                           "'"
                               + sides[0]
-                              + "' is no algorithm for "
+                              + "' is not an algorithm for "
                               + type.label()
-                              + "; there is "
+                              + "; choose from "
                               + choices.stream()
                                   .map(Algorithm::label)
                                   .collect(Collectors.joining(", "))));
@@ -176,7 +176,7 @@ public final class AlgorithmTable {
   public Algorithm choose(OpType type, long bytes, int ranks) {
     List<Rule> list = rules.get(type);
     if (list == null) {
-      throw new IllegalArgumentException("there is no choice for " + type.label());
+      throw new IllegalArgumentException("no algorithm can be chosen for " + type.label());
     }
     int i = 0;
     while (list.get(i).maxBytes(ranks) < bytes) {

@@ -205,7 +205,7 @@ public final class SparseAllReduce {
           long index = indices.getLong(d * indices.size(1) + i);
           if (index < 0 || index >= size) {
             return new PeerLostException(
-                r, "rank " + r + " sent the index " + index + " of a dimension of " + size, null);
+                r, "rank " + r + " sent index " + index + " in a dimension of size " + size, null);
           }
         }
       }

@@ -56,7 +56,7 @@ public final class DeviceBackends {
             .allGather(
                 DEVICE_KEY,
                 own.getBytes(StandardCharsets.UTF_8),
-                "say which device it has",
+                "publish a device type",
                 context.deadlineNanos());
     if (all.stream().allMatch(each -> own.equals(new String(each, StandardCharsets.UTF_8)))) {
       opened.put(own, provider.open(new DeviceGroup(context, host, true, true)));

@@ -29,8 +29,8 @@ public abstract class GlooBackend implements Backend {
   public static final String SHARED_BYTES = "TUTTI_GLOO_SHARED_BYTES";
 
   private static final String NOT_SHARED =
-      "its ranks do not share memory: they are not all ranks of Tutti on one host, or one cannot,"
-          + " or "
+      "its ranks do not share memory: they are not all Tutti ranks on one host, or one of them"
+          + " cannot share memory, or "
           + SHARED_BYTES
           + " is 0";
 

@@ -102,11 +102,11 @@ public class SocketBackend extends GlooBackend {
     if (asPytorch) {
       return algorithm == AllReduceAlgorithm.RING
           ? null
-          : "ranks of PyTorch are in the group, which know ring alone";
+          : "the group has PyTorch ranks, which support only ring";
     }
     return Algorithm.of(algorithm).isPresent()
         ? null
-        : "over sockets there are ring, recursive-doubling, halving-doubling and"
+        : "the algorithms over sockets are ring, recursive-doubling, halving-doubling and"
             + " pipelined-halving-doubling";
   }
 

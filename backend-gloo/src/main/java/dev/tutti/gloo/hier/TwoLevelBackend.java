@@ -84,8 +84,8 @@ public final class TwoLevelBackend extends SocketBackend {
     return algorithm == AllReduceAlgorithm.TWO_LEVEL
             || super.reason(algorithm, tensor, reduceOp) == null
         ? null
-        : "between hosts there are two-level, ring, recursive-doubling, halving-doubling and"
-            + " pipelined-halving-doubling";
+        : "the algorithms between hosts are two-level, ring, recursive-doubling, halving-doubling"
+            + " and pipelined-halving-doubling";
   }
 
   @Override

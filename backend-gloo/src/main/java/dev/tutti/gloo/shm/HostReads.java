@@ -119,8 +119,9 @@ final class HostReads implements AutoCloseable {
     if (forbidden && channel.rank == 0 && TOLD.compareAndSet(false, true)) {
       LOG.log(
           Level.INFO,
-          "large tensors are copied twice between the ranks of this host; started with java"
-              + " --enable-native-access=ALL-UNNAMED, they would read each other's where they are");
+          "large tensors are copied twice between the ranks of this host; start java with"
+              + " --enable-native-access=ALL-UNNAMED to let ranks read each other's tensors in"
+              + " place");
     }
     SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
     value = new SecureRandom().nextLong();
@@ -200,7 +201,7 @@ final class HostReads implements AutoCloseable {
     RemoteHeap theirs = heap(peer);
     if (!theirs.has(address, bytes)) {
       throw new IllegalArgumentException(
-          "rank " + peer + " shows " + bytes + " bytes that are not in its memory");
+          "rank " + peer + " offered " + bytes + " bytes that are not in its memory");
     }
     int place = peer * VIEWS + (int) ((address >>> PLACE_SHIFT) % VIEWS);
     MemorySegment view = views[place];

@@ -115,10 +115,10 @@ public final class ShmBackend extends GlooBackend {
 
   private static String notHere(AllReduceAlgorithm algorithm) {
     return algorithm == AllReduceAlgorithm.SYMMETRIC
-        ? "symmetric needs tensors at the same place of one symmetric memory on all ranks"
-        : "direct needs tensors that Tensor.allocate made, of "
+        ? "symmetric needs tensors at the same offset in one symmetric memory on all ranks"
+        : "direct needs tensors of at least "
             + HostReads.LEAST_MAPPED
-            + " bytes or more, and ranks that can map each other's";
+            + " bytes from Tensor.allocate, and ranks that can map each other's tensors";
   }
 
   @Override
@@ -130,15 +130,15 @@ public final class ShmBackend extends GlooBackend {
       case ONE_SHOT ->
           tensor.byteSize() <= ShmLayout.SLOT_BYTES
               ? null
-              : "one-shot in shared memory takes "
+              : "one-shot in shared memory takes at most "
                   + ShmLayout.SLOT_BYTES
-                  + " bytes at most, not "
+                  + " bytes, not "
                   + tensor.byteSize();
       case DIRECT, SYMMETRIC ->
           scales
-              ? algorithm.label() + " may be refused late, and PREMUL_SUM scales the tensor before"
+              ? algorithm.label() + " may be refused only after PREMUL_SUM has scaled the tensor"
               : null;
-      default -> "in shared memory there are one-shot, staged, direct and symmetric";
+      default -> "the algorithms in shared memory are one-shot, staged, direct and symmetric";
     };
   }
 

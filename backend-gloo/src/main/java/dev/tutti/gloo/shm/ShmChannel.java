@@ -298,8 +298,9 @@ public final class ShmChannel implements AutoCloseable {
               + transport.rankInGroup(rank)
               + ": rank "
               + transport.rankInGroup(peer)
-              + " did not come to "
-              + Signature.describe(signature));
+              + " did not reach "
+              + Signature.describe(signature)
+              + " in time");
     }
   }
 
@@ -314,8 +315,9 @@ public final class ShmChannel implements AutoCloseable {
       throw new TimeoutException(
           "rank "
               + transport.rankInGroup(rank)
-              + " was not through with "
-              + Signature.describe(signature));
+              + " did not complete "
+              + Signature.describe(signature)
+              + " in time");
     }
   }
 
@@ -324,7 +326,7 @@ public final class ShmChannel implements AutoCloseable {
     int lost = transport.rankInGroup(peer);
     return new PeerLostException(
         lost,
-        "rank " + transport.rankInGroup(rank) + ": the memory of rank " + lost + " is gone",
+        "rank " + transport.rankInGroup(rank) + ": can no longer read the memory of rank " + lost,
         transport.failureOf(peer));
   }
 

@@ -57,7 +57,7 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
   public static ShmLayout within(int ranks, long budget) {
     if (ranks > MAX_RANKS) {
       throw new IllegalArgumentException(
-          ranks + " ranks are too many to share memory, at most " + MAX_RANKS + " can");
+          ranks + " ranks are too many to share memory; the limit is " + MAX_RANKS);
     }
     long leastStage = leastStage(ranks);
     ShmLayout layout = within(ranks, budget, ringWithin(ranks, budget / RING_SHARE));

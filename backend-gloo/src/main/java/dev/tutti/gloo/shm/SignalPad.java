@@ -213,14 +213,16 @@ final class SignalPad {
     }
     if (closed.getAsBoolean()) {
       return new GroupClosedException(
-          text(wait, channel) + ": rank " + rank + " closed it meanwhile");
+          text(wait, channel) + ": rank " + rank + " closed the memory meanwhile");
     }
     if (strategy.elapsed() < limit) {
       return null;
     }
     int missing = peer >= 0 ? peer : firstMissing(channel, round);
     return new CollectiveTimeoutException(
-        text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
+        text(wait, channel)
+            + " did not complete in time"
+            + (peer < 0 ? missing(channel, round) : ""),
         info(missing, missing, strategy),
         null,
         peer >= 0 ? List.of(peer) : allMissing(channel, round));

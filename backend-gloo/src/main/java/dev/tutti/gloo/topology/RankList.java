@@ -30,7 +30,7 @@ public final class RankList {
    */
   static int[] split(String text, int leader, int size) {
     if (text.length() > maxLength(size)) {
-      throw new IllegalArgumentException("a list of ranks of " + text.length() + " characters");
+      throw new IllegalArgumentException("a list of ranks has " + text.length() + " characters");
     }
     String[] words = text.split(",", -1);
     int[] ranks = new int[words.length];
@@ -39,7 +39,7 @@ public final class RankList {
       boolean next = i == 0 ? ranks[0] == leader : ranks[i] > ranks[i - 1];
       if (!next || ranks[i] >= size) {
         throw new IllegalArgumentException(
-            "not rank " + leader + " and ranks of 0.." + (size - 1) + " that rise: " + text);
+            "expected rank " + leader + ", then ascending ranks of 0.." + (size - 1) + ": " + text);
       }
     }
     return ranks;

@@ -132,7 +132,7 @@ final class CmaTransfers {
   private void onReturn(long slot) {
     Request request = lent.poll(slot);
     if (request == null) {
-      pair.fail("returned memory that it was not lent", null);
+      pair.fail("returned memory that was not lent to it", null);
       return;
     }
     try {
@@ -154,7 +154,7 @@ final class CmaTransfers {
 
   private void onReadable() {
     if (number == null) {
-      pair.fail("can read a process that was not introduced to it", null);
+      pair.fail("claims to read this process, which has not introduced itself", null);
     }
     peerReads = true;
   }

@@ -377,7 +377,7 @@ final class Connection implements Handler {
       }
     } catch (IOException e) {
       // The peer was faster; it does not want to be told anything.
-      transport.debug("no farewell to rank " + pair.rank, e);
+      transport.debug("cannot send the farewell to rank " + pair.rank, e);
     }
   }
 
@@ -394,7 +394,7 @@ final class Connection implements Handler {
       try {
         secured.close();
       } catch (IOException e) {
-        transport.debug("TLS with rank " + pair.rank + " did not end well", e);
+        transport.debug("TLS with rank " + pair.rank + " did not shut down cleanly", e);
       }
     }
     closeGently(transport, open.channel, pair.rank);
@@ -412,12 +412,12 @@ final class Connection implements Handler {
         count = socket.read(transport.in);
       }
     } catch (IOException e) {
-      transport.debug("connection to rank " + peer + " did not end well", e);
+      transport.debug("connection to rank " + peer + " did not shut down cleanly", e);
     } finally {
       try {
         socket.close();
       } catch (IOException e) {
-        transport.debug("connection to rank " + peer + " did not close well", e);
+        transport.debug("connection to rank " + peer + " did not close cleanly", e);
       }
     }
   }

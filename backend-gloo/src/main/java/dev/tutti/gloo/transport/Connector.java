@@ -78,7 +78,7 @@ final class Connector implements Handler {
     greeting.putLong(0, sequence);
     // An empty socket buffer accepts eight bytes at once.
     if (channel.write(greeting) != 8) {
-      throw new IOException("the greeting did not fit the socket's buffer");
+      throw new IOException("the greeting did not fit in the socket's buffer");
     }
     transport.pairs.ended(this);
     if (knocks) {
@@ -114,7 +114,7 @@ final class Connector implements Handler {
     try {
       channel.close();
     } catch (IOException e) {
-      transport.debug("a connection to rank " + pair.rank + " did not close well", e);
+      transport.debug("a connection to rank " + pair.rank + " did not close cleanly", e);
     }
   }
 }

@@ -220,7 +220,7 @@ final class Inbound {
     long expected = Header.hasPayload(opcode) ? Header.BYTES + length : Header.BYTES;
     if (opcode == Header.SEND_BUFFER || Header.nbytes(in, at) != expected) {
       pair.fail(
-          "sent a header that makes no sense: "
+          "sent an invalid header: "
               + Header.nbytes(in, at)
               + " bytes, opcode "
               + opcode
@@ -260,7 +260,7 @@ final class Inbound {
       return false;
     } else if (transfers != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
       if (!transfers.isOpen() || length <= 0 || Header.address(in, at) == 0) {
-        pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
+        pair.fail("lent " + length + " bytes of memory that this rank did not ask for", null);
       } else if (opcode == Header.LOAN) {
         Request request = pair.onData(slot, length, Header.signature(in, at));
         if (request != null) {
@@ -288,7 +288,7 @@ final class Inbound {
       toBorrow.add(request);
     }
     if (request.combiner != null || !request.segment.isNative()) {
-      pair.fail("lent memory for a message that cannot be copied at once", null);
+      pair.fail("lent memory for a message that cannot be copied directly", null);
     }
   }
 

@@ -110,7 +110,7 @@ final class Listener implements Handler {
   private void greet(SocketChannel accepted) {
     // A client that connects and stays silent must not keep any rank out.
     if (greetings.size() >= MAX_STRANGERS) {
-      greetings.getFirst().refuse("silent", "says nothing while others wait");
+      greetings.getFirst().refuse("silent", "sent nothing while others waited");
     }
     Greeting greeting = new Greeting(accepted);
     try {
@@ -137,7 +137,7 @@ final class Listener implements Handler {
     try {
       channel.close();
     } catch (Exception e) {
-      transport.debug("a channel did not close well", e);
+      transport.debug("a channel did not close cleanly", e);
     }
   }
 
@@ -173,7 +173,8 @@ final class Listener implements Handler {
         }
         if (pair == null || pair.connection.isConnected()) {
           refuse(
-              "greeting", "presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
+              "greeting",
+              "sent 0x" + Long.toHexString(sequence) + ", which identifies no expected rank");
           return;
         }
         greetings.remove(this);
@@ -197,7 +198,7 @@ final class Listener implements Handler {
       try {
         return PeerAddress.text(channel.getRemoteAddress());
       } catch (IOException e) {
-        return "somewhere";
+        return "an unknown address";
       }
     }
   }

@@ -343,7 +343,7 @@ final class Pair {
       fail(
           "sent a message on slot 0x"
               + Long.toHexString(state.slot)
-              + " after others that it had not announced",
+              + " after earlier messages that it did not announce",
           null);
     }
     return outOfTurn;
@@ -351,7 +351,7 @@ final class Pair {
 
   private @Nullable EarlyMessage keep(SlotState state, long length, long signature, long address) {
     if (kept == MAX_EAGER) {
-      fail("sent more than " + MAX_EAGER + " messages that nobody asked for", null);
+      fail("sent more than " + MAX_EAGER + " messages for which no receive is posted", null);
       return null;
     }
     kept++;
@@ -391,7 +391,9 @@ final class Pair {
 
   private void limitSlots() {
     if (slots.size() > SlotTable.MAX_SLOTS) {
-      fail("announces more than " + SlotTable.MAX_SLOTS + " messages that nobody asked for", null);
+      fail(
+          "announced more than " + SlotTable.MAX_SLOTS + " messages for which no receive is posted",
+          null);
     }
   }
 
@@ -439,7 +441,7 @@ final class Pair {
                   + length
                   + " bytes on slot 0x"
                   + Long.toHexString(slot)
-                  + ", but the receive is of "
+                  + ", but the receive is for "
                   + request.length
                   + " bytes; all ranks must call the same operations with tensors of the same size",
               null);

@@ -275,8 +275,8 @@ final class Pairs {
       transport.warnOfStranger(
           "refused as rank " + pair.rank,
           authentication.host(),
-          "closed a connection in the name of rank " + pair.rank + ": " + why);
-      refusal = "; a connection in its name was refused: " + why;
+          "closed a connection that claimed to be from rank " + pair.rank + ": " + why);
+      refusal = "; a connection that claimed to be from rank " + pair.rank + " was refused: " + why;
     }
   }
 
@@ -455,7 +455,7 @@ final class Pairs {
     try {
       channel.close();
     } catch (IOException e) {
-      transport.debug("a late connection did not close well", e);
+      transport.debug("a late connection did not close cleanly", e);
     }
   }
 

@@ -120,9 +120,9 @@ final class PeerAuthentication implements Handler {
     transport.warnOfStranger(
         "silent as rank " + pair.rank,
         host(),
-        "closed a connection in the name of rank "
+        "closed a connection that claimed to be from rank "
             + pair.rank
-            + ": it proves nothing while others wait");
+            + ": it did not authenticate while others waited");
     close();
   }
 
@@ -138,7 +138,7 @@ final class PeerAuthentication implements Handler {
       try {
         secured.close();
       } catch (IOException e) {
-        transport.debug("TLS with rank " + pair.rank + " did not end well", e);
+        transport.debug("TLS with rank " + pair.rank + " did not shut down cleanly", e);
       }
     }
     Connection.closeGently(transport, socket, pair.rank);

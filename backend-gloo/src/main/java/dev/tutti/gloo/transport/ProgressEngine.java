@@ -478,7 +478,7 @@ final class ProgressEngine {
       // Waits only for a thread that was just woken.
       selector.close();
     } catch (IOException e) {
-      transport.debug("the selector did not close well", e);
+      transport.debug("the selector did not close cleanly", e);
     }
   }
 }

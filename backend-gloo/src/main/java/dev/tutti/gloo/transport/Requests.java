@@ -145,7 +145,7 @@ final class Requests {
         operation.completeFrom(peer);
       }
     } catch (RuntimeException e) {
-      transport.warn("the end of an operation could not be told", e);
+      transport.warn("cannot report the end of an operation", e);
     }
   }
 }

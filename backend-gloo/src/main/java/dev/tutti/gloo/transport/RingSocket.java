@@ -56,7 +56,7 @@ final class RingSocket implements Runnable {
       send(Header.DOORBELL, 0);
     } catch (IOException e) {
       // The selector reports the end, after everything read before it.
-      transport.debug("no doorbell to rank " + pair.rank, e);
+      transport.debug("cannot ring the doorbell of rank " + pair.rank, e);
     }
   }
 
@@ -116,7 +116,7 @@ final class RingSocket implements Runnable {
           transport.transportFailure.farewell(pair, Header.slot(in, at));
         }
       } else if (opcode != Header.DOORBELL) {
-        pair.fail("sent opcode " + opcode + " through its socket, though it shares memory", null);
+        pair.fail("sent opcode " + opcode + " over its socket, although it shares memory", null);
       }
     }
     in.compact();

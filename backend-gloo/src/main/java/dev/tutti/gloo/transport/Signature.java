@@ -185,6 +185,6 @@ public final class Signature {
             + receiver
             + ", which receives"
             + tensor(received)
-            + "; both must name tensors of the same size and type");
+            + "; both must pass tensors of the same size and type");
   }
 }

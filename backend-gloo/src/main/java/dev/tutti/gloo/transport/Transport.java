@@ -198,7 +198,7 @@ public final class Transport implements Endpoint, AutoCloseable {
         throw TransportFailure.rethrowable(error);
       }
       if (!ended) {
-        throw new TimeoutException(self() + ": not all was sent before the deadline");
+        throw new TimeoutException(self() + ": not all messages were sent before the deadline");
       }
     } finally {
       progress.lock.unlock();
@@ -224,7 +224,7 @@ public final class Transport implements Endpoint, AutoCloseable {
       if (!ended) {
         transportFailure.throwIfBroken();
         throw new TimeoutException(
-            self() + ": the " + request.describe() + " did not end before the deadline");
+            self() + ": the " + request.describe() + " did not complete before the deadline");
       }
       Throwable error = request.error;
       if (error != null) {

@@ -99,13 +99,13 @@ final class TransportFailure {
     int blamed = reason >= 0 && reason < left.length ? (int) reason : -1;
     String why =
         blamed == transport.rank()
-            ? ", since this rank did not answer"
+            ? " because this rank did not answer"
             : blamed >= 0 && blamed != pair.rank
                 ? " after it lost rank " + blamed
-                : " after a failure; its own messages tell more";
+                : " after a failure; see the messages of that rank";
     fatal(
         PeerLostException.farewell(
-            blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why),
+            blamed, transport.self() + ": rank " + pair.rank + " gave up the group" + why),
         blamed);
   }
 
@@ -228,7 +228,7 @@ final class TransportFailure {
     try {
       listener.failed(failure, blamed);
     } catch (RuntimeException e) {
-      transport.warn("a failure could not be told", e);
+      transport.warn("cannot report a failure", e);
     } catch (OutOfMemoryError e) {
       unreported = failure;
       throw e;

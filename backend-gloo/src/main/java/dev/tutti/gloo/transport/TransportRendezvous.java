@@ -212,7 +212,7 @@ public final class TransportRendezvous {
       role = own.address().compareRole(blob.address(), expected, presented);
     } catch (IllegalArgumentException e) {
       throw new RendezvousException(
-          transport.self() + " cannot meet rank " + peer + ": " + e.getMessage(), e);
+          transport.self() + " cannot connect to rank " + peer + ": " + e.getMessage(), e);
     }
     if (role == 0) {
       throw new RendezvousException(

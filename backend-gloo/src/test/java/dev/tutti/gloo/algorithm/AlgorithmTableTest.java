@@ -63,12 +63,12 @@ class AlgorithmTableTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "allreduce=ring|no choice for 'allreduce', only for broadcast, allReduce",
-        "allReduce=bruck|'bruck' is no algorithm for allReduce; there is ring",
+        "allreduce=ring|no algorithm can be chosen for 'allreduce', only for broadcast, allReduce",
+        "allReduce=bruck|'bruck' is not an algorithm for allReduce; choose from ring",
         "allReduce|names no algorithm",
         "allReduce=ring:1K|each algorithm but the last needs a size",
         "allReduce=ring,ring|each algorithm but the last needs a size",
-        "allReduce=ring:x,ring|expected bytes such as",
+        "allReduce=ring:x,ring|expected a number of bytes such as",
       })
   void refusesWhatIsUnclear(String text, String message) {
     assertThatThrownBy(() -> AlgorithmTable.DEFAULT.with(text))

@@ -68,7 +68,7 @@ class SparseAllReduceTest {
                         besideIndex(bad)))
             .isInstanceOfSatisfying(
                 PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(1))
-            .hasMessage("rank 1 sent the index " + bad + " of a dimension of 3");
+            .hasMessage("rank 1 sent index " + bad + " in a dimension of size 3");
       }
     }
   }

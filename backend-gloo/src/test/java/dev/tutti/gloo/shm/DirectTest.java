@@ -161,7 +161,7 @@ class DirectTest {
             long theirs = slots[0].get(ValueLayout.JAVA_LONG, 0);
             assertThatThrownBy(() -> reads.copy(op, 0, theirs, tensor, BYTES))
                 .isInstanceOf(PeerLostException.class)
-                .hasMessageContaining("the memory of rank 0 is gone");
+                .hasMessageContaining("can no longer read the memory of rank 0");
             assertThatThrownBy(() -> reads.check(0)).isInstanceOf(PeerLostException.class);
           }
           return channel.rank;

@@ -201,7 +201,7 @@ class EagerTest extends RawPeerScripts {
         true,
         (transport, peer) -> {
           peer.send(RawPeer.words(48, Header.EAGER, SLOT, 0, 4, 0));
-          assertThat(failures.take().cause()).hasMessageContaining("makes no sense");
+          assertThat(failures.take().cause()).hasMessageContaining("sent an invalid header");
         });
     run(
         false,
@@ -276,7 +276,7 @@ class EagerTest extends RawPeerScripts {
           assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("sent 3 bytes")
-              .hasMessageContaining("the receive is of 2 bytes");
+              .hasMessageContaining("the receive is for 2 bytes");
         });
   }
 }

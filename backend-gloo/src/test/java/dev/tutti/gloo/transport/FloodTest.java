@@ -126,7 +126,7 @@ class FloodTest extends RawPeerScripts {
           });
       assertThat(peers.pair().failure())
           .isInstanceOf(PeerLostException.class)
-          .hasMessageContaining("rank 1 announces more than " + SlotTable.MAX_SLOTS);
+          .hasMessageContaining("rank 1 announced more than " + SlotTable.MAX_SLOTS);
       assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(MOST_BYTES);
     }
   }

@@ -28,14 +28,14 @@ class GarbagePeerTest {
 
   /** What the peer sends. */
   enum Garbage {
-    TEXT("makes no sense") {
+    TEXT("sent an invalid header") {
       @Override
       byte[] bytes() {
         return "GET /metrics HTTP/1.1\r\nHost: example.org\r\nAccept: text/plain, */*\r\n\r\n"
             .getBytes(StandardCharsets.US_ASCII);
       }
     },
-    NOISE("makes no sense") {
+    NOISE("sent an invalid header") {
       @Override
       byte[] bytes() {
         byte[] bytes = new byte[100_000];

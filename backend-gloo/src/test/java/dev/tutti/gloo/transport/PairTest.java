@@ -225,7 +225,7 @@ class PairTest extends RawPeerScripts {
           assertThat(failure).isNotNull();
           assertThat(failure.rank()).isEqualTo(blamed);
           assertThat(failure.cause())
-              .hasMessageContaining("rank 1 gave the group up")
+              .hasMessageContaining("rank 1 gave up the group")
               .isInstanceOfSatisfying(
                   PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(blamed));
         });
@@ -296,13 +296,13 @@ class PairTest extends RawPeerScripts {
     };
     String[] expected = {
       "unknown opcode 77",
-      "makes no sense",
-      "makes no sense",
-      "makes no sense",
-      "1099511627776 bytes on slot 0x5, but the receive is of 1 bytes",
+      "sent an invalid header",
+      "sent an invalid header",
+      "sent an invalid header",
+      "1099511627776 bytes on slot 0x5, but the receive is for 1 bytes",
       "sent -5 bytes",
       "slot 0x6, for which no receive is posted",
-      "makes no sense"
+      "sent an invalid header"
     };
     for (int i = 0; i < bad.length; i++) {
       byte[] bytes = bad[i];

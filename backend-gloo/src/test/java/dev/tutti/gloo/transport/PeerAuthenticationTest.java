@@ -209,8 +209,10 @@ class PeerAuthenticationTest {
         assertThatThrownBy(() -> ended(opening))
             .isInstanceOf(ExecutionException.class)
             .hasCauseInstanceOf(RendezvousException.class)
-            .hasMessageContaining("no connection with rank 1; a connection in its name was refused")
-            .hasMessageContaining("it does not prove that it has the token of this rank")
+            .hasMessageContaining(
+                "no connection with rank 1; a connection that claimed to be from rank 1 was"
+                    + " refused")
+            .hasMessageContaining("it did not prove that it has the token of this rank")
             .hasMessageContaining("TUTTI_TOKEN");
       }
     }
@@ -229,7 +231,7 @@ class PeerAuthenticationTest {
         socket.getOutputStream().write(proof);
         assertThatThrownBy(() -> ended(opening))
             .hasCauseInstanceOf(PeerLostException.class)
-            .hasMessageContaining("rank 0 of group g: rank 1 cannot be trusted: it does not prove");
+            .hasMessageContaining("rank 0 of group g: rank 1 cannot be trusted: it did not prove");
       }
     }
   }
@@ -244,7 +246,8 @@ class PeerAuthenticationTest {
       }
       assertThatThrownBy(() -> ended(opening))
           .hasCauseInstanceOf(PeerLostException.class)
-          .hasMessageContaining("rank 1 cannot be trusted: it ended the connection while");
+          .hasMessageContaining(
+              "rank 1 cannot be trusted: it closed the connection during authentication");
     }
   }
 
@@ -263,18 +266,18 @@ class PeerAuthenticationTest {
 
   @Test
   void ranksThatPublishOtherwiseAreRefusedBeforeAnyConnection() throws Exception {
-    assertRefused(false, 0, JobToken.NONE, "PyTorch, which does not know it, runs on rank 1");
+    assertRefused(false, 0, JobToken.NONE, "PyTorch, which does not support it, runs on rank 1");
     assertRefused(true, 0, JobToken.NONE, "is set for rank 0, but not for rank 1");
     assertRefused(
         true,
         Protection.TOKEN,
         JobToken.NONE,
-        "rank 1 did not publish with the token of this rank");
+        "rank 1 did not prove possession of the token of this rank");
     assertRefused(
         true,
         Protection.TOKEN,
         JobToken.of("another token of a job"),
-        "rank 1 did not publish with the token of this rank");
+        "rank 1 did not prove possession of the token of this rank");
   }
 
   private void assertRefused(boolean tutti, long flags, JobToken token, String why)

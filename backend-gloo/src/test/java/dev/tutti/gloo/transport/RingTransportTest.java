@@ -282,10 +282,10 @@ class RingTransportTest extends RingRanks {
 
   @ParameterizedTest
   @CsvSource({
-    "LOAN, for which nobody asked",
-    "OFFER, for which nobody asked",
-    "RETURN, returned memory that it was not lent",
-    "READABLE, not introduced to it",
+    "LOAN, that this rank did not ask for",
+    "OFFER, that this rank did not ask for",
+    "RETURN, returned memory that was not lent to it",
+    "READABLE, which has not introduced itself",
     "INTRODUCTION, introduced itself as process"
   })
   void loansOutOfTurnEndThePair(String opcode, String message) throws Exception {
@@ -321,7 +321,7 @@ class RingTransportTest extends RingRanks {
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
-        .hasMessageContaining("rank 0 broke the shared memory")
+        .hasMessageContaining("rank 0 corrupted the shared memory")
         .hasMessageContaining("written " + garbage + " bytes");
     assertThat(receive.rank()).isZero();
   }
@@ -335,7 +335,7 @@ class RingTransportTest extends RingRanks {
     new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause())
         .isInstanceOf(PeerLostException.class)
-        .hasMessageContaining("rank 1 broke the shared memory")
+        .hasMessageContaining("rank 1 corrupted the shared memory")
         .hasMessageContaining("read " + 5 * RING + " bytes");
   }
 
@@ -359,7 +359,7 @@ class RingTransportTest extends RingRanks {
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
-        .hasMessageContaining("makes no sense");
+        .hasMessageContaining("sent an invalid header");
   }
 
   @Test

@@ -120,7 +120,9 @@ class TlsAdmissionTest {
         plain.getOutputStream().write(RawPeer.words(48, 2, 7, 0, 1, 0));
         assertThatThrownBy(() -> opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS))
             .hasCauseInstanceOf(RendezvousException.class)
-            .hasMessageContaining("no connection with rank 1; a connection in its name was refused")
+            .hasMessageContaining(
+                "no connection with rank 1; a connection that claimed to be from rank 1 was"
+                    + " refused")
             .hasMessageContaining("SSL");
       }
     }

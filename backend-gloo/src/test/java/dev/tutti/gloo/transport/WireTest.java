@@ -133,7 +133,7 @@ class WireTest {
     assertThat(address("127.0.0.1", 5).compareRole(address("127.0.0.1", 5), 3, 2)).isPositive();
     assertThat(address("127.0.0.1", 5).compareRole(address("127.0.0.1", 5), 2, 2)).isZero();
     assertThatThrownBy(() -> address("127.0.0.1", 5).compareRole(address("::1", 5), 0, 1))
-        .hasMessageContaining("different families");
+        .hasMessageContaining("different address families");
   }
 
   @Test
@@ -146,7 +146,7 @@ class WireTest {
         .hasMessageContaining("address of 136 bytes");
     assertThatThrownBy(() -> RankBlob.read(good, 3))
         .hasMessageContaining("2 identifiers, but 3 expected")
-        .hasMessageContaining("the ranks must agree on their number (WORLD_SIZE), then on");
+        .hasMessageContaining("all ranks must have the same WORLD_SIZE, TORCH_GLOO_LAZY_INIT and");
     assertThatThrownBy(() -> RankBlob.read(good, 0)).hasMessageContaining("TORCH_GLOO_LAZY_INIT");
     byte[] huge = good.clone();
     huge[7] = 0x7f;

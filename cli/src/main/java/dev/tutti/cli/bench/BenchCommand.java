@@ -52,22 +52,22 @@ import picocli.CommandLine.Spec;
     name = "bench",
     sortOptions = false,
     description =
-        "Measures operations between real processes of this machine and checks every result.",
+        "Measures operations between real processes on this machine and checks every result.",
     descriptionHeading = "%n",
     parameterListHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
-      "Columns are those of nccl-tests. size: bytes of the whole, over all ranks where each has a"
-          + " part. count: elements of the whole, or of one rank's part. time: of one operation on"
-          + " rank 0, called back to back; of an operation with a root, the mean over all roots."
-          + " algbw: size / p50. busbw: algbw times 2(n-1)/n for allReduce, (n-1)/n where each rank"
-          + " has a part, else 1. GB/s are 10^9 bytes per second. #wrong: wrong elements on all"
-          + " ranks, checked before and after the measurement; of barrier, ranks it let pass too"
-          + " early.",
-      "On a device: time is that of many operations in a row between two events of the device's"
-          + " stream, divided by their number, and p99 is of such means; with --graph they are"
-          + " replayed from a graph.",
+      "The columns are those of nccl-tests. size: bytes of the whole tensor, over all ranks if each"
+          + " has a part. count: elements of the whole tensor, or of one rank's part. time: time of"
+          + " one operation on rank 0, called back to back; for an operation with a root, the mean"
+          + " over all roots. algbw: size / p50. busbw: algbw times 2(n-1)/n for allReduce,"
+          + " (n-1)/n if each rank has a part, else 1. 1 GB/s is 10^9 bytes per second. #wrong:"
+          + " wrong elements on all ranks, checked before and after the measurement; for barrier,"
+          + " ranks that it let pass too early.",
+      "On a device, time is measured between two events of the device's stream, around many"
+          + " operations in a row, and divided by their number; p99 is taken over these means. With"
+          + " --graph, the operations are replayed from a graph.",
       "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
       "The exit code is 1 if anything is wrong."
     })
@@ -88,27 +88,29 @@ public final class BenchCommand implements Callable<Integer> {
       description = "Number of ranks. Default: 4.")
   private int ranks = 4;
 
-  @Option(names = "--in-jvm", description = "Ranks are threads of this JVM instead of processes.")
+  @Option(
+      names = "--in-jvm",
+      description = "Run the ranks as threads of this JVM instead of processes.")
   private boolean inJvm;
 
   @Option(
       names = "--format",
       paramLabel = "table|json",
-      description = "Table, or one JSON object a line. Default: table.")
+      description = "Output: a table, or one JSON object per line. Default: table.")
   private String format = "table";
 
   @Option(
       names = "--plot",
       paramLabel = "FILE.svg|FILE.png",
-      description = "Also draw time and bandwidth over size.")
+      description = "Also plot time and bandwidth against size.")
   private @Nullable Path plot;
 
   @Option(
       names = "--store",
       paramLabel = "tcp|aeron|hash|file",
       description =
-          "Measures a store instead: time and number of set, get, add and wait, and how long ranks"
-              + " take to meet. Its clients are threads of this process.")
+          "Measure a store instead: time and rate of set, get, add and wait, and how long the"
+              + " rendezvous takes. The clients are threads of this process.")
   private @Nullable String store;
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -220,9 +222,8 @@ public final class BenchCommand implements Callable<Integer> {
         .forEach(others::add);
     if (!others.isEmpty()) {
       throw new IllegalArgumentException(
-          "--store goes with --time and --format alone: leave "
-              + String.join(", ", others)
-              + " out");
+          "--store can be combined only with --time and --format; omit "
+              + String.join(", ", others));
     }
   }
 
@@ -241,7 +242,7 @@ public final class BenchCommand implements Callable<Integer> {
                 + " ranks on "
                 + cores
                 + (cores == 1 ? " core" : " cores")
-                + ": times include waits for a core");
+                + ": times include waiting for a core");
   }
 
   private String summary(List<BenchRow> rows, long wrong, long nanos) {
@@ -276,7 +277,7 @@ public final class BenchCommand implements Callable<Integer> {
     }
     if (options.graph && !onDevice) {
       throw new IllegalArgumentException(
-          "--graph needs a backend of devices, such as cuda; '"
+          "--graph needs a device backend, such as cuda; '"
               + options.backend
               + "' works on host memory");
     }
@@ -288,8 +289,8 @@ public final class BenchCommand implements Callable<Integer> {
       throw new IllegalArgumentException(
           "backend '"
               + options.backend
-              + "' moves no data between ranks, so there is nothing to measure or to check; take"
-              + " one with real results, such as gloo");
+              + "' moves no data between ranks, so there is nothing to measure or check; use a"
+              + " backend that does, such as gloo");
     }
     DType dtype = options.elementType();
     ReduceOp redop = options.reduceOp();
@@ -307,7 +308,7 @@ public final class BenchCommand implements Callable<Integer> {
             !enoughRanks
                 ? "sendRecv needs at least 2 ranks"
                 : !recordable
-                    ? op.label() + " cannot be recorded into a graph"
+                    ? op.label() + " cannot be captured into a graph"
                     : "backend '"
                         + options.backend
                         + "' has no "

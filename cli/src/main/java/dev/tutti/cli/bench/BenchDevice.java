@@ -58,6 +58,6 @@ final class BenchDevice {
                 + " ranks on "
                 + devices
                 + (devices == 1 ? " device" : " devices")
-                + ": ranks share them, times include waits for each other's kernels");
+                + ": ranks share them, so times include waiting for each other's kernels");
   }
 }

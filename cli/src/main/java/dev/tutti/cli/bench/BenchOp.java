@@ -321,7 +321,11 @@ enum BenchOp {
         .orElseThrow(
             () ->
                 new IllegalArgumentException(
-                    "no such operation: '" + label + "'; known are " + labels() + " and all"));
+                    "no such operation: '"
+                        + label
+                        + "'; the operations are "
+                        + labels()
+                        + " and all"));
   }
 
   private static String labels() {

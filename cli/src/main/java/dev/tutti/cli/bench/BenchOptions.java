@@ -23,14 +23,15 @@ final class BenchOptions {
       paramLabel = "OPS",
       description = {
         "What to measure: allReduce broadcast reduce allGather gather scatter reduceScatter"
-            + " allToAll sendRecv barrier, or all that the backend has. Default: allReduce."
+            + " allToAll sendRecv barrier, or 'all' of these that the backend supports. Default:"
+            + " allReduce."
       })
   List<String> ops = new ArrayList<>(List.of(BenchOp.ALL_REDUCE.label()));
 
   @Option(
       names = "--backend",
       paramLabel = "NAME",
-      description = "Which backend. Default: " + DEFAULT_BACKEND + ".")
+      description = "Backend to measure. Default: " + DEFAULT_BACKEND + ".")
   String backend = DEFAULT_BACKEND;
 
   @Option(
@@ -62,30 +63,29 @@ final class BenchOptions {
   @Option(
       names = "--redop",
       paramLabel = "OP",
-      description =
-          "How elements are reduced: sum avg product min max band bor bxor. Default: sum.")
+      description = "Reduce operation: sum avg product min max band bor bxor. Default: sum.")
   String redop = "sum";
 
   @Option(
       names = "--iters",
       paramLabel = "N",
       description =
-          "Operations per size, or some more where several are timed at once. Default: as many as"
-              + " take --time, but some.")
+          "Operations per size, rounded up if several are timed at once. Default: as many as fit"
+              + " into --time, but at least 200 (30 from 8 MiB up, 8 from 64 MiB up).")
   @Nullable Integer iterations;
 
   @Option(
       names = "--warmup",
       paramLabel = "N",
       description =
-          "Operations before that. Default: as many as take 200 ms, and a second more"
+          "Warm-up operations per size. Default: as many as take 200 ms, and a second more"
               + " before the first size.")
   @Nullable Integer warmup;
 
   @Option(
       names = "--time",
       paramLabel = "TIME",
-      description = "What a size should take without --iters. Default: 500ms.",
+      description = "How long to measure a size, without --iters. Default: 500ms.",
       converter = RunCommand.DurationConverter.class)
   Duration time = Duration.ofMillis(500);
 
@@ -98,12 +98,13 @@ final class BenchOptions {
 
   @Option(
       names = "--graph",
-      description = "On a device: time replays of a graph of the calls instead of the calls.")
+      description =
+          "On a device, time replays of a graph of the calls instead of the calls themselves.")
   boolean graph;
 
   @Option(
       names = "--symmetric",
-      description = "Tensors are in symmetric memory, where the backend has it.")
+      description = "Allocate the tensors in symmetric memory; the backend must have it.")
   boolean symmetric;
 
   /** Validates the values and returns the sizes in bytes. */
@@ -112,7 +113,7 @@ final class BenchOptions {
       throw new IllegalArgumentException(
           "--min-bytes must be from 1 to --max-bytes, not "
               + minBytes
-              + " where that is "
+              + " while --max-bytes is "
               + maxBytes);
     }
     if (stepFactor < 2) {

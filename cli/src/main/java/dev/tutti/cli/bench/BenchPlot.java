@@ -56,7 +56,7 @@ final class BenchPlot {
 
   private static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 14);
   private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
-  private static final String NOTHING = "there is nothing to draw: no operation has sizes";
+  private static final String NOTHING = "there is nothing to plot: no operation has sizes";
 
   /** Colors that people with color blindness can tell apart (Okabe and Ito, 2008). */
   private static final Color[] COLORS = {
@@ -91,7 +91,7 @@ final class BenchPlot {
     }
     Path directory = file.toAbsolutePath().getParent();
     if (directory == null || !Files.isDirectory(directory)) {
-      throw new LaunchException(1, "no such folder for the picture: " + directory);
+      throw new LaunchException(1, "no such folder for the plot: " + directory);
     }
     boolean exists = Files.exists(file);
     try {
@@ -223,7 +223,7 @@ final class BenchPlot {
   }
 
   private static LaunchException unwritable(IOException failure) {
-    return new LaunchException(1, "cannot write the picture: " + Reasons.of(failure), failure);
+    return new LaunchException(1, "cannot write the plot: " + Reasons.of(failure), failure);
   }
 
   /** One of the two charts. */

@@ -112,7 +112,7 @@ final class BenchThreads {
     try {
       opened.await();
     } catch (InterruptedException | BrokenBarrierException e) {
-      throw new LaunchException(1, "the device of another rank cannot be opened", e);
+      throw new LaunchException(1, "another rank cannot open its device", e);
     }
   }
 }

@@ -139,7 +139,9 @@ final class StoreBench {
     if (sorted.length == 0) {
       throw new LaunchException(
           1,
-          "no call ended in " + TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start) + " ms");
+          "no call completed within "
+              + TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start)
+              + " ms");
     }
     row(
         op,

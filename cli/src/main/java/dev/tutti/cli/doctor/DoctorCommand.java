@@ -23,8 +23,7 @@ import picocli.CommandLine.Option;
     name = "doctor",
     sortOptions = false,
     description =
-        "Tells what is here: Java, machine, network, backends and stores, the launcher, all"
-            + " settings.",
+        "Checks the environment: Java, machine, network, backends, stores, launcher and settings.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {"", "The exit code is 1 if something essential does not work."})
@@ -32,12 +31,12 @@ public final class DoctorCommand implements Callable<Integer> {
   @Option(
       names = "--format",
       paramLabel = "table|json",
-      description = "Table, or one JSON object a line. Default: table.")
+      description = "Output: a table, or one JSON object per line. Default: table.")
   private String format = "table";
 
   @Option(
       names = "--all",
-      description = "List everything, each setting too, and not only what matters.")
+      description = "List all checks, including every setting, instead of a summary.")
   private boolean all;
 
   private final Terminal terminal;
@@ -130,7 +129,7 @@ public final class DoctorCommand implements Callable<Integer> {
         .println(
             broken.isEmpty()
                 ? "nothing essential is broken"
-                    + (all ? "" : "; for everything: tutti doctor --all")
+                    + (all ? "" : "; for all checks: tutti doctor --all")
                 : "broken: "
                     + broken.stream().map(CheckResult::name).collect(Collectors.joining(", ")));
   }

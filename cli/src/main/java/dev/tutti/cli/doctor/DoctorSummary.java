@@ -93,7 +93,6 @@ final class DoctorSummary {
             .filter(isDefault.negate())
             .map(setting -> setting.name() + "=" + setting.value())
             .collect(Collectors.joining(", "));
-    return settings.size()
-        + (changed.isEmpty() ? ", all as they are by default" : ", set: " + changed);
+    return settings.size() + (changed.isEmpty() ? ", all at their defaults" : ", set: " + changed);
   }
 }

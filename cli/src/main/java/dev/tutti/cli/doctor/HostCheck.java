@@ -58,16 +58,18 @@ public final class HostCheck {
                 "java",
                 "native access",
                 "not allowed",
-                "a backend that calls native code makes Java warn; add"
+                "Java prints a warning when a backend calls native code; add"
                     + " --enable-native-access=ALL-UNNAMED"));
     findings.add(
         SharedHeap.ofProcess().isPresent()
-            ? CheckResult.ok("java", "large tensors", "in memory that ranks of a host see", "")
+            ? CheckResult.ok(
+                "java", "large tensors", "in memory that other ranks of the host can read", "")
             : CheckResult.note(
                 "java",
                 "large tensors",
-                "in memory of their process alone",
-                "ranks of a host copy them by way of other memory; needs Linux, native access and "
+                "in memory that only their process can read",
+                "ranks of a host copy them through other memory; direct reads need Linux, native"
+                    + " access and "
                     + SharedHeap.SETTING.name()));
   }
 
@@ -81,7 +83,7 @@ public final class HostCheck {
             "version",
             version.toString(),
             "G1 moves arrays that native code of libraries has pinned (JDK-8377811), which corrupts"
-                + " data; use 25.0.3 or later, or another collector, as -XX:+UseParallelGC. "
+                + " data; use 25.0.3 or later, or another collector, such as -XX:+UseParallelGC. "
                 + origin)
         : CheckResult.ok("java", "version", version.toString(), origin);
   }
@@ -103,7 +105,7 @@ public final class HostCheck {
             "machine",
             "cores",
             Integer.toString(Runtime.getRuntime().availableProcessors()),
-            "that this process may use"));
+            "available to this process"));
     if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system) {
       findings.add(
           CheckResult.ok(
@@ -133,7 +135,7 @@ public final class HostCheck {
         try {
           state =
               (each.isUp() ? "up" : "down")
-                  + (each.isLoopback() ? ", loopback: only this host reaches it" : "");
+                  + (each.isLoopback() ? ", loopback: reachable only from this host" : "");
         } catch (SocketException e) {
           state = "gone: " + e.getMessage();
         }
@@ -155,7 +157,7 @@ public final class HostCheck {
                   "network",
                   "host name",
                   host.getHostName(),
-                  host.getHostAddress() + ", a loopback address: only this host reaches it")
+                  host.getHostAddress() + ", a loopback address: reachable only from this host")
               : CheckResult.ok("network", "host name", host.getHostName(), host.getHostAddress()));
     } catch (UnknownHostException e) {
       findings.add(

@@ -25,14 +25,14 @@ final class LaunchCheck {
   static List<CheckResult> run(Settings settings) {
     String place = settings.get(RuntimeSettings.INIT_METHOD);
     if (!place.startsWith("env://")) {
-      return List.of(CheckResult.ok(SECTION, NAME, "not asked", "ranks meet at " + place));
+      return List.of(CheckResult.ok(SECTION, NAME, "not used", "ranks meet at " + place));
     }
     try {
       Optional<Launch> found = LaunchEnvironments.find(settings);
       return List.of(found.map(LaunchCheck::describe).orElseGet(LaunchCheck::none));
     } catch (RendezvousException e) {
       return List.of(
-          CheckResult.broken(SECTION, NAME, "not clear", String.valueOf(e.getMessage())));
+          CheckResult.broken(SECTION, NAME, "ambiguous", String.valueOf(e.getMessage())));
     }
   }
 
@@ -41,7 +41,7 @@ final class LaunchCheck {
         SECTION,
         NAME,
         "none",
-        "variables are looked for of " + String.join(", ", LaunchEnvironments.launchers()));
+        "looked for the variables of " + String.join(", ", LaunchEnvironments.launchers()));
   }
 
   private static CheckResult describe(Launch launch) {

@@ -35,7 +35,7 @@ final class MeetingCheck {
     String place = settings.get(RuntimeSettings.INIT_METHOD);
     int colon = place.indexOf("://");
     if (colon < 0) {
-      check.add(RuntimeSettings.INIT_METHOD, "is no URL; unset it for env://");
+      check.add(RuntimeSettings.INIT_METHOD, "is not a URL; unset it for env://");
     } else if (!place.startsWith("env://")) {
       check.checkScheme(RuntimeSettings.INIT_METHOD, place.substring(0, colon));
     }
@@ -57,7 +57,7 @@ final class MeetingCheck {
               .orElse("; unset it for " + setting.defaultText());
       add(
           setting,
-          "no store on the class path has the scheme '%s', those there have %s%s"
+          "no store on the class path has the scheme '%s'; the available schemes are %s%s"
               .formatted(scheme, String.join(", ", schemes), meant));
     }
   }
@@ -69,7 +69,9 @@ final class MeetingCheck {
     }
     try {
       if (HostPort.parse(host).port() >= 0) {
-        add(RuntimeSettings.MASTER_ADDR, "must be a host without a port, which MASTER_PORT says");
+        add(
+            RuntimeSettings.MASTER_ADDR,
+            "must be a host without a port; the port is set in MASTER_PORT");
       }
     } catch (IllegalArgumentException e) {
       add(RuntimeSettings.MASTER_ADDR, "must be a host name or an IP address: " + e.getMessage());
@@ -86,7 +88,7 @@ final class MeetingCheck {
     } else if (port == 0 && number(settings.get(RuntimeSettings.WORLD_SIZE)).orElse(1) > 1) {
       add(
           RuntimeSettings.MASTER_PORT,
-          "must not be 0: the other ranks cannot know which port that becomes");
+          "must not be 0: the other ranks cannot know which port is chosen");
     }
   }
 
@@ -99,11 +101,11 @@ final class MeetingCheck {
       add(RuntimeSettings.WORLD_SIZE, "must be the number of ranks, at least 1");
     }
     if (rank < 0) {
-      add(RuntimeSettings.RANK, "must be a number from 0, one less than WORLD_SIZE at most");
+      add(RuntimeSettings.RANK, "must be a number from 0 to WORLD_SIZE - 1");
     } else if (size >= 1 && rank >= size) {
       add(
           RuntimeSettings.RANK,
-          "must be from 0 to %d, as WORLD_SIZE is %d".formatted(size - 1, size));
+          "must be from 0 to %d, because WORLD_SIZE is %d".formatted(size - 1, size));
     }
   }
 

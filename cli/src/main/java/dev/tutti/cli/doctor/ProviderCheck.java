@@ -96,7 +96,7 @@ final class ProviderCheck {
             CheckResult.broken(
                 "backends",
                 provider.name(),
-                "cannot tell what it serves",
+                "cannot list its device types",
                 e.getMessage() + "; " + jar(provider)));
       }
       refuseTwice("backends", provider.name(), provider, byName);
@@ -107,7 +107,7 @@ final class ProviderCheck {
               "backends",
               "default",
               "none usable",
-              "a program must name one of those that are only for tests"));
+              "without a usable backend, a program must name one that is only for tests"));
     }
     checkChosen();
     for (StoreProvider provider : stores) {
@@ -127,12 +127,12 @@ final class ProviderCheck {
     List<String> words = new ArrayList<>();
     words.add("for " + String.join(" ", new TreeSet<>(provider.deviceTypes())));
     if (!provider.isAutoSelectable()) {
-      words.add("only when named");
+      words.add("only if named");
     }
     try {
       words.addAll(provider.findings(settings));
     } catch (RuntimeException | LinkageError e) {
-      words.add("its findings failed: " + e);
+      words.add("its checks failed: " + e);
     }
     return String.join(", ", words);
   }
@@ -164,7 +164,7 @@ final class ProviderCheck {
           CheckResult.broken(
               section,
               name,
-              "offered twice",
+              "provided twice",
               Providers.origin(other)
                   + " and "
                   + Providers.origin(provider)
@@ -176,7 +176,7 @@ final class ProviderCheck {
     try {
       return String.join(", ", provider.findings());
     } catch (RuntimeException | LinkageError e) {
-      return "its findings failed: " + e;
+      return "its checks failed: " + e;
     }
   }
 

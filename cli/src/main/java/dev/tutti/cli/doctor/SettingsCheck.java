@@ -69,7 +69,7 @@ final class SettingsCheck {
     } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
       findings.add(
           CheckResult.broken(
-              "settings", provider + " settings", "not known", String.valueOf(e.getMessage())));
+              "settings", provider + " settings", "unknown", String.valueOf(e.getMessage())));
     }
   }
 
@@ -88,8 +88,9 @@ final class SettingsCheck {
     String hint =
         nearest
             .map(setting -> "did you mean " + setting + "?")
-            .orElse("or its provider is not on the class path");
+            .orElse("its provider may be missing from the class path");
     String shown = meant == null ? value : meant.shown(value);
-    return CheckResult.note("settings", name, shown, "no such setting, nobody reads it; " + hint);
+    return CheckResult.note(
+        "settings", name, shown, "no such setting, so it has no effect; " + hint);
   }
 }

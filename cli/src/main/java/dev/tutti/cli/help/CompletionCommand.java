@@ -13,14 +13,14 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "completion",
     sortOptions = false,
-    description = "Prints a script with which your shell completes commands and options.",
+    description = "Prints a script that makes your shell complete commands and options.",
     descriptionHeading = "%n",
     parameterListHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
       "bash: source <(tutti completion bash)",
-      "zsh:  tutti completion zsh > DIR/_tutti, with DIR a folder of fpath",
+      "zsh:  tutti completion zsh > DIR/_tutti, where DIR is a folder of fpath",
       "fish: tutti completion fish > ~/.config/fish/completions/tutti.fish"
     })
 public final class CompletionCommand implements Runnable {

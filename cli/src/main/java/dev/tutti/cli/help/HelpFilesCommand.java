@@ -14,9 +14,12 @@ import picocli.CommandLine.Spec;
  * The command that writes completion scripts and man pages into the folders of a distribution
  * archive.
  */
-@Command(name = "help-files", hidden = true, description = "Writes completion and man pages.")
+@Command(
+    name = "help-files",
+    hidden = true,
+    description = "Writes completion scripts and man pages.")
 public final class HelpFilesCommand implements Callable<Integer> {
-  @Parameters(paramLabel = "DIR", description = "Where to.")
+  @Parameters(paramLabel = "DIR", description = "Folder to write to.")
   private Path folder = Path.of("");
 
   @Spec private CommandSpec spec = CommandSpec.create();

@@ -48,7 +48,7 @@ public final class Notice implements AutoCloseable {
 
   /** Formats the maximum time of a wait. */
   public static String atMost(Duration time) {
-    return inWords(time) + " at most";
+    return "up to " + inWords(time);
   }
 
   /** Formats a time with its unit. */

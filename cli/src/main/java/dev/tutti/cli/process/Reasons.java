@@ -20,9 +20,9 @@ public final class Reasons {
    */
   public static String of(IOException failure) {
     return switch (failure) {
-      case AccessDeniedException e -> "no permission for " + e.getFile();
-      case FileAlreadyExistsException e -> e.getFile() + " is there and is no directory";
-      case NoSuchFileException e -> "there is no " + e.getFile();
+      case AccessDeniedException e -> "permission denied: " + e.getFile();
+      case FileAlreadyExistsException e -> e.getFile() + " exists and is not a directory";
+      case NoSuchFileException e -> "no such file or directory: " + e.getFile();
       case FileSystemException e when e.getReason() == null ->
           e.getClass().getSimpleName() + " at " + e.getFile();
       default -> failure.getMessage() == null ? failure.toString() : failure.getMessage();

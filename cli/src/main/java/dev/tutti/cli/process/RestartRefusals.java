@@ -72,7 +72,7 @@ public final class RestartRefusals implements AutoCloseable {
       Files.delete(folder);
     } catch (IOException e) {
       System.getLogger(RestartRefusals.class.getName())
-          .log(System.Logger.Level.DEBUG, "deleting", e);
+          .log(System.Logger.Level.DEBUG, "cannot delete " + folder, e);
     }
   }
 }

@@ -21,7 +21,7 @@ record AotCache(Path file) {
   AotCache {
     Path folder = file.toAbsolutePath().getParent();
     if (folder == null || !Files.isDirectory(folder)) {
-      throw new IllegalArgumentException("--aot " + file + ": there is no such folder");
+      throw new IllegalArgumentException("--aot " + file + ": no such folder");
     }
   }
 
@@ -53,7 +53,7 @@ record AotCache(Path file) {
     Path program = Path.of(command.getFirst()).getFileName();
     if (program == null || !program.toString().equals("java")) {
       throw new IllegalArgumentException(
-          "--aot is for commands that start with java, not with " + command.getFirst());
+          "--aot works only for commands that start with java, not with " + command.getFirst());
     }
   }
 

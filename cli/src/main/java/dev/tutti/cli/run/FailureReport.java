@@ -34,7 +34,7 @@ final class FailureReport {
     report.add("the first to fail: " + verdict.text() + where);
     addTail(report, verdict.rank(), ranks, "its last lines:", "it printed nothing");
     if (blame != null && blame.rank() < 0) {
-      report.add("  the ranks blame nobody alone: " + blame.text());
+      report.add("  the ranks do not blame a single rank: " + blame.text());
     } else if (blame != null && blame.rank() != verdict.rank()) {
       report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
       String name = "rank " + blame.rank();
@@ -44,7 +44,7 @@ final class FailureReport {
     for (LaunchedProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
       if (exit == null) {
-        report.add("  rank " + rank.rank() + " does not end, process " + rank.tree().pid());
+        report.add("  rank " + rank.rank() + " has not ended, process " + rank.tree().pid());
       } else if (rank.rank() != verdict.rank()) {
         report.add("  rank " + rank.rank() + " " + exit.describe());
       }

@@ -52,7 +52,7 @@ public record LaunchPlan(
     command = List.copyOf(command);
     environment = Map.copyOf(environment);
     if (command.isEmpty()) {
-      throw new IllegalArgumentException("there is no command to run");
+      throw new IllegalArgumentException("no command to run");
     }
     if (aotCache.isPresent()) {
       AotCache.check(command);
@@ -67,7 +67,7 @@ public record LaunchPlan(
         "--master-port must be from 0 to 65535, not " + masterPort);
     require(
         masterPort > 0 || nodeRank == 0,
-        "--master-port must be given, and not 0, where node 0 is another");
+        "--master-port must be given, and must not be 0, on nodes other than node 0");
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
     require(tailLines >= 0, "--tail must not be negative: " + tailLines);
     require(
@@ -76,7 +76,7 @@ public record LaunchPlan(
     // The id names a log directory, which must not lie outside the root.
     require(
         NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),
-        "--rdzv-id must be a name without '/' and control characters, not '" + runId + "'");
+        "--rdzv-id must be a name without '/' or control characters, not '" + runId + "'");
   }
 
   /**

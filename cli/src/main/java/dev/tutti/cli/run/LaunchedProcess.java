@@ -70,7 +70,7 @@ final class LaunchedProcess {
       errLog = LogFile.open(logs, "stderr.log");
     } catch (IOException e) {
       throw new IOException(
-          "its logs cannot be written to " + logs.orElseThrow() + ": " + Reasons.of(e), e);
+          "cannot write its logs to " + logs.orElseThrow() + ": " + Reasons.of(e), e);
     }
     ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
     builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
@@ -228,7 +228,8 @@ final class LaunchedProcess {
         file.write('\n');
         file.flush();
       } catch (IOException e) {
-        System.getLogger("dev.tutti.cli").log(System.Logger.Level.WARNING, "log ends here", e);
+        System.getLogger("dev.tutti.cli")
+            .log(System.Logger.Level.WARNING, "cannot write to the log, which ends here", e);
         file = null;
       }
     }

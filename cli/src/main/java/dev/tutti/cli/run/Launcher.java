@@ -190,7 +190,7 @@ public final class Launcher {
         return next.get().code();
       }
       messages.accept(
-          "starting all ranks again, restart " + (number + 1) + " of " + plan.maxRestarts());
+          "restarting all ranks, restart " + (number + 1) + " of " + plan.maxRestarts());
     }
   }
 
@@ -249,7 +249,7 @@ public final class Launcher {
       try {
         cache.end(verdict.kind() == Kind.SUCCESS);
       } catch (IOException e) {
-        messages.accept("cannot keep " + cache.file() + ": " + Reasons.of(e));
+        messages.accept("cannot save " + cache.file() + ": " + Reasons.of(e));
       }
     }
   }
@@ -316,7 +316,7 @@ public final class Launcher {
     }
     Verdict verdict = attempt.verdict;
     if (verdict == null) {
-      throw new LaunchException(1, "the other nodes did not say how they ended");
+      throw new LaunchException(1, "the other nodes did not report how they ended");
     }
     if (verdict.kind() != Kind.SUCCESS) {
       askForBlame(attempt);
@@ -387,7 +387,7 @@ public final class Launcher {
             + exit.rank()
             + " "
             + exit.describe()
-            + (refused ? "; it would fail again and is not restarted" : "");
+            + (refused ? "; it would fail again, so it is not restarted" : "");
     Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
     return new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text);
   }

@@ -35,22 +35,23 @@ import picocli.CommandLine.Spec;
     name = "run",
     sortOptions = false,
     description = {
-      "Starts N processes with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...), prints"
-          + " their output with the rank in front, and ends all soon after one fails."
+      "Starts N processes with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...),"
+          + " prefixes their output with the rank, and stops all soon after one fails."
     },
     synopsisHeading = "%nUsage: ",
     descriptionHeading = "%n",
-    optionListHeading = "%nOptions (each also as PET_NAME in the environment, like torchrun's):%n",
+    optionListHeading =
+        "%nOptions (each can also be set as PET_NAME in the environment, as for torchrun):%n",
     footer = {
       "",
-      "The exit code is 0 if all ranks end with 0, else that of the first rank that failed.",
-      "Started by the script of a clone, ranks find its JDK 25 first in PATH and in JAVA_HOME.",
-      "With --max-restarts, a rank that makes the file which TUTTI_NO_RESTART names is not started",
-      "again; ranks of Tutti do where a setting or the place to meet is wrong.",
+      "The exit code is 0 if all ranks exit with 0, else that of the first rank that failed.",
+      "Ranks started by a clone's ./tutti have its JDK 25 in JAVA_HOME and first in PATH.",
+      "With --max-restarts, a rank that creates the file named by TUTTI_NO_RESTART is not"
+          + " restarted; Tutti's ranks create it if a setting or the rendezvous address is wrong.",
       "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
-      "OMP_NUM_THREADS is 1 for several ranks, unless it is set.",
-      "Processes that a rank leaves behind are ended with it, unless they have a session of their"
-          + " own.",
+      "OMP_NUM_THREADS is set to 1 if a node has several ranks, unless it is already set.",
+      "Processes that a rank leaves behind are stopped with it, unless they run in a session of"
+          + " their own.",
       "",
       "Example: tutti run --nproc 4 -- java -cp app.jar com.example.Train"
     })
@@ -70,20 +71,20 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--node-rank",
       paramLabel = "R",
-      description = "Which node this is; node 0 hosts the store. Default: 0.")
+      description = "Number of this node; node 0 hosts the store. Default: 0.")
   private int nodeRank;
 
   @Option(
       names = "--master-addr",
       paramLabel = "HOST",
-      description = "Where node 0 is reached. Default: 127.0.0.1.")
+      description = "Address of node 0. Default: 127.0.0.1.")
   private String masterAddress = "127.0.0.1";
 
   @Option(
       names = "--master-port",
       paramLabel = "PORT",
       description =
-          "Port of the store; 0 takes a free one on node 0. Default: 0 on a single node, else "
+          "Port of the store; 0 picks a free one on node 0. Default: 0 on a single node, else "
               + DEFAULT_PORT
               + ".")
   private @Nullable Integer masterPort;
@@ -97,7 +98,7 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--rdzv-backend",
       paramLabel = "NAME",
-      description = "For torchrun's sake: 'static' and 'c10d' mean the same here.")
+      description = "For compatibility with torchrun: 'static' and 'c10d' mean the same here.")
   private String rdzvBackend = "static";
 
   @Option(
@@ -106,16 +107,21 @@ public final class RunCommand implements Callable<Integer> {
       description = "Name of the job, in logs and TORCHELASTIC_RUN_ID. Default: a new one.")
   private @Nullable String runId;
 
-  @Option(names = "--standalone", description = "A single node with a free port, as by default.")
+  @Option(
+      names = "--standalone",
+      description = "Run on a single node with a free port, as by default.")
   private boolean standalone;
 
   @Option(
       names = "--max-restarts",
       paramLabel = "N",
-      description = "How often all ranks are started again after a failure. Default: 0.")
+      description = "How many times all ranks are restarted after a failure. Default: 0.")
   private int maxRestarts;
 
-  @Option(names = "--role", paramLabel = "NAME", description = "ROLE_NAME. Default: default.")
+  @Option(
+      names = "--role",
+      paramLabel = "NAME",
+      description = "Value of ROLE_NAME. Default: default.")
   private String role = "default";
 
   @Option(
@@ -128,7 +134,7 @@ public final class RunCommand implements Callable<Integer> {
       names = "--tail",
       paramLabel = "LINES",
       description =
-          "How many last lines of the first failing rank are shown, stack frames left out."
+          "How many last lines of the first failed rank to show, without stack frames."
               + " Default: 20.")
   private int tailLines = 20;
 
@@ -136,8 +142,9 @@ public final class RunCommand implements Callable<Integer> {
       names = "--linger",
       paramLabel = "TIME",
       description =
-          "How long the others may go on after the first rank failed, to end by themselves and say"
-              + " why, before SIGTERM; 0 ends them at once, as torchrun does. Default: 5s.",
+          "How long the other ranks may continue after the first failure, to report the cause and"
+              + " exit by themselves, before SIGTERM; 0 stops them at once, as torchrun does."
+              + " Default: 5s.",
       converter = DurationConverter.class)
   private Duration linger = Duration.ofSeconds(5);
 
@@ -159,15 +166,15 @@ public final class RunCommand implements Callable<Integer> {
       names = "--aot",
       paramLabel = "FILE",
       description =
-          "Start Java ranks from the classes in FILE, loaded and linked (-XX:AOTCache). The first"
-              + " run writes it, as its rank 0 ends. The class path must be of jars. Delete FILE"
-              + " when they or the JDK change.")
+          "Start Java ranks from the loaded and linked classes in FILE (-XX:AOTCache). The first"
+              + " run writes FILE when its rank 0 exits. The class path must consist of jars."
+              + " Delete FILE when they or the JDK change.")
   private @Nullable Path aotCache;
 
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
-      description = "Program and arguments; put -- in front if in doubt.")
+      description = "Program and its arguments; put -- before them if in doubt.")
   private List<String> command = new ArrayList<>();
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -194,15 +201,15 @@ public final class RunCommand implements Callable<Integer> {
       say(
           "warning: "
               + plan.masterAddress()
-              + " is a loopback address, at which node 0 is reached from its own host only; where"
-              + " nodes are other hosts, give all of them --master-addr=HOST of node 0");
+              + " is a loopback address, which can be reached only from the host of node 0; if the"
+              + " nodes run on several hosts, give all of them --master-addr=HOST of node 0");
     }
     try (LaunchRendezvous rendezvous = rendezvousFactory.open(plan, this::say)) {
       if (plan.nodes() > 1 && plan.masterPort() == 0) {
         say(
-            "the store listens at port "
+            "the store listens on port "
                 + rendezvous.port()
-                + ", for --master-port of other nodes");
+                + "; give it to the other nodes as --master-port");
       }
       Launcher launcher = new Launcher(plan, rendezvous, output, this::say);
       try (Signals _ = Signals.handle(launcher::signalled)) {
@@ -241,8 +248,8 @@ public final class RunCommand implements Callable<Integer> {
           RuntimeSettings.BACKEND.name()
               + "="
               + backend
-              + ": ranks of the backend threaded are threads of one JVM, those of tutti run are"
-              + " processes; take gloo, or run the program once and make its ranks with"
+              + ": the threaded backend runs ranks as threads of one JVM, but tutti run starts"
+              + " processes; use gloo, or run the program once and create its ranks with"
               + " ThreadedWorld");
     }
     String option = endpoint == null ? "--master-addr" : "--rdzv-endpoint";

@@ -79,7 +79,7 @@ final class SingleNode implements LaunchRendezvous {
       clear.run();
       return Optional.empty();
     } catch (StoreException e) {
-      throw new LaunchException(1, "the store cannot be cleared: " + e.getMessage(), e);
+      throw new LaunchException(1, "cannot clear the store: " + e.getMessage(), e);
     }
   }
 
@@ -93,7 +93,7 @@ final class SingleNode implements LaunchRendezvous {
     try {
       store.close();
     } catch (Exception e) {
-      throw new LaunchException(1, "the store cannot be closed: " + e.getMessage(), e);
+      throw new LaunchException(1, "cannot close the store: " + e.getMessage(), e);
     }
   }
 }

@@ -114,7 +114,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
     }
 
     private String difference(String option, int mine, int theirs, int other) {
-      return "node %d was started with %s=%d, node %d with %s=%d; give all nodes the same number"
+      return "node %d was started with %s=%d, node %d with %s=%d; give all nodes the same value"
           .formatted(node, option, mine, other, option, theirs);
     }
   }
@@ -172,13 +172,13 @@ public final class StoreRendezvous implements LaunchRendezvous {
     Verdict meeting;
     try {
       if (!store.compareSet("here/" + node, null, new byte[] {'1'}).stored()) {
-        throw new LaunchException(1, "another launcher already joined as node " + node);
+        throw new LaunchException(1, "another launcher has already joined as node " + node);
       }
       came = true;
       meeting = meet(messages);
     } catch (StoreException e) {
       String text =
-          "the store of node 0 at %s does not answer any more, while the nodes meet"
+          "the store of node 0 at %s stopped answering before all nodes had joined"
               .formatted(new HostPort(plan.masterAddress(), port));
       throw new LaunchException(1, text, e);
     }
@@ -250,16 +250,18 @@ public final class StoreRendezvous implements LaunchRendezvous {
       return allCame();
     }
     String text =
-        ("%s of %d did not come to %s within %s (--rdzv-timeout of node %d); check that each was"
-                + " started, with the same --nnodes and a --node-rank of its own, and can reach"
-                + " that address%s")
+        ("%s of %d did not join at %s within %s (--rdzv-timeout of node %d); check that each was"
+                + " started with the same --nnodes and its own --node-rank, and can reach that"
+                + " address%s")
             .formatted(
                 named(missing),
                 plan.nodes(),
                 new HostPort(plan.masterAddress(), port),
                 Notice.inWords(plan.rendezvousTimeout()),
                 plan.nodeRank(),
-                missing.contains(0) ? "; it may be that of another job, or of one node" : "");
+                missing.contains(0)
+                    ? "; another job, or a job of a single node, may be using it"
+                    : "");
     return decide(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
   }
 
@@ -279,7 +281,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
     List<Integer> missing = nodesWithout("node/");
     if (!missing.isEmpty()) {
       messages.accept(
-          "waiting, %s (--rdzv-timeout), for %s of %d to come to %s"
+          "waiting %s (--rdzv-timeout) for %s of %d to join at %s"
               .formatted(
                   Notice.atMost(plan.rendezvousTimeout()),
                   named(missing),
@@ -328,7 +330,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
         sayAgain(handle, attempt);
         if (silent.isPresent()) {
           String text =
-              "the launcher of node %d gave no sign of life for %d s"
+              "the launcher of node %d has sent no heartbeat for %d s"
                   .formatted(silent.getAsInt(), silence.toSeconds());
           propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
         }
@@ -355,7 +357,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   private Verdict lost(StoreException cause) {
-    String text = "the store of node 0 is lost: " + cause.getMessage();
+    String text = "lost the store of node 0: " + cause.getMessage();
     return new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text);
   }
 
@@ -440,10 +442,10 @@ public final class StoreRendezvous implements LaunchRendezvous {
     try {
       List<Integer> missing = nodesWithout(attempt + "/stopped/");
       return missing.isEmpty()
-          ? "node 0 did not say within " + Notice.inWords(timeout) + " that all may start again"
+          ? "node 0 did not permit a restart within " + Notice.inWords(timeout)
           : named(missing) + " did not stop all ranks within " + Notice.inWords(timeout);
     } catch (StoreException e) {
-      return "the store of node 0 is lost, while all ranks are started again";
+      return "lost the store of node 0 while restarting all ranks";
     }
   }
 
@@ -505,7 +507,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
       List<Integer> late =
           others.stream().filter(node -> !store.check(List.of("left/" + node))).toList();
       System.getLogger("dev.tutti.cli")
-          .log(System.Logger.Level.WARNING, "node 0 leaves before {0}", named(late));
+          .log(System.Logger.Level.WARNING, "node 0 exits before {0}", named(late));
     }
   }
 

@@ -79,7 +79,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
   private static Store connectToNodeZero(
       StoreKind kind, LaunchPlan plan, Settings settings, Consumer<String> messages) {
     String text =
-        "waiting, %s (--rdzv-timeout), for node 0 to serve the store at %s"
+        "waiting %s (--rdzv-timeout) for node 0 to serve the store at %s"
             .formatted(
                 Notice.atMost(plan.rendezvousTimeout()),
                 new HostPort(plan.masterAddress(), plan.masterPort()));

@@ -65,9 +65,9 @@ record RankAnswer(int rank, int size, String process, List<InGroup> groups, Map<
         return of(map);
       }
     } catch (IOException e) {
-      throw new IllegalArgumentException("a rank gave an answer that cannot be read: " + e, e);
+      throw new IllegalArgumentException("cannot read the answer of a rank: " + e, e);
     }
-    throw new IllegalArgumentException("a rank gave an answer that is no status");
+    throw new IllegalArgumentException("the answer of a rank is not a status");
   }
 
   private static RankAnswer of(Map<?, ?> map) {

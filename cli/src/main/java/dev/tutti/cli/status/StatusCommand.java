@@ -27,13 +27,13 @@ import picocli.CommandLine.Option;
     name = "status",
     sortOptions = false,
     description =
-        "Asks the ranks of a running job where they stand: what each waits in and for whom, who"
-            + " comes last and by how much.",
+        "Asks the ranks of a running job for their state: the operation that each waits in, the"
+            + " ranks it waits for, how often it comes last and by how much.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
-      "The exit code is 1 if a rank does not answer, a group has failed or calls do not fit."
+      "The exit code is 1 if a rank does not answer, a group has failed or calls do not match."
     })
 public final class StatusCommand implements Callable<Integer> {
   private static final String CLEAR = "\u001b[H\u001b[2J";
@@ -42,25 +42,25 @@ public final class StatusCommand implements Callable<Integer> {
       names = "--at",
       paramLabel = "URL",
       description =
-          "The store of the job, as in tcp://host:29500. Default: that of the ranks of this user on"
-              + " this host; else by TUTTI_STORE, MASTER_ADDR and MASTER_PORT.")
+          "URL of the job's store, such as tcp://host:29500. Default: the store of this user's"
+              + " ranks on this host, else from TUTTI_STORE, MASTER_ADDR and MASTER_PORT.")
   private @Nullable String at;
 
   @Option(
       names = "--watch",
-      description = "Ask again every second, or as often as --every says, until ended.")
+      description = "Ask again every second, or at the interval of --every, until interrupted.")
   private boolean watch;
 
   @Option(
       names = "--every",
       paramLabel = "TIME",
-      description = "How often --watch asks, as in 500ms or 5s. Default: 1s.")
+      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.")
   private String every = "1s";
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
-      description = "How long to wait for the store, and each time for answers. Default: 2s.")
+      description = "How long to wait for the store, and for each round of answers. Default: 2s.")
   private String timeout = "2s";
 
   private final Terminal terminal;
@@ -100,7 +100,7 @@ public final class StatusCommand implements Callable<Integer> {
     SortedMap<String, Settings> local = LocalJobs.find();
     if (local.size() > 1) {
       throw new IllegalArgumentException(
-          "several jobs have ranks on this host; say which by --at: "
+          "several jobs have ranks on this host; choose one with --at: "
               + String.join(", ", local.keySet()));
     }
     for (Map.Entry<String, Settings> only : local.entrySet()) {

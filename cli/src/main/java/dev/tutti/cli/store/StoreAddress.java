@@ -36,8 +36,8 @@ public record StoreAddress(StoreKind kind, String host, int port) {
     int colon = url.indexOf("://");
     if (colon < 0) {
       throw new IllegalArgumentException(
-          "a store is written as tcp://host:port, aeron://host:port or aeron-cluster://a:p,b:p,c:p,"
-              + " not '"
+          "the URL of a store must be tcp://host:port, aeron://host:port or"
+              + " aeron-cluster://a:p,b:p,c:p, not '"
               + url
               + "'");
     }
@@ -53,9 +53,9 @@ public record StoreAddress(StoreKind kind, String host, int port) {
         .orElseThrow(
             () ->
                 new IllegalArgumentException(
-                    "no store '"
+                    "cannot serve a store with the scheme '"
                         + scheme
-                        + "' that can be served; there are "
+                        + "'; the schemes are "
                         + StoreKind.schemes()
                         + ", aeron-cluster"));
   }

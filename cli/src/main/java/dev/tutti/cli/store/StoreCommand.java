@@ -37,8 +37,7 @@ import picocli.CommandLine.Spec;
 /** The command store, which serves a store, and inspects one. */
 @Command(
     name = "store",
-    description =
-        "Serves a store, or reads and writes the keys of one that is served (TCP or Aeron).",
+    description = "Serves a store (TCP or Aeron), or reads and writes the keys of a running one.",
     descriptionHeading = "%n",
     parameterListHeading = "%n",
     optionListHeading = "%nOptions:%n",
@@ -52,16 +51,16 @@ public final class StoreCommand implements Runnable {
       paramLabel = "URL",
       scope = ScopeType.INHERIT,
       description =
-          "The store, as in tcp://host:29500, aeron://host:29500 or"
-              + " aeron-cluster://a:29500,b:29500,c:29500. Default: by TUTTI_STORE, MASTER_ADDR and"
-              + " MASTER_PORT.")
+          "URL of the store, such as tcp://host:29500, aeron://host:29500 or"
+              + " aeron-cluster://a:29500,b:29500,c:29500. Default: from TUTTI_STORE, MASTER_ADDR"
+              + " and MASTER_PORT.")
   private @Nullable String at;
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
       scope = ScopeType.INHERIT,
-      description = "Deadline, as in 500ms, 5s or 10m; a bare number is seconds. Default: 30s.")
+      description = "Timeout, such as 500ms, 5s or 10m; without a unit, in seconds. Default: 30s.")
   private String timeout = "30s";
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -94,8 +93,8 @@ public final class StoreCommand implements Runnable {
   }
 
   private Store connected(String url, Duration limit) {
-    String found = at == null ? ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT;" : ";";
-    String what = "the store at " + url + found + " 'tutti store serve' serves one";
+    String found = at == null ? " (from TUTTI_STORE, MASTER_ADDR and MASTER_PORT);" : ";";
+    String what = "the store at " + url + found + " 'tutti store serve' starts one";
     try (Notice _ = notice(what)) {
       return StoreAddress.connect(url, limit, settings);
     }
@@ -105,7 +104,7 @@ public final class StoreCommand implements Runnable {
   private Notice notice(String what) {
     String limit = Notice.atMost(Setting.parseDuration(timeout));
     return Notice.afterPatience(
-        () -> terminal.err().println("tutti store: waiting, " + limit + ", for " + what));
+        () -> terminal.err().println("tutti store: waiting " + limit + " for " + what));
   }
 
   private Notice noticeOfKeys(List<String> keys) {
@@ -119,19 +118,19 @@ public final class StoreCommand implements Runnable {
   @Command(
       name = "serve",
       description =
-          "Serves a store until it is ended. It listens at the host of --at; at 0.0.0.0,"
-              + " everywhere; port 0 takes a free one. Prints the URL. Of an aeron-cluster it is"
-              + " one member, which takes its UDP port and the next four.")
+          "Serves a store until the process is stopped, and prints its URL. It listens on the host"
+              + " of --at, or on all interfaces at 0.0.0.0; port 0 picks a free port. With"
+              + " aeron-cluster, it runs one member, which takes its UDP port and the next four.")
   void serve(
       @Option(
               names = "--member",
               paramLabel = "N",
-              description = "Which member of an aeron-cluster this is, from 0.")
+              description = "Number of this member of an aeron-cluster, from 0.")
           @Nullable Integer member,
       @Option(
               names = "--data",
               paramLabel = "DIR",
-              description = "Where this member keeps its log and its snapshots.")
+              description = "Directory for the log and the snapshots of this member.")
           @Nullable Path data)
       throws IOException, InterruptedException {
     String url = url();
@@ -140,7 +139,8 @@ public final class StoreCommand implements Runnable {
       return;
     }
     if (member != null || data != null) {
-      throw new IllegalArgumentException("--member and --data are for --at aeron-cluster://...");
+      throw new IllegalArgumentException(
+          "--member and --data apply only to --at aeron-cluster://...");
     }
     StoreAddress place = StoreAddress.parse(url);
     InetAddress address =
@@ -158,7 +158,7 @@ public final class StoreCommand implements Runnable {
       throws InterruptedException {
     while (!ended.await(1, TimeUnit.SECONDS)) {
       if (!running.getAsBoolean()) {
-        throw new LaunchException(1, what + " ended because of an error");
+        throw new LaunchException(1, what + " stopped because of an error");
       }
     }
   }
@@ -188,7 +188,7 @@ public final class StoreCommand implements Runnable {
         });
   }
 
-  @Command(name = "set", description = "Sets a key to a text.")
+  @Command(name = "set", description = "Sets a key to a string.")
   void set(
       @Parameters(paramLabel = "KEY") String key, @Parameters(paramLabel = "VALUE") String value) {
     with(store -> store.set(key, value));
@@ -213,15 +213,14 @@ public final class StoreCommand implements Runnable {
 
   @Command(
       name = "watch",
-      description =
-          "Prints the value of a key whenever it is another one, looking 10 times a second.")
+      description = "Prints the value of a key whenever it changes; checks 10 times a second.")
   void watch(
       @Parameters(paramLabel = "KEY") String key,
       @Option(
               names = "--count",
               paramLabel = "N",
               defaultValue = "0",
-              description = "Ends after N values.")
+              description = "Stop after N values.")
           int count) {
     with(store -> watch(store, key, count));
   }
@@ -262,7 +261,7 @@ public final class StoreCommand implements Runnable {
     with(store -> store.listKeys().forEach(terminal.out()::println));
   }
 
-  @Command(name = "stat", description = "Prints the number of keys and the time of a round trip.")
+  @Command(name = "stat", description = "Prints the number of keys and the round-trip time.")
   void stat() {
     with(
         store -> {

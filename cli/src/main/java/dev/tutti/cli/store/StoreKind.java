@@ -120,7 +120,10 @@ public enum StoreKind {
         .orElseThrow(
             () ->
                 new IllegalArgumentException(
-                    "no store '" + scheme + "' that can be served; there are " + schemes()));
+                    "cannot serve a store with the scheme '"
+                        + scheme
+                        + "'; the schemes are "
+                        + schemes()));
   }
 
   /** Lists the schemes. */

@@ -14,7 +14,7 @@ record HeldUp(TraceEntry entry, long lagNanos, long pausedNanos, String what) {
   String describe() {
     return String.format(
         Locale.ROOT,
-        "group %s: rank %d came %.1f ms late to %s; its JVM stood still for %.1f ms of them: %s",
+        "group %s: rank %d was %.1f ms late for %s; its JVM was paused for %.1f ms of that: %s",
         entry.group(),
         entry.rank(),
         lagNanos / 1e6,

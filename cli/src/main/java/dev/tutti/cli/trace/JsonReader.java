@@ -53,7 +53,7 @@ public final class JsonReader {
 
   private @Nullable Object value() {
     if (++depth > DEEPEST) {
-      throw bad("too deep");
+      throw bad("nested too deeply");
     }
     try {
       return switch (peek()) {
@@ -114,7 +114,7 @@ public final class JsonReader {
       out.append(c == '\\' ? escaped() : c);
     }
     if (at == text.length()) {
-      throw bad("a text without an end");
+      throw bad("unterminated string");
     }
     at++;
     return out.toString();
@@ -122,7 +122,7 @@ public final class JsonReader {
 
   private char escaped() {
     if (at == text.length()) {
-      throw bad("a text without an end");
+      throw bad("unterminated string");
     }
     char c = text.charAt(at++);
     return switch (c) {
@@ -133,7 +133,7 @@ public final class JsonReader {
       case 'f' -> '\f';
       case 'u' -> {
         if (at + 4 > text.length()) {
-          throw bad("a short escape");
+          throw bad("incomplete escape");
         }
         at += 4;
         yield (char) Integer.parseInt(text.substring(at - 4, at), 16);

@@ -38,7 +38,8 @@ final class PickleReader {
       while (reader.step()) {}
       return reader.pop();
     } catch (BufferUnderflowException | IndexOutOfBoundsException | ClassCastException e) {
-      throw new IllegalArgumentException("not a pickle of plain values: it ends or breaks off", e);
+      throw new IllegalArgumentException(
+          "not a pickle of plain values: it is truncated or malformed", e);
     }
   }
 
@@ -79,7 +80,7 @@ final class PickleReader {
       }
       default ->
           throw new IllegalArgumentException(
-              "not a pickle of plain values: it has opcode 0x" + Integer.toHexString(code));
+              "not a pickle of plain values: unsupported opcode 0x" + Integer.toHexString(code));
     }
     return true;
   }

@@ -18,7 +18,7 @@ final class TimeLine {
       </style>
       <h1>Collectives of all ranks</h1>
       <pre id="report"></pre>
-      <p>Wheel zooms, drag moves; one row a rank. <span id="tip"></span></p>
+      <p>Scroll to zoom, drag to move; one row per rank. <span id="tip"></span></p>
       <canvas id="line" height="400"></canvas>
       <script type="application/json" id="data">@DATA@</script>
       <script>

@@ -120,7 +120,7 @@ final class TraceAnalysis {
     String where = "group " + group + ": ";
     for (int rank : ranks) {
       if (!trace.entries().containsKey(rank)) {
-        problems.add(where + "there is no record of rank " + rank);
+        problems.add(where + "no record of rank " + rank);
       }
     }
     SortedMap<Long, SortedMap<Integer, TraceEntry>> all = collectives(group);
@@ -176,13 +176,13 @@ final class TraceAnalysis {
               where
                   + "rank "
                   + rank
-                  + " has not come to "
+                  + " has not called "
                   + first.describe()
-                  + ", in which "
+                  + ", which "
                   + each.getValue().size()
                   + " of "
                   + ranks.size()
-                  + " are; its last collective was "
+                  + " ranks have called; its last collective was "
                   + lastOf(all, rank));
         }
         return;

@@ -24,12 +24,12 @@ import picocli.CommandLine.Parameters;
     name = "trace",
     sortOptions = false,
     description =
-        "Compares the flight records or JFR files of all ranks: calls that do not fit, ranks that"
-            + " are missing, who comes last, how long the others wait, and pauses of the garbage"
-            + " collector that are the cause.",
+        "Compares the flight records or JFR files of all ranks: finds calls that do not match and"
+            + " missing ranks, and shows which ranks come last, how long the others wait, and which"
+            + " pauses of the garbage collector are the cause.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
-    footer = {"", "The exit code is 1 if calls do not fit or a rank is missing."})
+    footer = {"", "The exit code is 1 if calls do not match or a rank is missing."})
 public final class TraceCommand implements Callable<Integer> {
   private static final int MOST_PAUSES = 10;
 
@@ -37,7 +37,8 @@ public final class TraceCommand implements Callable<Integer> {
       arity = "1..*",
       paramLabel = "FILE",
       description =
-          "Files or folders of them: flight records of Tutti or PyTorch, JSON or pickle, or JFR.")
+          "Files, or folders of files: flight records of Tutti or PyTorch (JSON or pickle), or"
+              + " JFR.")
   private List<Path> files = new ArrayList<>();
 
   @Option(
@@ -82,7 +83,7 @@ public final class TraceCommand implements Callable<Integer> {
     StringBuilder text = new StringBuilder();
     analysis.problems.forEach(problem -> text.append("PROBLEM ").append(problem).append('\n'));
     if (analysis.problems.isEmpty()) {
-      text.append("all collectives fit, and no rank is missing\n");
+      text.append("all collectives match, and no rank is missing\n");
     }
     analysis.heldUp.stream()
         .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())

@@ -127,7 +127,7 @@ final class TraceFiles {
   private static int rankOf(Path path) {
     Matcher end = RANK.matcher(String.valueOf(path.getFileName()));
     if (!end.find()) {
-      throw new IllegalArgumentException("neither the file nor its name says of which rank it is");
+      throw new IllegalArgumentException("neither the file nor its name gives the rank");
     }
     return Integer.parseInt(end.group(1));
   }

@@ -91,7 +91,7 @@ class BenchCommandTest {
   void saysThatRanksShareCores() {
     assertThat(BenchCommand.crowding(4, 4)).isEmpty();
     assertThat(BenchCommand.crowding(4, 2))
-        .contains("# 4 ranks on 2 cores: times include waits for a core");
+        .contains("# 4 ranks on 2 cores: times include waiting for a core");
   }
 
   @Test
@@ -186,8 +186,8 @@ class BenchCommandTest {
         .allMatch(line -> line.endsWith("\"wrong\":0}"));
     assertThat(err.toString(UTF_8).trim())
         .isEqualTo(
-            "# 3 ranks on 2 devices: ranks share them, times include waits for each other's"
-                + " kernels");
+            "# 3 ranks on 2 devices: ranks share them, so times include waiting for each"
+                + " other's kernels");
   }
 
   @Test
@@ -255,7 +255,7 @@ class BenchCommandTest {
                 directory, () -> benchThreads("sendRecv", "--backend=played", "--graph")))
         .isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8).trim())
-        .isEqualTo("tutti bench: sendRecv cannot be recorded into a graph");
+        .isEqualTo("tutti bench: sendRecv cannot be captured into a graph");
   }
 
   private static int onPlayedDevices(Path directory, Callable<Integer> bench) throws Exception {
@@ -324,12 +324,12 @@ class BenchCommandTest {
     assertThat(benchThreads("--plot=" + directory)).isEqualTo(1);
     assertThat(out.toString(UTF_8)).isEmpty();
     assertThat(err.toString(UTF_8).trim())
-        .isEqualTo("tutti bench: cannot write the picture: " + directory + ": Is a directory");
+        .isEqualTo("tutti bench: cannot write the plot: " + directory + ": Is a directory");
     Path file = directory.resolve("none.svg");
     assertThat(benchThreads("barrier", "--plot=" + file)).isEqualTo(Main.USAGE);
     assertThat(out.toString(UTF_8)).isEmpty();
     assertThat(err.toString(UTF_8))
-        .contains("tutti bench: there is nothing to draw: no operation has sizes");
+        .contains("tutti bench: there is nothing to plot: no operation has sizes");
     assertThat(file).doesNotExist();
   }
 
@@ -339,7 +339,7 @@ class BenchCommandTest {
     assertThat(benchThreads("--max-bytes=16", "--plot=/dev/full")).isEqualTo(1);
     assertThat(out.toString(UTF_8)).contains("# 2 rows in ", "wrong elements: 0 OK");
     assertThat(err.toString(UTF_8).trim())
-        .isEqualTo("tutti bench: cannot write the picture: No space left on device");
+        .isEqualTo("tutti bench: cannot write the plot: No space left on device");
   }
 
   @ParameterizedTest
@@ -355,17 +355,16 @@ class BenchCommandTest {
         "--dtype=float8_e5m2 | backend 'threaded' has no allReduce of float8_e5m2",
         "--min-bytes=0 | --min-bytes must be from 1 to --max-bytes",
         "--step-factor=1 | --step-factor must be at least 2, not 1",
-        "--graph | --graph needs a backend of devices, such as cuda; 'threaded' works on host"
-            + " memory",
+        "--graph | --graph needs a device backend, such as cuda; 'threaded' works on host memory",
         "--nproc=0 | --nproc must be at least 1, not 0",
         "--iters=0 | --iters must be at least 1, not 0",
         "--warmup=-1 | --warmup must not be negative: -1",
         "--timeout=0 | --time and --timeout must be positive",
         "--format=xml | --format must be table or json, not 'xml'",
         "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
-        "--store=hash | --store goes with --time and --format alone: leave --backend, --in-jvm,"
-            + " --iters, --nproc, --warmup out",
-        "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
+        "--store=hash | --store can be combined only with --time and --format; omit --backend,"
+            + " --in-jvm, --iters, --nproc, --warmup",
+        "--plot=/no/such/folder/x.svg | no such folder for the plot: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
         "--shade=red | Unknown option: '--shade=red'",
       })
@@ -409,7 +408,7 @@ class BenchCommandTest {
     assertThat(out.toString(UTF_8)).isEmpty();
     assertThat(err.toString(UTF_8).trim())
         .isEqualTo(
-            "tutti bench: --store goes with --time and --format alone: leave " + named + " out");
+            "tutti bench: --store can be combined only with --time and --format; omit " + named);
   }
 
   @Test

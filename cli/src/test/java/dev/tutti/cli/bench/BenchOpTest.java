@@ -106,7 +106,8 @@ class BenchOpTest {
     assertThat(BenchOp.ofLabel("ALL_TO_ALL")).isEqualTo(BenchOp.ALL_TO_ALL);
     assertThatThrownBy(() -> BenchOp.ofLabel("allSing"))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageStartingWith("no such operation: 'allSing'; known are allReduce, broadcast, ");
+        .hasMessageStartingWith(
+            "no such operation: 'allSing'; the operations are allReduce, broadcast, ");
   }
 
   /** Checks twice at a size that is not a multiple of anything, and after a call on zeros. */

@@ -78,7 +78,7 @@ class DoctorCommandTest {
         .anyMatch(line -> line.startsWith("ok lo ") && line.contains("127.0.0.1"))
         .anyMatch(line -> line.startsWith("ok gloo usable"))
         .anyMatch(line -> line.contains("for cpu cuda, would listen at "))
-        .anyMatch(line -> line.contains("for cpu, only when named; from "))
+        .anyMatch(line -> line.contains("for cpu, only if named; from "))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
         .anyMatch(line -> line.matches("(ok cuda usable|note cuda cannot run here)( .*)?"))
         .endsWith("nothing essential is broken");
@@ -135,8 +135,8 @@ class DoctorCommandTest {
     assertThat(doctor("--all")).isZero();
     assertThat(lines())
         .contains(
-            "ok TUTTI_CLOSE_TIMEOUT 3s from environment: longest wait of close for what is pending;"
-                + " a bare number is seconds")
+            "ok TUTTI_CLOSE_TIMEOUT 3s from environment: longest time that close waits for pending"
+                + " operations; a bare number is seconds")
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
         .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "));
   }
@@ -174,7 +174,7 @@ class DoctorCommandTest {
                 line.contains("\"name\":\"TUTTI_TIME_OUT\",\"status\":\"note\",\"value\":\"30s\"")
                     && line.contains("did you mean TUTTI_TIMEOUT?"))
         .anyMatch(line -> line.contains("tutti_backend") && line.contains("TUTTI_BACKEND?"))
-        .anyMatch(line -> line.contains("TUTTI_COFFEE") && line.contains("nobody reads it"))
+        .anyMatch(line -> line.contains("TUTTI_COFFEE") && line.contains("so it has no effect"))
         .noneMatch(line -> line.contains("TUTTI_CLASS_PATH"));
   }
 
@@ -217,14 +217,15 @@ class DoctorCommandTest {
     environment.put("MASTER_PORT", "99999");
     environment.put("RANK", "5");
     environment.put("WORLD_SIZE", "2");
-    String there = ", those there have aeron, aeron-cluster, file, tcp; ";
+    String there = "; the available schemes are aeron, aeron-cluster, file, tcp; ";
     assertBroken(
         "MASTER_ADDR, MASTER_PORT, RANK, TUTTI_INIT_METHOD, TUTTI_STORE",
         "no store on the class path has the scheme 'redis'" + there + "unset it for tcp",
         "no store on the class path has the scheme 'tpc'" + there + "did you mean tcp?",
-        "BROKEN MASTER_ADDR host:29500 must be a host without a port, which MASTER_PORT says",
+        "BROKEN MASTER_ADDR host:29500 must be a host without a port; the port is set in"
+            + " MASTER_PORT",
         "BROKEN MASTER_PORT 99999 must be a number from 1 to 65535, the same for all ranks",
-        "BROKEN RANK 5 must be from 0 to 1, as WORLD_SIZE is 2");
+        "BROKEN RANK 5 must be from 0 to 1, because WORLD_SIZE is 2");
   }
 
   @Test
@@ -234,13 +235,13 @@ class DoctorCommandTest {
     environment.put("WORLD_SIZE", "two");
     assertBroken(
         "RANK, WORLD_SIZE",
-        "BROKEN RANK -1 must be a number from 0, one less than WORLD_SIZE at most",
+        "BROKEN RANK -1 must be a number from 0 to WORLD_SIZE - 1",
         "BROKEN WORLD_SIZE two must be the number of ranks, at least 1");
     environment.put("RANK", "1");
     environment.put("WORLD_SIZE", "2");
     assertBroken(
         "MASTER_PORT",
-        "BROKEN MASTER_PORT 0 must not be 0: the other ranks cannot know which port that becomes");
+        "BROKEN MASTER_PORT 0 must not be 0: the other ranks cannot know which port is chosen");
   }
 
   @Test
@@ -260,7 +261,7 @@ class DoctorCommandTest {
     assertThat(doctor("--all")).isZero();
     assertThat(lines())
         .anyMatch(
-            line -> line.startsWith("ok launcher none variables are looked for of tutti run"));
+            line -> line.startsWith("ok launcher none looked for the variables of tutti run"));
     out.reset();
     environment.put("OMPI_COMM_WORLD_RANK", "1");
     environment.put("OMPI_COMM_WORLD_SIZE", "4");
@@ -274,8 +275,7 @@ class DoctorCommandTest {
     environment.put("TUTTI_INIT_METHOD", "tcp://127.0.0.1:29500");
     out.reset();
     assertThat(doctor("--all")).isZero();
-    assertThat(lines())
-        .anyMatch(line -> line.startsWith("ok launcher not asked ranks meet at tcp"));
+    assertThat(lines()).anyMatch(line -> line.startsWith("ok launcher not used ranks meet at tcp"));
   }
 
   @Test
@@ -286,12 +286,12 @@ class DoctorCommandTest {
         .anyMatch(
             line ->
                 line.contains(
-                    ", would listen at 127.0.0.1 of interface lo, which only ranks of this host can"
+                    ", would listen at 127.0.0.1 on interface lo, which only ranks of this host can"
                         + " reach: on the route to MASTER_ADDR=127.0.0.1 "))
         .anyMatch(
             line ->
                 line.startsWith("ok lo ")
-                    && line.endsWith(" up, loopback: only this host reaches it"));
+                    && line.endsWith(" up, loopback: reachable only from this host"));
   }
 
   @Test
@@ -358,8 +358,8 @@ class DoctorCommandTest {
     assertThat(doctorWith(directory, "dev.tutti.gloo.spi.GlooDeviceProvider", "com.example.Gone"))
         .isEqualTo(1);
     assertThat(lines())
-        .anyMatch(line -> line.startsWith("BROKEN gloo cannot tell what it serves "))
-        .anyMatch(line -> line.startsWith("BROKEN gloo settings not known "))
+        .anyMatch(line -> line.startsWith("BROKEN gloo cannot list its device types "))
+        .anyMatch(line -> line.startsWith("BROKEN gloo settings unknown "))
         .anyMatch(line -> line.contains("Provider com.example.Gone not found"))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))

@@ -80,7 +80,7 @@ class KillRoundsTest {
       boolean isLate =
           phase == Phase.INIT
               && (store.equals("tcp")
-                  || line.contains("left no sign in the store")
+                  || line.contains("did not register in the store")
                   || line.contains("no store server at"));
       return phase == Phase.CLOSE
           ? CLOSE

@@ -76,7 +76,7 @@ class LauncherTest {
     assertThat(messages).hasSize(1);
     assertThat(messages.getFirst())
         .startsWith("the first to fail: rank 1 ended with exit code 3 after ")
-        .contains(" s; it would fail again and is not restarted\n");
+        .contains(" s; it would fail again, so it is not restarted\n");
     Path file = Path.of(output.out(1).getFirst());
     assertThat(file.getFileName()).hasToString("0-1");
     assertThat(file.getParent()).doesNotExist();
@@ -235,9 +235,9 @@ class LauncherTest {
     assertThat(run(plan)).isZero();
     assertThat(output.out(1)).containsExactly("0 of 2", "1 of 2", "2 of 2");
     assertThat(messages)
-        .filteredOn(message -> message.startsWith("starting all ranks again"))
+        .filteredOn(message -> message.startsWith("restarting all ranks"))
         .containsExactly(
-            "starting all ranks again, restart 1 of 2", "starting all ranks again, restart 2 of 2");
+            "restarting all ranks, restart 1 of 2", "restarting all ranks, restart 2 of 2");
   }
 
   @Test

@@ -165,7 +165,7 @@ class RunCommandTest {
   void refusesProcessesAsRanksOfABackendOfThreads() {
     environment.put("TUTTI_BACKEND", "threaded");
     assertRefused(
-        List.of("TUTTI_BACKEND=threaded", "threads of one JVM", "take gloo"),
+        List.of("TUTTI_BACKEND=threaded", "threads of one JVM", "use gloo"),
         "--nproc=2",
         "--",
         "true");
@@ -198,17 +198,18 @@ class RunCommandTest {
       assertThat(run.lines())
           .singleElement()
           .asString()
-          .startsWith("tutti run: cannot start rank 0: its logs cannot be written to " + file)
+          .startsWith("tutti run: cannot start rank 0: cannot write its logs to " + file)
           .endsWith("Not a directory");
     }
   }
 
   @Test
   void putsFailuresOfFilesIntoWords() {
-    assertThat(Reasons.of(new AccessDeniedException("/a"))).isEqualTo("no permission for /a");
+    assertThat(Reasons.of(new AccessDeniedException("/a"))).isEqualTo("permission denied: /a");
     assertThat(Reasons.of(new FileAlreadyExistsException("/a")))
-        .isEqualTo("/a is there and is no directory");
-    assertThat(Reasons.of(new NoSuchFileException("/a"))).isEqualTo("there is no /a");
+        .isEqualTo("/a exists and is not a directory");
+    assertThat(Reasons.of(new NoSuchFileException("/a")))
+        .isEqualTo("no such file or directory: /a");
     assertThat(Reasons.of(new FileSystemLoopException("/a")))
         .isEqualTo("FileSystemLoopException at /a");
     assertThat(Reasons.of(new IOException("disk full"))).isEqualTo("disk full");
@@ -337,7 +338,7 @@ class RunCommandTest {
           .noneMatch(line -> line.contains("first failing rank"))
           .anyMatch(
               line ->
-                  line.startsWith("  the ranks blame nobody alone: rank ")
+                  line.startsWith("  the ranks do not blame a single rank: rank ")
                       && line.contains("rank 0 called allReduce #2 float32[3]")
                       && line.contains("rank 1 called allReduce #2 float32[2]"));
     }
@@ -382,7 +383,7 @@ class RunCommandTest {
       assertThat(run.lines())
           .contains(
               "[rank0] attempt 1 sum 6.0", "[rank1] attempt 1 sum 6.0", "[rank2] attempt 1 sum 6.0")
-          .contains("tutti run: starting all ranks again, restart 1 of 1")
+          .contains("tutti run: restarting all ranks, restart 1 of 1")
           .noneMatch(line -> line.contains("attempt 0 sum"));
     }
   }
@@ -403,9 +404,9 @@ class RunCommandTest {
   @Test
   void runsTwoNodes() throws Exception {
     String warning =
-        "tutti run: warning: 127.0.0.1 is a loopback address, at which node 0 is reached from its"
-            + " own host only; where nodes are other hosts, give all of them --master-addr=HOST of"
-            + " node 0";
+        "tutti run: warning: 127.0.0.1 is a loopback address, which can be reached only"
+            + " from the host of node 0; if the nodes run on several hosts, give all of them"
+            + " --master-addr=HOST of node 0";
     String script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT";
     try (CommandProcess zero =
         start("--nnodes=2", "--nproc=2", "--master-port=0", "sh", "-c", script)) {
@@ -417,7 +418,7 @@ class RunCommandTest {
         String place = " of 3 at 127.0.0.1:" + port;
         assertThat(withoutLog(zero.lines()))
             .contains(warning, "[rank0] 0" + place, "[rank1] 1" + place)
-            .filteredOn(line -> !line.contains("waiting, 10 min at most"))
+            .filteredOn(line -> !line.contains("waiting up to 10 min"))
             .hasSize(4);
         assertThat(zero.lines()).anyMatch(line -> line.contains("TUTTI_TOKEN is not set"));
         assertThat(one.lines()).containsExactly(warning, "[rank2] 2" + place);
@@ -427,9 +428,9 @@ class RunCommandTest {
 
   /** Returns the port on which node 0 reports that its store listens. */
   private static String portOf(CommandProcess zero) throws InterruptedException {
-    String listens = "tutti run: the store listens at port ";
+    String listens = "tutti run: the store listens on port ";
     return zero.awaitLine(line -> line.startsWith(listens))
-        .replaceAll("\\D+ port (\\d+), .*", "$1");
+        .replaceAll("\\D+ port (\\d+); .*", "$1");
   }
 
   /** Asserts that all nodes end for the same reason, which each reports once. */
@@ -439,7 +440,7 @@ class RunCommandTest {
       assertThat(node.lines())
           .containsOnlyOnce(message)
           .noneMatch(line -> line.contains("tutti-run"))
-          .noneMatch(line -> line.contains("leaves before"));
+          .noneMatch(line -> line.contains("exits before"));
     }
   }
 
@@ -447,7 +448,7 @@ class RunCommandTest {
   @CsvSource({"2, 3", "3, 2"})
   void nodesStartedForDifferentNumbersOfNodesAreToldSo(int ofZero, int ofOne) throws Exception {
     String message =
-        "tutti run: node 0 was started with --nnodes=%d, node 1 with --nnodes=%d; give all nodes the same number"
+        "tutti run: node 0 was started with --nnodes=%d, node 1 with --nnodes=%d; give all nodes the same value"
             .formatted(ofZero, ofOne);
     try (CommandProcess zero = start(SLEEPING, "--nnodes=" + ofZero, "--master-port=0")) {
       String port = "--master-port=" + portOf(zero);
@@ -462,10 +463,10 @@ class RunCommandTest {
     try (CommandProcess zero = start(SLEEPING, "--nnodes=3", "--master-port=0")) {
       String port = portOf(zero);
       String message =
-          "tutti run: node 2 of 3 did not come to 127.0.0.1:"
+          "tutti run: node 2 of 3 did not join at 127.0.0.1:"
               + port
-              + " within 3 s (--rdzv-timeout of node 1); check that each was started, with the same"
-              + " --nnodes and a --node-rank of its own, and can reach that address";
+              + " within 3 s (--rdzv-timeout of node 1); check that each was started with the same"
+              + " --nnodes and its own --node-rank, and can reach that address";
       // Others must already be waiting, or node 1 finds that they do not come.
       zero.awaitLine(line -> line.contains("for nodes 1, 2 of 3"));
       try (CommandProcess one =
@@ -499,7 +500,7 @@ class RunCommandTest {
       String reason = "tutti run: node 2: no such program: no-such-program";
       assertThat(lines).containsOnlyOnce(reason);
       assertThat(lines.subList(lines.indexOf(reason), lines.size()))
-          .anyMatch(line -> line.contains("node 0 leaves before node 1"));
+          .anyMatch(line -> line.contains("node 0 exits before node 1"));
     }
   }
 
@@ -531,7 +532,7 @@ class RunCommandTest {
         assertThat(run.exitCode()).isEqualTo(1);
         assertThat(run.lines())
             .containsOnlyOnce(
-                "tutti run: waiting, 4 s at most (--rdzv-timeout), for node 0 to serve the store at"
+                "tutti run: waiting up to 4 s (--rdzv-timeout) for node 0 to serve the store at"
                     + " 127.0.0.1:"
                     + bound.getLocalPort());
       }
@@ -588,8 +589,8 @@ class RunCommandTest {
   void refusesACacheForOtherProgramsAndInNoFolder(@TempDir Path folder) {
     planOf("--aot", folder.resolve("a").toString(), "python3", "train.py");
     assertThat(err.toString(UTF_8))
-        .contains("--aot is for commands that start with java, not with python3");
+        .contains("--aot works only for commands that start with java, not with python3");
     planOf("--aot", folder.resolve("b/c").toString(), "java", "A");
-    assertThat(err.toString(UTF_8)).contains("there is no such folder");
+    assertThat(err.toString(UTF_8)).contains(": no such folder");
   }
 }

@@ -104,7 +104,7 @@ class StoreRendezvousFactoryTest {
           .isInstanceOf(LaunchException.class)
           .hasMessage(
               "node 0 was started with --nnodes=1, node 1 with --nnodes=2; give all nodes the same"
-                  + " number");
+                  + " value");
     }
   }
 
@@ -121,6 +121,6 @@ class StoreRendezvousFactoryTest {
     assertThatThrownBy(
             () -> new StoreRendezvousFactory().open(plan(Map.of("TUTTI_STORE", "file")), _ -> {}))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("no store 'file' that can be served; there are tcp, aeron");
+        .hasMessage("cannot serve a store with the scheme 'file'; the schemes are tcp, aeron");
   }
 }

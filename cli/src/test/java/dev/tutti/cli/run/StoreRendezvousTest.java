@@ -223,8 +223,7 @@ class StoreRendezvousTest {
         thread.shutdownNow();
       }
     }
-    assertThat(messages)
-        .containsExactly("1: the store of node 0 is lost: it did not answer in time");
+    assertThat(messages).containsExactly("1: lost the store of node 0: it did not answer in time");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
@@ -316,7 +315,7 @@ class StoreRendezvousTest {
     assertThat(messages)
         .hasSize(4)
         .contains("0: stopped by SIGTERM", "1: stopped by SIGTERM")
-        .noneMatch(text -> text.contains("starting all ranks again"));
+        .noneMatch(text -> text.contains("restarting all ranks"));
   }
 
   @Test
@@ -406,7 +405,7 @@ class StoreRendezvousTest {
     }
     assertThat(messages)
         .containsExactly(
-            "waiting, 30 s at most (--rdzv-timeout), for node 1 of 2 to come to node-zero:29501");
+            "waiting up to 30 s (--rdzv-timeout) for node 1 of 2 to join at node-zero:29501");
   }
 
   @Test
@@ -417,7 +416,7 @@ class StoreRendezvousTest {
       await(() -> shared.check(List.of("tutti-run/node/1")));
       try (LaunchRendezvous twin = rendezvous(plan(1, 1, 0, "true"), shared.duplicate())) {
         assertThatThrownBy(() -> twin.join(messages::add))
-            .hasMessage("another launcher already joined as node 1");
+            .hasMessage("another launcher has already joined as node 1");
       }
       StoreRendezvous zero = rendezvous(plan(0, 2, 0, "true"), shared.duplicate());
       assertThat(zero.join(messages::add)).isEqualTo(new RankRange(0, 3, "node-zero", 29501));
@@ -431,7 +430,7 @@ class StoreRendezvousTest {
   void nodesThatStartAgainAnotherNumberOfTimesAreToldSo() throws Exception {
     String message =
         "node 0 was started with --max-restarts=1, node 1 with --max-restarts=2; give all nodes the"
-            + " same number";
+            + " same value";
     StoreRendezvous one = rendezvous(plan(1, 1, 2, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
@@ -495,10 +494,10 @@ class StoreRendezvousTest {
     assertThatThrownBy(() -> rendezvous.join(messages::add))
         .isInstanceOf(LaunchException.class)
         .hasMessage(
-            "nodes 0, 3 of 4 did not come to node-zero:29501 within 120 ms (--rdzv-timeout of node"
-                + " 1); check that each was started, with the same --nnodes and a --node-rank of"
-                + " its own, and can reach that address; it may be that of another job, or of one"
-                + " node");
+            "nodes 0, 3 of 4 did not join at node-zero:29501 within 120 ms (--rdzv-timeout of node"
+                + " 1); check that each was started with the same --nnodes and its own"
+                + " --node-rank, and can reach that address; another job, or a job of a single"
+                + " node, may be using it");
   }
 
   @Test
@@ -523,7 +522,7 @@ class StoreRendezvousTest {
       assertThat(first.join(_ -> {})).isEqualTo(new RankRange(2, 3, "node-zero", 1));
       assertThatThrownBy(() -> second.join(_ -> {}))
           .isInstanceOf(LaunchException.class)
-          .hasMessage("another launcher already joined as node 1");
+          .hasMessage("another launcher has already joined as node 1");
     }
   }
 
@@ -548,7 +547,7 @@ class StoreRendezvousTest {
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
     }
     assertThat(messages).hasSize(1);
-    assertThat(messages.getFirst()).startsWith("1: the store of node 0 is lost: ");
+    assertThat(messages.getFirst()).startsWith("1: lost the store of node 0: ");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
@@ -580,7 +579,7 @@ class StoreRendezvousTest {
       shared.set("tutti-run/left/1", "1");
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
     }
-    assertThat(messages).containsExactly("0: the launcher of node 1 gave no sign of life for 1 s");
+    assertThat(messages).containsExactly("0: the launcher of node 1 has sent no heartbeat for 1 s");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 }

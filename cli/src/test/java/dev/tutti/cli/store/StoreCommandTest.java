@@ -92,17 +92,17 @@ class StoreCommandTest {
       assertThat(err.toString(UTF_8).lines())
           .hasSize(2)
           .startsWith(
-              "tutti store: waiting, 3 s at most, for the store at "
+              "tutti store: waiting up to 3 s for the store at "
                   + url
-                  + "; 'tutti store serve' serves one");
+                  + "; 'tutti store serve' starts one");
       err.reset();
       Map<String, String> environment = Map.of("MASTER_PORT", port);
       assertThat(tutti(out, environment, "keys", "--timeout=2500ms")).isEqualTo(1);
       assertThat(err.toString(UTF_8))
           .startsWith(
-              "tutti store: waiting, 2500 ms at most, for the store at "
+              "tutti store: waiting up to 2500 ms for the store at "
                   + url
-                  + ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT; ");
+                  + " (from TUTTI_STORE, MASTER_ADDR and MASTER_PORT); ");
     }
   }
 
@@ -114,12 +114,11 @@ class StoreCommandTest {
       Map<String, String> environment = Map.of("MASTER_PORT", Integer.toString(served.port()));
       ByteArrayOutputStream out = new ByteArrayOutputStream();
       assertThat(tutti(out, environment, "get", "no", "--timeout=3s")).isEqualTo(1);
-      assertThat(err.toString(UTF_8))
-          .startsWith("tutti store: waiting, 3 s at most, for the key no\n");
+      assertThat(err.toString(UTF_8)).startsWith("tutti store: waiting up to 3 s for the key no\n");
       err.reset();
       assertThat(tutti(out, environment, "wait", "no", "neither", "--timeout=3s")).isEqualTo(1);
       assertThat(err.toString(UTF_8))
-          .startsWith("tutti store: waiting, 3 s at most, for the keys no, neither\n");
+          .startsWith("tutti store: waiting up to 3 s for the keys no, neither\n");
       err.reset();
       lines(environment, "set", "key", "value");
       lines(environment, "get", "key");
@@ -224,8 +223,10 @@ class StoreCommandTest {
     assertThat(tutti(out, Map.of(), "keys", "--at", "file://localhost:1")).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8))
         .contains(
-            "a store is written as tcp://host:port, aeron://host:port or"
+            "the URL of a store must be tcp://host:port, aeron://host:port or"
                 + " aeron-cluster://a:p,b:p,c:p, not 'localhost:1'")
-        .contains("no store 'file' that can be served; there are tcp, aeron, aeron-cluster\n");
+        .contains(
+            "cannot serve a store with the scheme 'file'; the schemes are tcp, aeron,"
+                + " aeron-cluster\n");
   }
 }

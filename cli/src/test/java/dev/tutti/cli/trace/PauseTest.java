@@ -65,9 +65,9 @@ class PauseTest {
               assertThat(held.what()).startsWith("GC Pause").contains("System.gc()");
               assertThat(held.pausedNanos()).isBetween(held.lagNanos() / 2, held.lagNanos());
               assertThat(held.describe())
-                  .startsWith("group 0: rank 0 came ")
+                  .startsWith("group 0: rank 0 was ")
                   .contains(
-                      " ms late to allReduce #32 float32 of 4 bytes; its JVM stood still for ");
+                      " ms late for allReduce #32 float32 of 4 bytes; its JVM was paused for ");
             });
     assertThat(new TimeLine(trace, analysis).toPerfetto()).contains("System.gc()");
     assertThat(new TimeLine(trace, analysis).toHtml("")).contains("System.gc()");

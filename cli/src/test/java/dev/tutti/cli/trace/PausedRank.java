@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A rank of a job whose last rank works for 20 ms more in each of 60 steps, and whose first rank
+ * A rank of a job whose last rank works for 40 ms more in each of 60 steps, and whose first rank
  * collects garbage before step 31. Prints how long it slept in at least half of the steps.
  */
 public final class PausedRank {
@@ -31,7 +31,7 @@ public final class PausedRank {
       for (int step = 0; step < STEPS; step++) {
         if (group.rank() == group.size() - 1) {
           long start = System.nanoTime();
-          TimeUnit.MILLISECONDS.sleep(20);
+          TimeUnit.MILLISECONDS.sleep(40);
           slept.add(System.nanoTime() - start);
         }
         if (group.rank() == 0 && step == AT) {

@@ -88,9 +88,10 @@ class RecordOnRequestTest {
           && problems()
               .equals(
                   List.of(
-                      "group 0: rank 1 has not come to allReduce #3 "
+                      "group 0: rank 1 has not called allReduce #3 "
                           + input
-                          + ", in which 1 of 2 are; its last collective was allReduce #2 "
+                          + ", which 1 of 2 ranks have called; its last collective was allReduce #2"
+                          + " "
                           + input));
     } catch (Exception e) {
       throw new AssertionError(e);

@@ -126,7 +126,7 @@ class TraceCommandTest {
     try {
       assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
       assertThat(out.toString(UTF_8))
-          .startsWith("all collectives fit, and no rank is missing")
+          .startsWith("all collectives match, and no rank is missing")
           .contains("allReduce 10");
       assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
       assertThat(JsonReader.read(Files.readString(perfetto)))
@@ -171,8 +171,8 @@ class TraceCommandTest {
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(out.toString(UTF_8))
         .contains(
-            "PROBLEM group 0: rank 1 has not come to broadcast #2 Float[2], in which 2 of 3 are;"
-                + " its last collective was allReduce #1 Float[1]");
+            "PROBLEM group 0: rank 1 has not called broadcast #2 Float[2], which 2 of 3 ranks"
+                + " have called; its last collective was allReduce #1 Float[1]");
   }
 
   @Test
@@ -183,7 +183,7 @@ class TraceCommandTest {
     assertThat(tutti(folder.resolve("rank_0"), folder.resolve("rank_1"))).isZero();
     out.reset();
     assertThat(tutti(folder.resolve("rank_0"))).isEqualTo(1);
-    assertThat(out.toString(UTF_8)).contains("PROBLEM group 0: there is no record of rank 1");
+    assertThat(out.toString(UTF_8)).contains("PROBLEM group 0: no record of rank 1");
   }
 
   @Test

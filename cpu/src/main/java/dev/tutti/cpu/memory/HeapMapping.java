@@ -55,7 +55,7 @@ public final class HeapMapping {
       long bytes = mapping.memory.byteSize();
       if (bytes != byteSize) {
         throw new IOException(
-            "process " + owner.process + " has " + bytes + " bytes, not " + byteSize);
+            "process " + owner.process + " shares " + bytes + " bytes, not " + byteSize);
       }
       mapping.users++;
       return mapping;

@@ -45,8 +45,8 @@ public final class SharedHeap {
       Setting.flag(
           "TUTTI_SHARED_TENSORS",
           true,
-          "tensors of 32 KiB or more that Tutti allocates are in memory that other ranks of the"
-              + " host can read, where the system allows it");
+          "allocate tensors of 32 KiB or more in memory that other ranks on the host can read,"
+              + " where the system allows it");
 
   /** The minimum size in bytes of an allocation that is worth a place here. */
   public static final long LEAST_BYTES = 32 * 1024;
@@ -111,7 +111,8 @@ public final class SharedHeap {
       made = heap;
       return heap;
     } catch (Throwable t) {
-      LOG.log(Logger.Level.DEBUG, "tensors are not in memory that other ranks can read", t);
+      LOG.log(
+          Logger.Level.DEBUG, "tensors cannot be allocated in memory that other ranks can read", t);
       return null;
     }
   }
@@ -380,7 +381,7 @@ public final class SharedHeap {
 
   private MemorySegment ownView(long byteSize, Arena arena) throws IOException {
     if (byteSize != byteSize()) {
-      throw new IOException("this process has " + byteSize() + " bytes, not " + byteSize);
+      throw new IOException("this process shares " + byteSize() + " bytes, not " + byteSize);
     }
     return MemorySegment.ofAddress(address()).reinterpret(byteSize, arena, null);
   }
@@ -397,7 +398,7 @@ public final class SharedHeap {
     MemorySegment mapped = SharedHeapCalls.map(path, true, byteSize, arena);
     calls.keepFromDumps(mapped);
     if (mapped.get(ValueLayout.JAVA_LONG, 0) != theirNumber) {
-      throw new IOException(path + " is of another process");
+      throw new IOException(path + " belongs to another process");
     }
     // Loops that add tensors become slow when they see buffers of several kinds.
     return MemorySegment.ofAddress(mapped.address()).reinterpret(byteSize, arena, null);

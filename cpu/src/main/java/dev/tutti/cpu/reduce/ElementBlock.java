@@ -105,11 +105,11 @@ public abstract class ElementBlock {
 
   /** Multiplies the accumulators by a factor. */
   public void scale(double factor, int bytes) {
-    throw new UnsupportedOperationException("only floating-point elements are scaled");
+    throw new UnsupportedOperationException("only floating-point elements can be scaled");
   }
 
   /** Divides the accumulators by a positive number. */
   public void divide(int divisor, int bytes) {
-    throw new UnsupportedOperationException("these elements are not divided");
+    throw new UnsupportedOperationException("these elements cannot be divided");
   }
 }

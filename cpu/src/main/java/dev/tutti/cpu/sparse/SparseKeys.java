@@ -51,7 +51,10 @@ public final class SparseKeys {
       long end = starts[t] + tensor.indices().size(1);
       if (end > MAX_COUNT) {
         throw new IllegalArgumentException(
-            "sparse tensors of up to " + MAX_COUNT + " entries in all can be added, not of " + end);
+            "sparse tensors of at most "
+                + MAX_COUNT
+                + " entries in total can be added, not of "
+                + end);
       }
       starts[t + 1] = (int) end;
     }
@@ -92,7 +95,8 @@ public final class SparseKeys {
     for (long size : sizes) {
       if (Math.multiplyHigh(places, size) != 0 || places * size < 0) {
         throw new IllegalArgumentException(
-            "sparse tensors of more than 2^63 - 1 places cannot be added: " + model.describe());
+            "sparse tensors with more than 2^63 - 1 positions cannot be added: "
+                + model.describe());
       }
       places *= size;
     }
@@ -165,7 +169,7 @@ public final class SparseKeys {
         }
       }
     }
-    return new IndexOutOfBoundsException("an index was outside " + tensor.describe());
+    return new IndexOutOfBoundsException("an index is outside " + tensor.describe());
   }
 
   /** Returns the number of entries. */

@@ -346,10 +346,10 @@ class SharedHeapTest {
 
       assertThatThrownBy(() -> heap.map(child.pid(), descriptor, number + 1, size))
           .isInstanceOf(IOException.class)
-          .hasMessageContaining("is of another process");
+          .hasMessageContaining("belongs to another process");
       assertThatThrownBy(() -> heap.map(child.pid(), descriptor, number, size + 1))
           .isInstanceOf(IOException.class)
-          .hasMessageContaining("has " + size + " bytes, not " + (size + 1));
+          .hasMessageContaining("shares " + size + " bytes, not " + (size + 1));
       assertThatThrownBy(() -> heap.map(child.pid(), 0, number + 1, size))
           .as("its input, which would be waited for")
           .isInstanceOf(IOException.class)

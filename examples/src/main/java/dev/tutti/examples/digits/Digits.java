@@ -62,7 +62,7 @@ public record Digits(List<Image> training, List<Image> test) {
     List<Image> images = new ArrayList<>();
     try (InputStream resource = Digits.class.getResourceAsStream("digits.csv.gz")) {
       if (resource == null) {
-        throw new IOException("digits.csv.gz is not beside " + Digits.class);
+        throw new IOException("digits.csv.gz is not next to " + Digits.class);
       }
       BufferedReader reader =
           new BufferedReader(new InputStreamReader(new GZIPInputStream(resource), US_ASCII));

@@ -209,7 +209,7 @@ final class CentralBackend implements Backend {
       } catch (CompletionException e) {
         Throwable cause = e.getCause();
         if (cause instanceof TimeoutException) {
-          String late = "rank " + (i + 1) + " does not read what it is sent";
+          String late = "rank " + (i + 1) + " does not read the data sent to it";
           throw (TimeoutException) new TimeoutException(late).initCause(e);
         }
         throw cause instanceof Exception failure ? failure : e;
@@ -247,7 +247,7 @@ final class CentralBackend implements Backend {
       byte[] input = all.get(from).get(part);
       if (input.length != result.length) {
         throw new PeerMismatchException(
-            "rank " + from + " brought " + input.length + " bytes, rank 0 " + result.length);
+            "rank " + from + " sent " + input.length + " bytes, rank 0 has " + result.length);
       }
       HostReducer.reduce(
           reduceOp.kind(), dtype, accumulator, 0, MemorySegment.ofArray(input), 0, count);

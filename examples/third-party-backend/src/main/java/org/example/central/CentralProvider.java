@@ -23,8 +23,7 @@ import java.util.Set;
 public final class CentralProvider implements BackendProvider {
   /** The address at which the other ranks reach this one. */
   public static final Setting<String> ADDRESS =
-      Setting.text(
-          "CENTRAL_ADDRESS", "127.0.0.1", "address of this host by which other ranks reach it");
+      Setting.text("CENTRAL_ADDRESS", "127.0.0.1", "address at which other ranks reach this host");
 
   /** Creates the provider; called by {@link java.util.ServiceLoader}. */
   public CentralProvider() {}

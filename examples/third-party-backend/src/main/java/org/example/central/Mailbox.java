@@ -118,7 +118,7 @@ final class Mailbox {
       }
       long left = deadlineNanos - System.nanoTime();
       if (left <= 0) {
-        throw new TimeoutException("rank " + rank + " got nothing from rank " + source);
+        throw new TimeoutException("rank " + rank + " received nothing from rank " + source);
       }
       awaitChange(left);
     }

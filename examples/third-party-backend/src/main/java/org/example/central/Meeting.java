@@ -118,7 +118,7 @@ final class Meeting {
       }
     }
     return new TimeoutException(
-        "rank " + context.rank() + " was not called by ranks " + missing + " in time");
+        "rank " + context.rank() + " got no connection from ranks " + missing + " in time");
   }
 
   private Duration left() {

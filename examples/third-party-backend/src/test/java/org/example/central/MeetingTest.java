@@ -50,7 +50,7 @@ class MeetingTest {
   void ranksThatDoNotComeAreNamed() {
     assertThatThrownBy(rank(0, 4, Duration.ofMillis(200))::call)
         .isInstanceOf(TimeoutException.class)
-        .hasMessage("rank 0 was not called by ranks [1, 2, 3] in time");
+        .hasMessage("rank 0 got no connection from ranks [1, 2, 3] in time");
   }
 
   private Callable<Map<Integer, Link>> rank(int rank, int size, Duration timeout) {

@@ -48,7 +48,8 @@ public final class PowerSgd implements GradientHook {
     }
     if (!bucket.tensor().device().isCpu()) {
       throw new UnsupportedOperationException(
-          "gradients are approximated on the host, but these are on " + bucket.tensor().device());
+          "gradients can be approximated on the host only, but these are on "
+              + bucket.tensor().device());
     }
     bucket.state(this, approximate).reduce(group);
   }

@@ -40,7 +40,7 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
    */
   public static StripedAllReduce over(ProcessGroup group, int stripes) {
     if (stripes < 1) {
-      throw new IllegalArgumentException("a bucket has at least one stripe, not " + stripes);
+      throw new IllegalArgumentException("a bucket needs at least one stripe, not " + stripes);
     }
     List<Stripe> others = new ArrayList<>();
     for (int i = 1; i < stripes; i++) {
@@ -85,7 +85,7 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
     Tensor tensor = bucket.tensor();
     if (!tensor.device().isCpu()) {
       throw new UnsupportedOperationException(
-          "stripes are reduced by threads of the host, but the gradients are on "
+          "stripes can be reduced by threads of the host only, but the gradients are on "
               + tensor.device());
     }
     long most = Math.max(1, tensor.byteSize() / SMALLEST_BYTES);

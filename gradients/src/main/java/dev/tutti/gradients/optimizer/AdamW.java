@@ -43,7 +43,7 @@ public final class AdamW implements ShardUpdate {
       double learningRate, double beta1, double beta2, double epsilon, double weightDecay) {
     if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1)) {
       throw new IllegalArgumentException(
-          "betas must be from 0 to less than 1, not " + beta1 + " and " + beta2);
+          "betas must be at least 0 and less than 1, not " + beta1 + " and " + beta2);
     }
     if (!(epsilon >= 0 && weightDecay >= 0)) {
       throw new IllegalArgumentException(

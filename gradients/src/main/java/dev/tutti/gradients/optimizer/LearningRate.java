@@ -6,7 +6,8 @@ final class LearningRate {
 
   static float checked(double rate) {
     if (!(rate >= 0 && rate <= Float.MAX_VALUE)) {
-      throw new IllegalArgumentException("learning rate must be a number from 0 on, not " + rate);
+      throw new IllegalArgumentException(
+          "learning rate must be a non-negative number, not " + rate);
     }
     return (float) rate;
   }

@@ -78,8 +78,8 @@ public final class ShardedOptimizer implements AutoCloseable {
       List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
     if (!options.isPlain()) {
       throw new IllegalArgumentException(
-          "a sharded optimizer takes no gradients elsewhere, unused parameters, uneven inputs or"
-              + " hook, but the options are "
+          "a sharded optimizer does not support gradients elsewhere, unused parameters, uneven"
+              + " inputs or a hook, but the options are "
               + options);
     }
     for (int i = 0; i < parameters.size(); i++) {

@@ -52,7 +52,7 @@ final class ArrayMemory {
       case INT32 -> DType.INT32;
       case INT64 -> DType.INT64;
       default ->
-          throw new IllegalArgumentException("ranks cannot exchange arrays of DJL's type " + type);
+          throw new IllegalArgumentException("ranks cannot exchange DJL arrays of type " + type);
     };
   }
 }

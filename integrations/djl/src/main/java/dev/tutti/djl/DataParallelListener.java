@@ -71,7 +71,8 @@ public final class DataParallelListener extends TrainingListenerAdapter {
    */
   public void start(Trainer trainer) {
     if (gradients != null) {
-      throw new IllegalStateException("this listener of rank " + group.rank() + " has started");
+      throw new IllegalStateException(
+          "this listener of rank " + group.rank() + " was already started");
     }
     gradients = new ReducedGradients(group, trainer, options);
   }
@@ -156,7 +157,7 @@ public final class DataParallelListener extends TrainingListenerAdapter {
       throw failure;
     }
     if (failed.getLong(0) != 0) {
-      throw new IOException("rank 0 could not save the model in its " + path);
+      throw new IOException("rank 0 could not save the model in its folder " + path);
     }
   }
 

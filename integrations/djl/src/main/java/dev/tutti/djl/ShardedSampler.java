@@ -48,7 +48,7 @@ public final class ShardedSampler implements Sampler {
       int rank, int size, int batchSize, boolean shuffled, boolean tailDropped, long seed) {
     if (batchSize < 1) {
       throw new IllegalArgumentException(
-          "a batch of rank " + rank + " has at least one sample, not " + batchSize);
+          "a batch of rank " + rank + " must have at least one sample, not " + batchSize);
     }
     this.rank = rank;
     this.size = size;

@@ -339,7 +339,7 @@ class DataParallelListenerTest {
       training.started();
       assertThatThrownBy(() -> training.parallel.start(training.trainer))
           .isInstanceOf(IllegalStateException.class)
-          .hasMessage("this listener of rank " + group.rank() + " has started");
+          .hasMessage("this listener of rank " + group.rank() + " was already started");
     }
   }
 }

@@ -137,6 +137,6 @@ class ShardedSamplerTest {
   void aBatchNeedsASample() {
     assertThatThrownBy(() -> sampler(3, 4, 0))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("a batch of rank 3 has at least one sample, not 0");
+        .hasMessage("a batch of rank 3 must have at least one sample, not 0");
   }
 }

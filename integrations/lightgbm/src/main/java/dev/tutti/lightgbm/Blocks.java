@@ -27,7 +27,7 @@ final class Blocks {
     long end = 0;
     for (int i = 0; i < count; i++) {
       if (blocks.starts[i] != end || blocks.lengths[i] < 0) {
-        throw new IllegalArgumentException("blocks are not one after another: " + blocks);
+        throw new IllegalArgumentException("blocks are not contiguous: " + blocks);
       }
       end += blocks.lengths[i];
     }

@@ -44,7 +44,7 @@ public final class LightGbmNetwork implements AutoCloseable {
    */
   public static LightGbmNetwork open(ProcessGroup group) {
     if (OPEN.get() != null) {
-      throw new IllegalStateException("this thread has a LightGbmNetwork open already");
+      throw new IllegalStateException("this thread already has an open LightGbmNetwork");
     }
     LightGbmLibrary.load();
     LightGbmNetwork network = new LightGbmNetwork(group);
@@ -105,7 +105,7 @@ public final class LightGbmNetwork implements AutoCloseable {
 
   private void requireOpen() {
     if (!owner.equals(Thread.currentThread())) {
-      throw new IllegalStateException("this LightGbmNetwork is that of thread " + owner.getName());
+      throw new IllegalStateException("this LightGbmNetwork belongs to thread " + owner.getName());
     }
     if (closed) {
       throw new IllegalStateException("this LightGbmNetwork is closed");

@@ -118,7 +118,7 @@ class LightGbmNetworkTest {
     try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
       assertThatThrownBy(() -> LightGbmNetwork.open(group))
           .isInstanceOf(IllegalStateException.class)
-          .hasMessageContaining("open already");
+          .hasMessageContaining("already has an open");
       List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
       Thread other =
           Thread.ofPlatform()
@@ -136,7 +136,7 @@ class LightGbmNetworkTest {
       other.join();
       assertThat(thrown)
           .hasSize(2)
-          .allMatch(e -> e.getMessage().startsWith("this LightGbmNetwork is that of thread"));
+          .allMatch(e -> e.getMessage().startsWith("this LightGbmNetwork belongs to thread"));
     }
   }
 

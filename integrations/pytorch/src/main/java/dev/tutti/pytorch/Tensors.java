@@ -30,13 +30,13 @@ public final class Tensors {
   public static Tensor of(org.bytedeco.pytorch.Tensor tensor) {
     if (!tensor.defined() || tensor.layout().value != torch.Layout.Strided.value) {
       throw new IllegalArgumentException(
-          "a tensor that is viewed must be defined and dense, but this is "
+          "only a defined and dense tensor can be viewed, but this one is "
               + (tensor.defined() ? tensor.layout().intern() : "undefined"));
     }
     if (tensor.is_conj() || tensor.is_neg()) {
       throw new IllegalArgumentException(
-          "a tensor that PyTorch conjugates or negates when it is read cannot be viewed:"
-              + " resolve_conj() and resolve_neg() copy it");
+          "a lazily conjugated or negated tensor cannot be viewed; copy it with resolve_conj() or"
+              + " resolve_neg()");
     }
     int dimensions = Math.toIntExact(tensor.dim());
     long[] shape = new long[dimensions];
@@ -79,7 +79,7 @@ public final class Tensors {
   public static org.bytedeco.pytorch.Tensor toTorch(Tensor tensor) {
     if (tensor.isSparse() || !tensor.segment().isNative()) {
       throw new IllegalArgumentException(
-          "PyTorch can view dense native memory alone, not " + tensor.describe());
+          "PyTorch can view only dense tensors in native memory, not " + tensor.describe());
     }
     try (TensorOptions typed = new TensorOptions(scalarType(tensor.dtype()));
         TensorOptions options = typed.device(deviceOf(tensor.device()))) {
@@ -94,7 +94,7 @@ public final class Tensors {
         switch (device.type()) {
           case "cpu" -> torch.DeviceType.CPU;
           case "cuda" -> torch.DeviceType.CUDA;
-          default -> throw new IllegalArgumentException("PyTorch's tensors cannot be on " + device);
+          default -> throw new IllegalArgumentException("PyTorch tensors cannot be on " + device);
         };
     return new org.bytedeco.pytorch.DeviceOptional(
         device.isCpu()
@@ -110,7 +110,8 @@ public final class Tensors {
       return Device.cuda(device.index());
     }
     throw new IllegalArgumentException(
-        "tensors are viewed on the host and on CUDA devices, not on " + device.str().getString());
+        "only tensors on the host and on CUDA devices can be viewed, not on "
+            + device.str().getString());
   }
 
   /** Returns PyTorch's equivalent of a type. */
@@ -141,6 +142,6 @@ public final class Tensors {
         return dtype;
       }
     }
-    throw new IllegalArgumentException("Tutti has no tensors of PyTorch's type " + type.intern());
+    throw new IllegalArgumentException("Tutti has no tensors of PyTorch type " + type.intern());
   }
 }

@@ -124,7 +124,7 @@ class TensorsTest {
     org.bytedeco.pytorch.Tensor sparse = torch.ones(2, 2).to_sparse();
     assertThatThrownBy(() -> Tensors.of(sparse))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("must be defined and dense");
+        .hasMessageContaining("only a defined and dense tensor");
     assertThatThrownBy(() -> Tensors.of(new org.bytedeco.pytorch.Tensor()))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageEndingWith("undefined");
@@ -134,12 +134,12 @@ class TensorsTest {
         .hasMessageContaining("resolve_conj()");
     assertThatThrownBy(() -> Tensors.toTorch(Tensor.wrap(new float[2])))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("dense native memory alone");
+        .hasMessageContaining("dense tensors in native memory");
     org.bytedeco.pytorch.Tensor unsigned =
         torch.empty(
             new long[] {2}, new TensorOptions(torch.ScalarType.UInt16), new MemoryFormatOptional());
     assertThatThrownBy(() -> Tensors.of(unsigned))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("Tutti has no tensors of PyTorch's type UInt16");
+        .hasMessage("Tutti has no tensors of PyTorch type UInt16");
   }
 }

@@ -78,7 +78,7 @@ final class BarrierStore implements AutoCloseable {
     BarrierStore found = OPEN.get(new Key(url, rank));
     if (found == null) {
       throw new RendezvousException(
-          BarrierStoreProvider.SCHEME + " is for SparkWorld alone, which has not made " + url);
+          BarrierStoreProvider.SCHEME + " is reserved for SparkWorld, which did not create " + url);
     }
     return found;
   }

@@ -109,7 +109,7 @@ final class TaskGroup
       }
     } catch (RuntimeException e) {
       // An exception from here would fail a task that has done its work.
-      LOG.log(Level.WARNING, task + ": its group did not close", e);
+      LOG.log(Level.WARNING, task + ": its group could not be closed", e);
     } finally {
       store.close();
     }

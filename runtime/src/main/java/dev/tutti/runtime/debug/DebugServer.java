@@ -106,12 +106,12 @@ public final class DebugServer implements AutoCloseable {
       exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
       if (!check.accepts(exchange.getRequestHeaders().getFirst("Authorization"))) {
         exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
-        send(exchange, 401, TEXT, "the token of the job is missing\n");
+        send(exchange, 401, TEXT, "the token of the job is missing or wrong\n");
       } else if (!exchange.getRequestMethod().equals("GET")) {
         exchange.getResponseHeaders().set("Allow", "GET");
-        send(exchange, 405, TEXT, "only GET\n");
+        send(exchange, 405, TEXT, "only GET is supported\n");
       } else if (!exchange.getRequestURI().getPath().equals(path)) {
-        send(exchange, 404, TEXT, "there is no such page\n");
+        send(exchange, 404, TEXT, "no such page\n");
       } else {
         answer(exchange, type, content);
       }
@@ -152,7 +152,7 @@ public final class DebugServer implements AutoCloseable {
   private static String resource(String name) throws IOException {
     try (InputStream in = DebugServer.class.getResourceAsStream(name)) {
       if (in == null) {
-        throw new IOException("no " + name);
+        throw new IOException("there is no resource " + name);
       }
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);
     }

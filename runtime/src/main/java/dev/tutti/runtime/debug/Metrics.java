@@ -23,12 +23,17 @@ final class Metrics {
     groups.forEach(group -> totals.computeIfAbsent(group.group(), _ -> listen(group)));
     PrometheusText text = new PrometheusText("rank", Integer.toString(source.rank()));
     writeTotals(text);
-    gauge(text, groups, "tutti_pending_operations", "Operations not ended", GroupMeter::pending);
+    gauge(
+        text,
+        groups,
+        "tutti_pending_operations",
+        "Operations that have not ended",
+        GroupMeter::pending);
     gauge(
         text,
         groups,
         "tutti_waiting_seconds",
-        "Time that the first operation which has not ended has waited",
+        "Time that the oldest operation that has not ended has waited",
         GroupMeter::waitedSeconds);
     gauge(
         text,
@@ -36,10 +41,13 @@ final class Metrics {
         "tutti_group_failed",
         "1 if the group has failed",
         group -> group.hasFailed() ? 1 : 0);
-    text.begin("tutti_collectives_total", "counter", "Collectives issued since the group was made");
+    text.begin(
+        "tutti_collectives_total", "counter", "Collectives issued since the group was created");
     groups.forEach(group -> text.add((double) group.lastCollective(), "group", group.group()));
     text.begin(
-        "tutti_path_collectives_total", "counter", "Collectives by path since the group was made");
+        "tutti_path_collectives_total",
+        "counter",
+        "Collectives by path since the group was created");
     for (GroupMeter group : groups) {
       group
           .paths()
@@ -55,11 +63,12 @@ final class Metrics {
   }
 
   private void writeTotals(PrometheusText text) {
-    text.begin("tutti_operations_total", "counter", "Operations that ended");
+    text.begin("tutti_operations_total", "counter", "Operations that have ended");
     addTotals(text, sums -> (double) sums.operations.sum());
     text.begin("tutti_operation_bytes_total", "counter", "Bytes that operations read");
     addTotals(text, sums -> (double) sums.bytes.sum());
-    text.begin("tutti_operation_seconds_total", "counter", "Time from issue to end of operations");
+    text.begin(
+        "tutti_operation_seconds_total", "counter", "Total time of operations from issue to end");
     addTotals(text, sums -> sums.nanos.sum() / 1e9);
   }
 

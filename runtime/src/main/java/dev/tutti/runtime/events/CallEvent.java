@@ -27,7 +27,7 @@ abstract class CallEvent extends Event implements OperationTrace {
   @Nullable String dtype;
 
   @Label("Bytes")
-  @Description("What this rank reads, or writes where it reads nothing")
+  @Description("What this rank reads, or what it writes if it reads nothing")
   @DataAmount
   long bytes;
 
@@ -35,7 +35,7 @@ abstract class CallEvent extends Event implements OperationTrace {
   @Nullable String backend;
 
   @Label("Path")
-  @Description("Which way and algorithm it took")
+  @Description("The data path and the algorithm of the call")
   @Nullable String path;
 
   @Label("State")

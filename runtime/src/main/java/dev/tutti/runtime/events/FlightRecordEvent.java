@@ -21,14 +21,14 @@ final class FlightRecordEvent extends Event {
   @Nullable String group;
 
   @Label("Global Rank")
-  @Description("Rank of this process among all")
+  @Description("Rank of this process in the job")
   int globalRank;
 
   @Label("Ranks")
-  @Description("Those of the group among all")
+  @Description("Global ranks of the group's members")
   @Nullable String ranks;
 
   @Label("Entry")
-  @Description("The operation as in the JSON file of a flight record")
+  @Description("The operation in the format of a flight record's JSON file")
   @Nullable String entry;
 }

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 @Name("dev.tutti.Group")
 @Label("Group")
 @Category("Tutti")
-@Description("A group was made, failed or was closed on this rank")
+@Description("A group was created, failed or was closed on this rank")
 final class GroupEvent extends Event {
   @Label("Group")
   @Nullable String group;

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 @Name("dev.tutti.StoreCall")
 @Label("Store Call")
 @Category("Tutti")
-@Description("A call of the store that waits for no other rank, and took long")
+@Description("A slow store call that does not wait for another rank")
 @Threshold("20 ms")
 final class StoreCallEvent extends Event {
   @Label("Call")

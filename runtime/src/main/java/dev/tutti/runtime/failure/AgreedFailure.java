@@ -51,7 +51,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
       case PEER_LOST ->
           closed
               ? "rank " + failedRank + " closed its group, while " + who + still() + ": " + text
-              : "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
+              : "rank " + failedRank + " is gone, as detected by " + who + where + ": " + text;
       case MISMATCH, FAILED -> who + " failed" + where + ": " + text;
       case ABORTED -> who + " aborted the group: " + text;
     };
@@ -76,7 +76,9 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
   private String ownPart(int rank) {
     return rank != failedRank || rank == event.reporter()
         ? ""
-        : "; this rank, " + rank + ", made no progress or did not come, as far as the others saw";
+        : "; as seen by the other ranks, this rank, "
+            + rank
+            + ", made no progress or did not call it";
   }
 
   /**
@@ -111,7 +113,9 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
   TuttiException refusal(FailureInfo info) {
     String type = info.opType().label();
     return exception(
-        type + " refused, the group failed before: " + describe(info.rank()), info, null);
+        type + " refused because the group had already failed: " + describe(info.rank()),
+        info,
+        null);
   }
 
   private TuttiException exception(String text, FailureInfo info, @Nullable Throwable cause) {

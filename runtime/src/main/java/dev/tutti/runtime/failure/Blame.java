@@ -116,7 +116,7 @@ public record Blame(Kind kind, int rank) {
       return event;
     }
     return server < 0
-        ? event.naming(event.failedRank(), "the store does not answer, so nobody can be asked")
+        ? event.naming(event.failedRank(), "the store does not answer, so no rank can be asked")
         : event.naming(server, "rank " + server + ", which serves the store, does not answer");
   }
 
@@ -136,6 +136,6 @@ public record Blame(Kind kind, int rank) {
 
   /** Judges a rank that stood still. */
   public static Diagnosis ofStandstill(int self) {
-    return new Diagnosis(self, "rank " + self + " stood still until now");
+    return new Diagnosis(self, "rank " + self + " was paused until now");
   }
 }

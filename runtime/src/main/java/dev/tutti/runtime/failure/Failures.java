@@ -303,7 +303,7 @@ public final class Failures {
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
-          "rank {0}, group {1}: cannot find out who is missing: {2}",
+          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
           identity.rank(),
           identity.name(),
           e);

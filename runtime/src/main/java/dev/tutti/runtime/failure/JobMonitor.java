@@ -182,7 +182,7 @@ public final class JobMonitor implements AutoCloseable {
       unheard = false;
       return first;
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot report a failure to the other ranks: {1}", rank, e);
       unheard = true;
       return acceptAlone(event);
     }
@@ -365,7 +365,7 @@ public final class JobMonitor implements AutoCloseable {
           continue;
         }
         if (!closed) {
-          LOG.log(Level.WARNING, "rank {0}: the store is gone: {1}", rank, e.getMessage());
+          LOG.log(Level.WARNING, "rank {0}: lost the store: {1}", rank, e.getMessage());
           loseServer(String.valueOf(e.getMessage()));
         }
         return;
@@ -398,9 +398,9 @@ public final class JobMonitor implements AutoCloseable {
                       OpType.UNKNOWN,
                       0,
                       Duration.ZERO,
-                      "it cannot read the log of failures any more: " + cause));
+                      "it can no longer read the failure log: " + cause));
         });
-    LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", cause);
+    LOG.log(Level.WARNING, "rank " + rank + ": stopped reading the failure log", cause);
   }
 
   /** Tells whether the store is still there although a connection to it was lost. */
@@ -508,7 +508,7 @@ public final class JobMonitor implements AutoCloseable {
     try {
       questions.answer(number, standing.with(elsewhere.toString()));
     } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot answer where it stands: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot answer with its progress: {1}", rank, e);
     }
   }
 

@@ -47,10 +47,10 @@ public final class RankClaim {
       throw new RendezvousException(
           "rank "
               + rank
-              + " has joined this job already: "
+              + " has already joined this job: "
               + new String(holder, StandardCharsets.UTF_8)
-              + ". Give each process a RANK of its own, and each job a store of its own (another"
-              + " port, file or name) if this is left from an earlier one");
+              + ". Give each process its own RANK, and each job its own store (another port, file"
+              + " or name) if this rank is left over from an earlier job");
     }
   }
 

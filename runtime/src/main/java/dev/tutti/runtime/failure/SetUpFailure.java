@@ -213,7 +213,7 @@ public final class SetUpFailure {
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
-          "rank {0}, group {1}: cannot find out who is missing: {2}",
+          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
           group.rank(),
           group.name(),
           e);

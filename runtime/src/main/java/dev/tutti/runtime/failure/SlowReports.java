@@ -67,7 +67,7 @@ public final class SlowReports {
           ASK,
           () -> monitor.whatKeeps(question, identity));
     } catch (Exception e) {
-      return "the store does not answer, so nobody can be asked";
+      return "the store does not answer, so no rank can be asked";
     }
   }
 

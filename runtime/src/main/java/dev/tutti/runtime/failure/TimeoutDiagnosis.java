@@ -125,7 +125,7 @@ final class TimeoutDiagnosis {
       if (progress == null) {
         silent = silent.and(new Diagnosis(r, "rank " + r + " does not answer"));
       } else if (event.op() == OpType.SPLIT && progress.joining().isEmpty()) {
-        String how = progress.closed() ? " closed the group" : " has not come";
+        String how = progress.closed() ? " closed the group" : " has not called it";
         absent = absent.and(new Diagnosis(r, "rank " + r + how + progress.afterRefusal()));
       }
     }
@@ -145,7 +145,7 @@ final class TimeoutDiagnosis {
       if (progress.issued() < sequence) {
         String last =
             progress.issued() == 0
-                ? " (it called no collective so far)"
+                ? " (it has called no collective so far)"
                 : " (its last collective was #" + progress.issued() + ")";
         if (!progress.joining().isEmpty()) {
           // It is itself waiting for others to make a group with it.
@@ -159,14 +159,14 @@ final class TimeoutDiagnosis {
                     r,
                     "rank "
                         + r
-                        + (progress.closed() ? " closed the group" : " has not come")
+                        + (progress.closed() ? " closed the group" : " has not called it")
                         + last
                         + progress.afterRefusal()
                         + progress.instead()));
       }
     }
     Diagnosis all = Disagreement.of(answers, group.size()).and(found);
-    return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have come to it by now") : all;
+    return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have called it by now") : all;
   }
 
   private Diagnosis ofMismatch() {
@@ -215,7 +215,10 @@ final class TimeoutDiagnosis {
         || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, waiter, op.tag()))) {
       return new Diagnosis(
           -1,
-          name + " called " + counterpart.label() + " with that tag, but the data did not pass");
+          name
+              + " called "
+              + counterpart.label()
+              + " with that tag, but the data was not transferred");
     }
     RankProgress ours = receives ? progressOf(waiter) : null;
     if (ours != null) {
@@ -233,7 +236,7 @@ final class TimeoutDiagnosis {
       return new Diagnosis(peer, late + theirs.instead());
     }
     Pending next = theirs.nextWait(seen);
-    late += ", it waits in " + next.describe();
+    late += "; it waits in " + next.describe();
     if (!next.type().isPointToPoint()) {
       Diagnosis further = ofCollective(next.sequence());
       // A rank that did not come because it waits for this very message is not to blame.
@@ -252,6 +255,6 @@ final class TimeoutDiagnosis {
     return hasJoined(rank)
         ? new Diagnosis(rank, "rank " + rank + " does not answer")
         : new Diagnosis(
-            -1, "rank " + rank + " cannot be asked, it never joined through this store");
+            -1, "rank " + rank + " cannot be asked because it never joined through this store");
   }
 }

@@ -160,7 +160,7 @@ final class Checks {
       rank(call, "each of ranks", rank);
     }
     if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
-      throw bad(call, "ranks must be some ranks without repeats, not " + ranks);
+      throw bad(call, "ranks must be one or more ranks without duplicates, not " + ranks);
     }
   }
 
@@ -222,7 +222,7 @@ final class Checks {
       throw bad(op, argument + " must be contiguous, but is " + tensor);
     }
     if (written && overlapsItself(tensor)) {
-      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
+      throw bad(op, argument + " is written to, but its elements share memory: " + tensor);
     }
   }
 
@@ -236,12 +236,11 @@ final class Checks {
           op,
           "the memory of "
               + argument
-              + " belongs to one thread only; use Arena.ofShared or"
-              + " Arena.ofAuto: "
+              + " is confined to one thread; use Arena.ofShared or Arena.ofAuto: "
               + tensor);
     }
     if (written && segment.isReadOnly()) {
-      throw bad(op, argument + " is written, but its memory is read-only: " + tensor);
+      throw bad(op, argument + " is written to, but its memory is read-only: " + tensor);
     }
   }
 
@@ -295,7 +294,7 @@ final class Checks {
             op,
             String.format(
                 Locale.ROOT,
-                "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
+                "indices[%d, %d] is %d, which is outside dimension %d of %s: %s",
                 d,
                 outside,
                 indices.getLong(d * indices.size(1) + outside),
@@ -379,7 +378,7 @@ final class Checks {
             op,
             "dimension 0 of "
                 + tensorName
-                + " must divide by "
+                + " must be divisible by "
                 + group.size()
                 + " ranks, but is "
                 + rows);

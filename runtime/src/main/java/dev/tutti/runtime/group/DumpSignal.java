@@ -33,7 +33,7 @@ final class DumpSignal {
         installed.restore();
       }
     } catch (ReflectiveOperationException | IllegalArgumentException e) {
-      LOG.log(Level.DEBUG, "SIG" + SIGNAL + " writes no flight record", e);
+      LOG.log(Level.DEBUG, "SIG" + SIGNAL + " will not write flight records", e);
     }
   }
 

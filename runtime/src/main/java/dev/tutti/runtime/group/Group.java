@@ -323,7 +323,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
-          "rank {0}, group {1}: cannot tell its progress: {2}",
+          "rank {0}, group {1}: cannot publish its progress: {2}",
           identity.rank(),
           identity.name(),
           e);
@@ -394,7 +394,13 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     } catch (RuntimeException | LinkageError e) {
       LOG.log(
           Level.WARNING,
-          "rank " + identity.rank() + ", group " + identity.name() + ": " + what + " of a backend",
+          "rank "
+              + identity.rank()
+              + ", group "
+              + identity.name()
+              + ": "
+              + what
+              + " of a backend failed",
           e);
     }
   }

@@ -166,7 +166,8 @@ final class GroupInit {
 
   private static RendezvousException servedStill(Rendezvous.Meeting meeting) {
     return new RendezvousException(
-        "rank %d/%d left the job at %s, whose store %s serves still: its group was not closed there"
+        ("rank %d/%d left the job at %s, but %s still serves its store because its group was not"
+                + " closed there")
             .formatted(meeting.rank(), meeting.size(), meeting.place(), meeting.server()));
   }
 
@@ -199,8 +200,7 @@ final class GroupInit {
         throw new BackendException(
             "backend '"
                 + names
-                + "' cannot be read; expected a name, or pairs as in"
-                + " cpu:gloo,cuda:cuda");
+                + "' cannot be read; expected a name, or pairs such as cpu:gloo,cuda:cuda");
       }
       String type = pair.substring(0, colon).trim();
       BackendProvider provider = Providers.backend(pair.substring(colon + 1).trim(), settings);
@@ -215,7 +215,7 @@ final class GroupInit {
                 + "'");
       }
       if (chosen.putIfAbsent(type, provider) != null) {
-        throw new BackendException("backend '" + names + "' names two for '" + type + "'");
+        throw new BackendException("backend '" + names + "' names two backends for '" + type + "'");
       }
     }
     return chosen;

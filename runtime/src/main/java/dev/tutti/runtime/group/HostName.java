@@ -27,7 +27,7 @@ final class HostName {
           ? Files.readString(BOOT).strip()
           : InetAddress.getLocalHost().getHostName();
     } catch (IOException e) {
-      throw new IllegalStateException("this host has no name to tell its ranks by: " + e, e);
+      throw new IllegalStateException("cannot determine a name that identifies this host: " + e, e);
     }
   }
 }

@@ -386,7 +386,7 @@ final class Job {
               + size
               + ": only "
               + rootStore.add(key, 0)
-              + " ranks came to the barrier after set-up within "
+              + " ranks reached the barrier after set-up within "
               + timeout);
     }
   }
@@ -411,9 +411,9 @@ final class Job {
           : new InitFailure.Missing(
               missing,
               PeerLateException.ranks(missing)
-                  + " left no sign in the store (ranks of PyTorch never do)");
+                  + " did not register in the store (PyTorch ranks never do)");
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot find out who has not joined: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot determine which ranks have not joined: {1}", rank, e);
       return InitFailure.Missing.NONE;
     }
   }
@@ -439,12 +439,12 @@ final class Job {
         awaitOthers(failed, failedRank);
       }
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot announce in the store that it leaves: {1}", rank, e);
     }
     try {
       BoundedCalls.call("tutti-leave-" + rank, RELEASE, this::release);
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: the store does not close in time: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot close the store in time: {1}", rank, e);
     }
   }
 
@@ -452,7 +452,7 @@ final class Job {
     try (AutoCloseable _ = debug) {
       debug = null;
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: its debug server does not close: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot close its debug server: {1}", rank, e);
     }
   }
 

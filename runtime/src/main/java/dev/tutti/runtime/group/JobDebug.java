@@ -61,7 +61,7 @@ final class JobDebug implements DebugSource {
     String who = "rank " + status.rank() + "/" + status.size();
     JobToken token = settings.get(JobToken.SETTING);
     if (!token.isSet()) {
-      LOG.log(Level.WARNING, who + ": no debug server, since TUTTI_TOKEN is not set");
+      LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
       return null;
     }
     String host = settings.get(RuntimeSettings.DEBUG_HOST);

@@ -84,7 +84,7 @@ final class OperationBatch implements Batch {
 
   private BatchWork begin() {
     if (started) {
-      throw new IllegalStateException("a batch runs once; start a new one");
+      throw new IllegalStateException("a batch can be started only once; create a new one");
     }
     started = true;
     group.ensureUsable(OpType.BATCH);

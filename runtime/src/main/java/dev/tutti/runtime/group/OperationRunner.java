@@ -210,7 +210,7 @@ final class OperationRunner {
     try {
       TuttiException ended = op.isEnded() ? op.failure() : null;
       if (cause == null) {
-        return ended == null ? new IllegalStateException("ended by nobody") : ended;
+        return ended == null ? new IllegalStateException("the operation was never ended") : ended;
       }
       keepInterrupt(cause);
       if (cause instanceof UnsupportedOperationException unsupported) {
@@ -304,7 +304,7 @@ final class OperationRunner {
       endThrown(op, cause);
       TuttiException failure = op.failure();
       return failure == null
-          ? new IllegalStateException("ended by nobody", cause)
+          ? new IllegalStateException("the operation was never ended", cause)
           : refusalOr(failure);
     } finally {
       exitOnStream(op);
@@ -448,7 +448,7 @@ final class OperationRunner {
     }
     if (sequence == CollectiveQueue.TAKEN) {
       throw new CollectiveTimeoutException(
-          "another thread's operation did not leave in time; nothing was sent",
+          "timed out waiting for another thread's operation; nothing was sent",
           op.describe(-1, -1),
           null);
     }

@@ -45,7 +45,7 @@ abstract class OperationSpecs {
           call.type(),
           backend,
           options.algorithm(),
-          "only the all-reduce of one dense tensor has it");
+          "only the all-reduce of one dense tensor supports it");
     }
     return new OperationSpec(
         call,

@@ -60,7 +60,7 @@ final class StoreMonitoredBarrier implements Backend {
       wait.keys(prefix, 1).forEach(store::deleteKey);
       store.deleteKey(prefix + GO);
     } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "keys of a barrier stay in the store", e);
+      LOG.log(Level.DEBUG, "cannot delete the keys of a barrier from the store", e);
     }
   }
 

@@ -67,7 +67,8 @@ final class Subgroups {
       throw new UnsupportedOperationException(
           "subgroup of group "
               + group.identity.name()
-              + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
+              + ", which has PyTorch ranks: those can create subgroups only of the group of all"
+              + " ranks");
     }
     long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
@@ -91,8 +92,8 @@ final class Subgroups {
       throw new UnsupportedOperationException(
           "split of group "
               + group.identity.name()
-              + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
-              + " new_group");
+              + ": its PyTorch ranks do not exchange colors; use subgroup(ranks), which matches"
+              + " their new_group");
     }
     long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
@@ -170,7 +171,7 @@ final class Subgroups {
               OpType.SPLIT,
               0,
               Duration.ofNanos(System.nanoTime() - start),
-              PeerLateException.ranks(missing) + " did not come"));
+              PeerLateException.ranks(missing) + " did not call it"));
       group.failures.throwAgreed();
     }
     List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), StoreWait.answerBy(deadline));

@@ -38,7 +38,7 @@ final class Kubernetes implements LaunchEnvironment {
     String pod = variables.text("HOSTNAME").orElse("");
     String end = "-" + rank;
     if (!pod.endsWith(end)) {
-      throw variables.refusal("HOSTNAME must be the pod's, which ends with " + end);
+      throw variables.refusal("HOSTNAME must be the pod's name, which ends with " + end);
     }
     return pod.substring(0, pod.length() - end.length()) + "-0";
   }

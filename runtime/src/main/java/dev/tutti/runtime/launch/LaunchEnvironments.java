@@ -21,7 +21,7 @@ import java.util.OptionalInt;
  */
 public final class LaunchEnvironments {
   static final String REMEDY =
-      "Unset what does not count, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
+      "Unset the variables that do not apply, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
 
   private static final LaunchEnvironment TORCHRUN = new Torchrun();
   private static final LaunchEnvironment OPEN_MPI = new OpenMpi();
@@ -104,7 +104,7 @@ public final class LaunchEnvironments {
     String worldSize = settings.get(RuntimeSettings.WORLD_SIZE);
     if (!by.equals(TORCHRUN) && !worldSize.isEmpty() && !worldSize.equals(launch.size())) {
       throw new RendezvousException(
-          "WORLD_SIZE=%s and the %s ranks of %s disagree; seen were %s. %s"
+          "WORLD_SIZE=%s and the %s ranks of %s disagree; found %s. %s"
               .formatted(worldSize, launch.size(), launch.launcher(), launch.seenText(), REMEDY));
     }
     if (by.equals(TORCHRUN) && settings.text("TORCHELASTIC_RUN_ID").isPresent()) {
@@ -115,7 +115,8 @@ public final class LaunchEnvironments {
       Optional<Launch> found = readWhole(other, new Variables(settings, other.launcher()));
       if (found.isPresent() && contradict(launch, found.get())) {
         throw new RendezvousException(
-            "%s and %s disagree on which rank this is: %s against %s. Unset what does not count"
+            ("%s and %s disagree on which rank this is: %s against %s. Unset the variables that"
+                    + " do not apply")
                 .formatted(
                     launch.launcher(),
                     found.get().launcher(),

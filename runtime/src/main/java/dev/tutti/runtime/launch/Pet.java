@@ -23,7 +23,7 @@ final class Pet implements LaunchEnvironment {
     }
     if (!variables.text(PROCESSES).orElse("1").equals("1")) {
       throw variables.refusal(
-          PROCESSES + " asks for several ranks on each node, which 'tutti run' starts");
+          PROCESSES + " requests several ranks on each node; start them with 'tutti run'");
     }
     int rank = variables.required("PET_NODE_RANK");
     int size = variables.required("PET_NNODES");

@@ -24,7 +24,7 @@ final class SlurmHosts {
   static String first(String list) {
     Matcher hosts = FIRST.matcher(list);
     if (!hosts.matches()) {
-      throw new IllegalArgumentException("'" + list + "' is no list of hosts");
+      throw new IllegalArgumentException("'" + list + "' is not a list of hosts");
     }
     return BRACKETS.matcher(hosts.group(1)).replaceAll("$1");
   }

@@ -73,7 +73,7 @@ final class Variables {
   /** Returns the exception to throw, with everything that was read. */
   RendezvousException refusal(String reason) {
     return new RendezvousException(
-        "no rank follows from %s: %s; seen were %s. %s"
+        "cannot determine the rank from %s: %s; found %s. %s"
             .formatted(launcher, reason, Launch.text(seen), LaunchEnvironments.REMEDY));
   }
 
@@ -84,7 +84,7 @@ final class Variables {
    */
   Launch launch(int rank, int size, String host, String port) {
     if (rank >= size) {
-      throw refusal("rank " + rank + " is not one of " + size);
+      throw refusal("rank " + rank + " is not one of " + size + " ranks");
     }
     return new Launch(launcher, Integer.toString(rank), Integer.toString(size), host, port, seen());
   }

@@ -188,7 +188,7 @@ public final class BatchWork implements Work {
   @Override
   public void abort() {
     if (!isCompleted()) {
-      owner.abort("a batch was aborted by its work");
+      owner.abort("a batch was aborted through its Work");
     }
   }
 }

@@ -396,7 +396,7 @@ public final class GroupOperation extends OperationState implements Work {
   @Override
   public void abort() {
     if (!isEnded()) {
-      owner.abort(type().label() + " #" + sequenceNumber() + " was aborted by its work");
+      owner.abort(type().label() + " #" + sequenceNumber() + " was aborted through its Work");
     }
   }
 }

@@ -461,7 +461,8 @@ public abstract class OperationState implements Operation {
   private WaitInterruptedException interrupted(@Nullable InterruptedException cause) {
     GroupIdentity identity = owner.identity();
     return new WaitInterruptedException(
-        "the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is running"
+        ("the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is still"
+                + " running")
             .formatted(identity.rank(), identity.size(), type().label(), sequence, identity.name()),
         cause);
   }
@@ -474,7 +475,7 @@ public abstract class OperationState implements Operation {
   public final synchronized List<Tensor> result() {
     if (state != WorkState.COMPLETED) {
       throw new IllegalStateException(
-          type().label() + " #" + sequence + " is " + state + ", it has no result");
+          type().label() + " #" + sequence + " is " + state + " and has no result");
     }
     return result;
   }
@@ -486,11 +487,11 @@ public abstract class OperationState implements Operation {
    */
   public final synchronized int sourceRank() {
     if (type() != OpType.RECV && type() != OpType.RECV_ANY_SOURCE) {
-      throw new IllegalStateException(type().label() + " is no receive, it has no source rank");
+      throw new IllegalStateException(type().label() + " is not a receive and has no source rank");
     }
     if (state != WorkState.COMPLETED) {
       throw new IllegalStateException(
-          type().label() + " #" + sequence + " is " + state + ", its source is not known");
+          type().label() + " #" + sequence + " is " + state + ", so its source is not known");
     }
     return sourceRank;
   }

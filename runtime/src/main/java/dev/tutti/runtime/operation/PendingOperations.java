@@ -265,7 +265,7 @@ public final class PendingOperations {
   }
 
   private String timeoutText(GroupOperation op) {
-    StringBuilder text = new StringBuilder("the operation did not end in time");
+    StringBuilder text = new StringBuilder("the operation did not complete in time");
     for (Backend backend : backends) {
       String cause = backend.likelyCause(op);
       text.append(cause.isEmpty() ? "" : "; ").append(cause);

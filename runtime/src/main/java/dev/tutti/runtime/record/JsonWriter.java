@@ -48,7 +48,8 @@ public final class JsonWriter {
         }
         json.append(']');
       }
-      default -> throw new IllegalArgumentException("not for JSON: " + value.getClass());
+      default ->
+          throw new IllegalArgumentException("cannot be written as JSON: " + value.getClass());
     }
   }
 

@@ -64,7 +64,7 @@ public final class PickleWriter {
         list.forEach(this::append);
         out.write('e');
       }
-      default -> throw new IllegalArgumentException("not for pickle: " + value.getClass());
+      default -> throw new IllegalArgumentException("cannot be pickled: " + value.getClass());
     }
   }
 

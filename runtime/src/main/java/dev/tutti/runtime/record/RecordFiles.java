@@ -35,7 +35,7 @@ public final class RecordFiles {
       throws IOException {
     Path folder = prefix.toAbsolutePath().getParent();
     if (folder == null) {
-      throw new IOException("no folder: " + prefix);
+      throw new IOException("no parent folder: " + prefix);
     }
     Files.createDirectories(folder);
     Path pickle = folder.resolve(String.valueOf(prefix.getFileName()) + rank);

@@ -54,7 +54,7 @@ public final class InitFailure {
     String who = "rank " + meeting.rank() + "/" + meeting.size();
     return new RendezvousException(
         who
-            + " cannot join the others, who meet at "
+            + " cannot join the other ranks, which meet at "
             + meeting.place()
             + ": "
             + what
@@ -86,23 +86,23 @@ public final class InitFailure {
       return ". Check that all "
           + size
           + " ranks were started, with the same WORLD_SIZE, MASTER_ADDR and MASTER_PORT or the same"
-          + " place, that they reach each other, and that "
+          + " init method, that they can reach each other, and that "
           + Deadlines.text(timeout)
-          + " (TUTTI_TIMEOUT) are enough";
+          + " (TUTTI_TIMEOUT) is long enough";
     }
     if (reason instanceof PeerLostException lost && lost.peer() >= 0) {
-      return ". Rank " + lost.peer() + " had joined: look at what it printed last";
+      return ". Rank " + lost.peer() + " had joined: check its last output";
     }
     if (isPortTaken(reason)) {
-      return ". Check that no other process has the port: rank 0 of a job before, a second rank"
-          + " with RANK=0, or a second node with number 0";
+      return ". Check that no other process uses the port: rank 0 of an earlier job, a second rank"
+          + " with RANK=0, or a second node with node rank 0";
     }
     return server.isEmpty()
-        ? ". Check that the store is there for all ranks"
+        ? ". Check that all ranks can reach the store"
         : ". Check that "
             + server
-            + ", who serves the store, runs, that this is its address, and that no firewall is"
-            + " between";
+            + ", which serves the store, is running, that this is its address, and that no firewall"
+            + " blocks the connection";
   }
 
   private static boolean isPortTaken(Throwable reason) {

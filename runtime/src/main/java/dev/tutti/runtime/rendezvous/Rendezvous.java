@@ -133,7 +133,7 @@ public final class Rendezvous {
 
   private Meeting meetAt(Store store) {
     if (options.initMethod().isPresent()) {
-      throw new RendezvousException("a store and an init method exclude each other");
+      throw new RendezvousException("a store and an init method cannot be used together");
     }
     int rank = number(boxed(options.rank()).orElse(null), null, "the given store", "rank");
     int size = number(boxed(options.size()).orElse(null), null, "the given store", "size");
@@ -160,7 +160,7 @@ public final class Rendezvous {
     String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
     if (port.equals("0") && size > 1) {
       throw new RendezvousException(
-          "MASTER_PORT must not be 0: the other ranks cannot know which port that becomes");
+          "MASTER_PORT must not be 0: the other ranks cannot know which port is chosen");
     }
     boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
@@ -177,7 +177,9 @@ public final class Rendezvous {
     }
     if (address.port() >= 0) {
       throw new RendezvousException(
-          "MASTER_ADDR must be a host without a port, which MASTER_PORT says, not '" + host + "'");
+          "MASTER_ADDR must be a host without a port; the port is set in MASTER_PORT, not '"
+              + host
+              + "'");
     }
     return address.toString();
   }
@@ -205,9 +207,9 @@ public final class Rendezvous {
         "env:// needs the environment variable "
             + name
             + ", which is not set. A launcher such as 'tutti run' sets RANK, WORLD_SIZE,"
-            + " MASTER_ADDR and MASTER_PORT; also read are the variables of mpirun, srun and"
-            + " Kubernetes"
-            + (seen.isEmpty() ? "" : ". Seen were " + seen));
+            + " MASTER_ADDR and MASTER_PORT; the variables of mpirun, srun and Kubernetes are also"
+            + " read"
+            + (seen.isEmpty() ? "" : ". Found " + seen));
   }
 
   private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {
@@ -221,7 +223,7 @@ public final class Rendezvous {
               + scheme
               + "' of "
               + url
-              + "; known are "
+              + "; known schemes are "
               + providers.keySet()
               + (String.valueOf(scheme).startsWith("aeron")
                   ? ". Add the jar tutti-store-aeron to the class path"
@@ -255,7 +257,7 @@ public final class Rendezvous {
               + rank
               + "/"
               + size
-              + " cannot meet the others at "
+              + " cannot meet the other ranks at "
               + url
               + ": "
               + e.getMessage()
@@ -265,7 +267,7 @@ public final class Rendezvous {
           e);
     } catch (Exception e) {
       throw new RendezvousException(
-          "rank " + rank + "/" + size + " cannot meet the others at " + url + ": " + e, e);
+          "rank " + rank + "/" + size + " cannot meet the other ranks at " + url + ": " + e, e);
     }
   }
 
@@ -279,7 +281,7 @@ public final class Rendezvous {
               + (size - 1)
               + ", not "
               + rank
-              + ": RANK and WORLD_SIZE say so, or the options or URL of the group");
+              + "; check RANK and WORLD_SIZE, or the options or URL of the group");
     }
   }
 
@@ -294,7 +296,7 @@ public final class Rendezvous {
     try {
       return Integer.parseInt(text);
     } catch (NumberFormatException e) {
-      throw new RendezvousException(place + ": " + name + " is no number: '" + text + "'", e);
+      throw new RendezvousException(place + ": " + name + " is not a number: '" + text + "'", e);
     }
   }
 
@@ -303,7 +305,8 @@ public final class Rendezvous {
       // "env://" alone has no authority, which java.net.URI refuses.
       return new URI(place.startsWith("env://") ? place.replace("env://", "env:///") : place);
     } catch (URISyntaxException e) {
-      throw new RendezvousException("init method '" + place + "' is no URL: " + e.getMessage(), e);
+      throw new RendezvousException(
+          "init method '" + place + "' is not a URL: " + e.getMessage(), e);
     }
   }
 

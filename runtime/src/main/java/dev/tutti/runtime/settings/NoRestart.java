@@ -16,7 +16,7 @@ public final class NoRestart {
       Setting.text(
           "TUTTI_NO_RESTART",
           "",
-          "file that a rank makes where it is of no use to start it again; tutti run sets it");
+          "file that a rank creates if a restart would not help; set by tutti run");
 
   private static final System.Logger LOG = System.getLogger(NoRestart.class.getName());
 
@@ -33,7 +33,7 @@ public final class NoRestart {
     } catch (FileAlreadyExistsException e) {
       // Another group of this rank has already created it.
     } catch (IOException | InvalidPathException e) {
-      LOG.log(Level.DEBUG, "the launcher cannot be told not to start this rank again", e);
+      LOG.log(Level.DEBUG, "cannot tell the launcher not to restart this rank", e);
     }
   }
 }

@@ -89,7 +89,7 @@ public final class Providers {
       if (!provider.deviceTypes().contains(deviceType)) {
         reasons.add("'" + provider.name() + "' serves " + provider.deviceTypes());
       } else if (!provider.isAutoSelectable(deviceType)) {
-        reasons.add("'" + provider.name() + "' must be asked for by name");
+        reasons.add("'" + provider.name() + "' must be requested by name");
       } else {
         Optional<String> reason = reasonAgainst(provider, settings);
         if (reason.isPresent()) {
@@ -120,7 +120,7 @@ public final class Providers {
             + deviceType
             + "' on the class path: "
             + names
-            + "; name one, in GroupOptions.withBackend or by TUTTI_BACKEND");
+            + "; choose one with GroupOptions.withBackend or TUTTI_BACKEND");
   }
 
   /**
@@ -156,7 +156,7 @@ public final class Providers {
       int made = version.getAsInt();
       return made == expected
           ? check.get()
-          : Optional.of("was made for SPI version " + made + ", this is " + expected);
+          : Optional.of("was built for SPI version " + made + ", but this is version " + expected);
     } catch (RuntimeException | LinkageError e) {
       return Optional.of("its check failed: " + e);
     }
@@ -179,7 +179,7 @@ public final class Providers {
             ? "no stream block provider on the class path"
             : "stream blocks of several device types on the class path: "
                 + types
-                + "; name one, in Work.blockCurrentStream");
+                + "; name one in Work.blockCurrentStream");
   }
 
   /**

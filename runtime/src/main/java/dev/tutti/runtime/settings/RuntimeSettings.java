@@ -44,14 +44,14 @@ public final class RuntimeSettings {
       Setting.duration(
           "TUTTI_CLOSE_TIMEOUT",
           Duration.ofSeconds(5),
-          "longest wait of close for what is pending");
+          "longest time that close waits for pending operations");
 
   /** How long an operation may wait before it is reported. */
   public static final Setting<Duration> SLOW =
       Setting.duration(
           "TUTTI_SLOW",
           Duration.ofSeconds(30),
-          "how long an operation waits before the log says for whom, 0 never");
+          "how long an operation waits before the log says which ranks it waits for; 0 for never");
 
   /** The length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
@@ -72,7 +72,7 @@ public final class RuntimeSettings {
       Setting.text(
           "TUTTI_FLIGHT_RECORD_DUMP",
           "",
-          "prefix of the files of flight records, before the rank; empty for none");
+          "path prefix of flight record files, followed by the rank; empty for none");
 
   /** The same, under c10d's name. */
   public static final Setting<String> FR_DUMP =
@@ -87,16 +87,15 @@ public final class RuntimeSettings {
    * Whether the file of the flight record is also written when the group of all ranks is closed.
    */
   public static final Setting<Boolean> FLIGHT_RECORD_ON_CLOSE =
-      Setting.flag(
-          "TUTTI_FLIGHT_RECORD_ON_CLOSE", false, "write the flight record at the close too");
+      Setting.flag("TUTTI_FLIGHT_RECORD_ON_CLOSE", false, "write the flight record on close too");
 
   /** Whether the input of operations is searched for NaN. */
   public static final Setting<Boolean> NAN_CHECK =
-      Setting.flag("TUTTI_NAN_CHECK", false, "fail operations on the rank whose input has a NaN");
+      Setting.flag("TUTTI_NAN_CHECK", false, "fail an operation on the rank whose input has a NaN");
 
   /** The same, under c10d's name. */
   public static final Setting<Boolean> TORCH_NAN_CHECK =
-      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "does what TUTTI_NAN_CHECK does");
+      Setting.flag("TORCH_NCCL_NAN_CHECK", false, "same as TUTTI_NAN_CHECK");
 
   /** The port of the debug server. */
   public static final Setting<Integer> DEBUG_PORT =
@@ -104,8 +103,8 @@ public final class RuntimeSettings {
           Setting.integer(
               "TUTTI_DEBUG_PORT",
               -1,
-              "port of the debug server of the first rank of a host, the next one is of the second;"
-                  + " 0 takes free ones, -1 is for none"),
+              "port of the debug server of the first rank on a host, with the next port for the"
+                  + " second rank; 0 for free ports, -1 for none"),
           number -> number >= -1 && number <= 0xffff,
           "expected a port, or -1");
 
@@ -133,16 +132,17 @@ public final class RuntimeSettings {
       Setting.text(
           "TUTTI_HEADLESS_SERVICE",
           "",
-          "headless service of a Kubernetes job, which gives the pod of rank 0 a name");
+          "headless service of a Kubernetes job, which gives the pod of rank 0 a host name");
 
   /** Whether a launcher serves the store. */
   public static final Setting<Boolean> AGENT_STORE =
       Setting.flag(
-          "TORCHELASTIC_USE_AGENT_STORE", false, "the launcher serves the store, no rank does");
+          "TORCHELASTIC_USE_AGENT_STORE", false, "the launcher serves the store instead of a rank");
 
   /** The number of restarts of the job. */
   public static final Setting<Integer> RESTART_COUNT =
-      Setting.integer("TORCHELASTIC_RESTART_COUNT", 0, "how often the launcher restarted the job");
+      Setting.integer(
+          "TORCHELASTIC_RESTART_COUNT", 0, "how many times the launcher has restarted the job");
 
   /** Whether c10d's store-based barrier runs after set-up. */
   public static final Setting<Boolean> INIT_BARRIER =

@@ -50,7 +50,7 @@ public final class UnknownSettings {
         String hint =
             SettingNames.nearest(name, declared)
                 .map(meant -> "; did you mean " + meant + "?")
-                .orElse(", or what reads it is not on the class path");
+                .orElse(", or the module that reads it is not on the class path");
         tell(name, name + " is set, but there is no such setting" + hint);
       }
     }

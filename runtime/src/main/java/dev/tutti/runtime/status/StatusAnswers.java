@@ -44,9 +44,9 @@ public final class StatusAnswers {
         round++;
       } while (!inquiry.once());
     } catch (StoreTimeoutException e) {
-      LOG.log(Level.TRACE, "rank {0}: nobody asks any more", rank);
+      LOG.log(Level.TRACE, "rank {0}: no more inquiries", rank);
     } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot answer where it stands: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot answer an inquiry: {1}", rank, e);
     }
   }
 }

@@ -113,7 +113,7 @@ public final class StatusQuery implements AutoCloseable {
     try {
       store.await(keys, keys.isEmpty() ? Duration.ZERO : limit);
     } catch (StoreTimeoutException e) {
-      LOG.log(Level.TRACE, "not all ranks answer: {0}", e);
+      LOG.log(Level.TRACE, "not all ranks answered: {0}", e);
     }
     for (int rank : asked) {
       String key = inquiry.answerKey(round, rank);

@@ -40,17 +40,19 @@ class FailureLogTest {
     append(3, "0", Kind.PEER_LOST, 3, 1, "its connection ended");
     assertThat(FailureLog.blame(store, 3))
         .contains(
-            new Blame(2, "rank 2 is gone, as rank 1 saw in allReduce #7: its connection ended"));
+            new Blame(
+                2, "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended"));
     assertThat(FailureLog.blame(store, 2)).isEmpty();
   }
 
   @Test
   void whatTheRanksFoundOutSinceIsTold() {
     append(1, "0", Kind.TIMEOUT, 1, -1, "no end in 5 s");
-    store.set("tutti/3/finding/0", new Diagnosis(2, "rank 2 has not come").encode());
+    store.set("tutti/3/finding/0", new Diagnosis(2, "rank 2 has not called it").encode());
     assertThat(FailureLog.blame(store, 3))
         .contains(
-            new Blame(2, "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not come"));
+            new Blame(
+                2, "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not called it"));
   }
 
   @Test

@@ -72,7 +72,7 @@ class JobMonitorTest {
       FailureEvent event = heard.get(20, TimeUnit.SECONDS);
       assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);
       assertThat(event.failedRank()).isEqualTo(1);
-      assertThat(event.message()).contains("it cannot read the log of failures any more");
+      assertThat(event.message()).contains("it can no longer read the failure log");
     }
   }
 
@@ -112,7 +112,7 @@ class JobMonitorTest {
     FailureEvent known = reportInSilence(-1, FailureEvent.Kind.TIMEOUT, -1);
     assertThat(known.failedRank()).isEqualTo(-1);
     assertThat(known.message())
-        .isEqualTo("no data; the store does not answer, so nobody can be asked");
+        .isEqualTo("no data; the store does not answer, so no rank can be asked");
   }
 
   @Test

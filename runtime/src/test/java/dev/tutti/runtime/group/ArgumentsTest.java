@@ -137,7 +137,7 @@ class ArgumentsTest {
                 .hasMessageStartingWith(
                     operation
                         + " on rank 0: backend 'scripted' does not support algorithm ring here: ")
-                .hasMessageContaining("only the all-reduce of one dense tensor has it"));
+                .hasMessageContaining("only the all-reduce of one dense tensor supports it"));
     assertThat(group.sequenceNumber()).isZero();
     assertThat(group.failure()).isEmpty();
   }
@@ -156,10 +156,12 @@ class ArgumentsTest {
         "subgroup on rank 0/2 of group 0: each of ranks must be a rank in 0..1, not 5",
         () -> group.subgroup(List.of(5)));
     refused(
-        "subgroup on rank 0/2 of group 0: ranks must be some ranks without repeats, not [0, 0]",
+        "subgroup on rank 0/2 of group 0: ranks must be one or more ranks without duplicates, not"
+            + " [0, 0]",
         () -> group.subgroup(List.of(0, 0)));
     refused(
-        "subgroup on rank 0/2 of group 0: ranks must be some ranks without repeats, not []",
+        "subgroup on rank 0/2 of group 0: ranks must be one or more ranks without duplicates, not"
+            + " []",
         () -> group.subgroup(List.of()));
   }
 
@@ -169,16 +171,18 @@ class ArgumentsTest {
     String call = "allReduceSparse on rank 0/2 of group 0: ";
     refused(
         call
-            + "indices[1, 0] is 4, but must be in dimension 1 of tensor: float32[3, 4] sparse on"
+            + "indices[1, 0] is 4, which is outside dimension 1 of tensor: float32[3, 4] sparse on"
             + " cpu",
         () -> reduceSparse(Tensor.sparse(Tensor.of(2L, 0, 4, 3).view(2, 2), values, 3, 4)));
     refused(
         call
-            + "indices[0, 1] is -1, but must be in dimension 0 of tensor: float32[3, 4] sparse on"
+            + "indices[0, 1] is -1, which is outside dimension 0 of tensor: float32[3, 4] sparse on"
             + " cpu",
         () -> reduceSparse(Tensor.sparse(Tensor.of(2L, -1, 0, 3).view(2, 2), values, 3, 4)));
     refused(
-        call + "indices[0, 0] is 0, but must be in dimension 0 of tensor: float32[0] sparse on cpu",
+        call
+            + "indices[0, 0] is 0, which is outside dimension 0 of tensor: float32[0] sparse on"
+            + " cpu",
         () -> reduceSparse(Tensor.sparse(Tensor.of(0L, 0).view(1, 2), values, 0)));
     reduceSparse(Tensor.sparse(Tensor.of(2L, 0, 0, 3).view(2, 2), values, 3, 4));
     reduceSparse(
@@ -210,7 +214,7 @@ class ArgumentsTest {
             strided(new long[] {2, 3, 4}, 6, 4, 1));
     for (Tensor tensor : overlapping) {
       refused(
-          "recv on rank 0/2 of group 0: tensor is written, but its elements share memory: "
+          "recv on rank 0/2 of group 0: tensor is written to, but its elements share memory: "
               + tensor,
           () -> group.recv(tensor, 1));
     }
@@ -251,7 +255,8 @@ class ArgumentsTest {
       group.broadcast(tensor, 0);
       assertThatIllegalArgumentException()
           .isThrownBy(() -> group.broadcast(tensor, 1))
-          .withMessageStartingWith("broadcast on rank 0/2 of group 0: tensor is written, but its");
+          .withMessageStartingWith(
+              "broadcast on rank 0/2 of group 0: tensor is written to, but its");
     }
     assertThat(group.sequenceNumber()).isEqualTo(3);
   }

@@ -110,7 +110,7 @@ class DebugServerTest {
                   ? send(port(), method, path)
                   : send(port(), method, path, "Authorization", authorization);
           assertThat(answer.statusCode()).isEqualTo(401);
-          assertThat(answer.body()).isEqualTo("the token of the job is missing\n");
+          assertThat(answer.body()).isEqualTo("the token of the job is missing or wrong\n");
           assertThat(answer.headers().firstValue("WWW-Authenticate"))
               .contains("Basic realm=\"tutti\"");
         }
@@ -147,7 +147,7 @@ class DebugServerTest {
       assertThat(said.records)
           .singleElement()
           .extracting(LogRecord::getMessage)
-          .isEqualTo("rank 0/1: no debug server, since TUTTI_TOKEN is not set");
+          .isEqualTo("rank 0/1: no debug server because TUTTI_TOKEN is not set");
     }
   }
 

@@ -115,7 +115,8 @@ class FailureReportTest {
       assertThat(failure)
           .hasMessageContaining(
               "ranks disagree: rank 0 called broadcast #2 float32[2] with root 0, ranks 1, 2 called"
-                  + " allReduce #2 float32[3], rank 1 has not come (its last collective was #3)");
+                  + " allReduce #2 float32[3], rank 1 has not called it (its last collective was"
+                  + " #3)");
       assertThat(failure.failedRank()).hasValue(0);
     }
   }
@@ -168,7 +169,7 @@ class FailureReportTest {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 3, rank 2 did not"
+              "rank 1 did not send in time; it waits in recv #1 from rank 2, tag 3, rank 2 did not"
                   + " send in time");
     }
   }
@@ -180,7 +181,7 @@ class FailureReportTest {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in recv #1 from rank 0, tag 3");
+              "rank 1 did not send in time; it waits in recv #1 from rank 0, tag 3");
     }
   }
 
@@ -221,8 +222,8 @@ class FailureReportTest {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in allReduce #1, rank 2 has not come (it"
-                  + " called no collective so far)");
+              "rank 1 did not send in time; it waits in allReduce #1, rank 2 has not called it (it"
+                  + " has called no collective so far)");
     }
   }
 
@@ -241,7 +242,7 @@ class FailureReportTest {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in allReduce #1, rank 0 has not come");
+              "rank 1 did not send in time; it waits in allReduce #1, rank 0 has not called it");
     }
   }
 
@@ -265,7 +266,7 @@ class FailureReportTest {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in allReduce #1, all ranks have come to it by"
+              "rank 1 did not send in time; it waits in allReduce #1, all ranks have called it by"
                   + " now");
     }
   }

@@ -29,13 +29,13 @@ class ForeignRanksTest {
             group -> {
               assertThatThrownBy(() -> group.split(0, 0))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("subgroup(ranks) is their new_group");
+                  .hasMessageContaining("use subgroup(ranks), which matches their new_group");
               boolean isMember = group.subgroup(List.of(2, 0)).isPresent();
               ProcessGroup all = group.subgroup(List.of(0, 1, 2)).orElseThrow();
               assertThatThrownBy(() -> all.subgroup(List.of(0)))
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("subgroup of group 2")
-                  .hasMessageContaining("the group of all ranks only");
+                  .hasMessageContaining("only of the group of all ranks");
               return isMember;
             });
     assertThat(members).containsExactly(true, false, true);
@@ -63,7 +63,7 @@ class ForeignRanksTest {
                             1 - group.rank(),
                             0,
                             CallOptions.timeout(Duration.ofMillis(200))))
-                .hasMessageContaining("the operation did not end in time; if recv is of use"));
+                .hasMessageContaining("the operation did not complete in time; if recv is of use"));
   }
 
   private static final class KnowingProvider extends LocalProvider {

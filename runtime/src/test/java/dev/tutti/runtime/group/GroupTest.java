@@ -169,7 +169,7 @@ class GroupTest {
             Tensor tensor = Tensor.allocate(confined, DType.FLOAT32, 1);
             assertThatThrownBy(() -> group.allReduce(tensor))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("belongs to one thread only");
+                .hasMessageContaining("is confined to one thread");
           }
           Tensor tensor = Tensor.of(1f);
           group.allReduce(tensor);
@@ -211,7 +211,7 @@ class GroupTest {
       assertThat(failure.sequenceNumber()).isEqualTo(1);
       assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofSeconds(30));
       assertThat(failure)
-          .hasMessageContaining("rank 1 has not come (it called no collective so far)");
+          .hasMessageContaining("rank 1 has not called it (it has called no collective so far)");
     }
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
     assertThat(((CollectiveException) failures.get(1)).failedRank()).hasValue(1);

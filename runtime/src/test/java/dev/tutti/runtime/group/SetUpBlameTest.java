@@ -154,7 +154,7 @@ class SetUpBlameTest {
                     .isInstanceOfSatisfying(
                         CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(2)));
     assertThat(failures.get(0))
-        .hasMessageContaining("ranks 1, 2 did not come; rank 2 does not answer");
+        .hasMessageContaining("ranks 1, 2 did not call it; rank 2 does not answer");
   }
 
   /** Rank 2 cannot set up; rank 1 sees its connection end before the failure is reported. */
@@ -180,7 +180,7 @@ class SetUpBlameTest {
   @ParameterizedTest
   @ValueSource(ints = {-1, 2})
   void whoGaveUpSaysWhy(int blamed) throws Exception {
-    PeerLostException farewell = PeerLostException.farewell(blamed, "rank 2 gave the group up");
+    PeerLostException farewell = PeerLostException.farewell(blamed, "rank 2 gave up the group");
     assertThat(failureOfTheOther(farewell, blamed))
         .hasMessageContaining("out of sockets")
         .isInstanceOfSatisfying(

@@ -95,7 +95,7 @@ class SetUpTest {
     assertThat(failure)
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining("its connection ended")
-        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasMessageContaining("rank 1 did not register in the store")
         .hasRootCauseInstanceOf(PeerLostException.class);
   }
 
@@ -193,7 +193,7 @@ class SetUpTest {
                 assertThatThrownBy(() -> ProcessGroup.init(options.withRank(1)))
                     .isInstanceOf(RendezvousException.class)
                     .hasMessageStartingWith(
-                        "rank 1 has joined this job already: process "
+                        "rank 1 has already joined this job: process "
                             + ProcessHandle.current().pid()
                             + " on ");
                 assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
@@ -212,7 +212,7 @@ class SetUpTest {
     try {
       assertThatThrownBy(() -> RankClaim.take(store, "seat", 1))
           .isInstanceOf(RendezvousException.class)
-          .hasMessageContaining("joined this job already: " + holder);
+          .hasMessageContaining("already joined this job: " + holder);
     } finally {
       process.destroyForcibly().waitFor();
     }
@@ -285,7 +285,7 @@ class SetUpTest {
           .hasMessage(
               "rank 1/2 left the job at tcp://127.0.0.1:"
                   + port
-                  + ", whose store rank 0 serves still: its group was not closed there");
+                  + ", but rank 0 still serves its store because its group was not closed there");
       served.get(60, TimeUnit.SECONDS).close();
     }
   }
@@ -387,9 +387,9 @@ class SetUpTest {
                         .withTimeout(Duration.ofSeconds(2))
                         .withSettings(Settings.ofEnvironment(environment))))
         .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("rank 0/2 cannot join the others")
+        .hasMessageContaining("rank 0/2 cannot join the other ranks")
         .hasMessageContaining("tcp://127.0.0.1:" + server.port())
-        .hasMessageContaining("Check that the launcher, who serves the store, runs")
+        .hasMessageContaining("Check that the launcher, which serves the store, is running")
         .hasCauseInstanceOf(StoreException.class);
   }
 
@@ -403,7 +403,7 @@ class SetUpTest {
     assertThatThrownBy(() -> provider.join(2))
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining("rank 1 did not connect")
-        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasMessageContaining("rank 1 did not register in the store")
         .hasMessageContaining("Check that all 2 ranks were started")
         .hasMessageContaining("20 s (TUTTI_TIMEOUT)")
         .hasRootCauseInstanceOf(TimeoutException.class);

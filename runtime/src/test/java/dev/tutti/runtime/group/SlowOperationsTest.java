@@ -82,14 +82,14 @@ class SlowOperationsTest {
         waiting,
         group -> {
           group.allReduce(Tensor.of(1f));
-          linger("rank 0/3, group 0: allReduce #2 has waited for", "rank 2 has not come");
-          linger("rank 1/3, group 0: allReduce #2 has waited for", "rank 2 has not come");
+          linger("rank 0/3, group 0: allReduce #2 has waited for", "rank 2 has not called it");
+          linger("rank 1/3, group 0: allReduce #2 has waited for", "rank 2 has not called it");
           group.allReduce(Tensor.of(1f));
         });
     assertThat(said.records.getFirst().getMessage())
         .matches(
             "rank [01]/3, group 0: allReduce #2 has waited for \\d+ s; "
-                + "rank 2 has not come \\(its last collective was #1\\); "
+                + "rank 2 has not called it \\(its last collective was #1\\); "
                 + "its thread pool-\\d+-thread-\\d+ is at .*");
     assertThat(said.all()).doesNotContain("rank 2/3");
   }
@@ -100,7 +100,7 @@ class SlowOperationsTest {
         meeting(2),
         group -> group.allReduce(Tensor.of(1f)),
         group -> {
-          linger("rank 0/2", "rank 1 has not come");
+          linger("rank 0/2", "rank 1 has not called it");
           assertThat(JobMonitor.hasFailed(store, "tutti/0/")).isFalse();
           assertThat(store.check(List.of("tutti/0/event/1"))).isTrue();
           assertThat(FailureLog.blame(store, 0)).isEmpty();
@@ -118,7 +118,7 @@ class SlowOperationsTest {
           LocalWorld.until("the failure", () -> group.failure().isPresent());
         },
         group -> {
-          linger("rank 0/2", "rank 1 has not come");
+          linger("rank 0/2", "rank 1 has not called it");
           group.abort("enough");
           LocalWorld.until("the failure", () -> group.failure().isPresent());
         });
@@ -137,7 +137,7 @@ class SlowOperationsTest {
           group.recv(Tensor.of(0f), 1, 7, CallOptions.ASYNC);
           linger(
               "rank 0/3, group 0: recv #1 from rank 1, tag 7 has waited for",
-              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 8,"
+              "rank 1 did not send in time; it waits in recv #1 from rank 2, tag 8,"
                   + " rank 2 did not send in time; its thread pool-");
           group.abort("enough");
         },
@@ -170,7 +170,7 @@ class SlowOperationsTest {
         meeting(2),
         group -> {
           Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-          linger("rank 0/2", "rank 1 closed the group (it called no collective so far)");
+          linger("rank 0/2", "rank 1 closed the group (it has called no collective so far)");
           work.abort();
         },
         group -> {});

@@ -50,7 +50,7 @@ class SubgroupTest {
             });
     for (int rank : new int[] {0, 2}) {
       CollectiveException failure = (CollectiveException) failures.get(rank);
-      assertThat(failure).hasMessageContaining("rank 1 did not come").isNotNull();
+      assertThat(failure).hasMessageContaining("rank 1 did not call it").isNotNull();
       assertThat(failure.opType()).isEqualTo(OpType.SPLIT);
       assertThat(failure.failedRank()).hasValue(1);
     }
@@ -198,7 +198,7 @@ class SubgroupTest {
       List<String> names = List.of("subgroup", "split", "barrier");
       for (int i = 0; i < names.size(); i++) {
         assertThat(failures.get(rank).get(i).getMessage())
-            .startsWith(names.get(i) + " refused, the group failed before: ")
+            .startsWith(names.get(i) + " refused because the group had already failed: ")
             .contains("[rank " + rank + "/2, group 0, " + names.get(i) + ", ");
       }
     }
@@ -297,7 +297,7 @@ class SubgroupTest {
             failure -> {
               assertThat(failure)
                   .hasMessageContaining(
-                      "rank 0 waits in the set-up of group 1 of ranks 0, 1 (it called no"
+                      "rank 0 waits in the set-up of group 1 of ranks 0, 1 (it has called no"
                           + " collective so far)");
               assertThat(((CollectiveException) failure).failedRank()).isEmpty();
             });

@@ -275,7 +275,7 @@ class WorkEndTest {
           .isInstanceOf(WaitInterruptedException.class)
           .hasMessage(
               "the wait of rank 0/2 for recv #1 of group 0 was interrupted; the operation is"
-                  + " running");
+                  + " still running");
       assertThat(Thread.interrupted()).isTrue();
       assertThat(group.failure()).isEmpty();
       started.get().complete();

@@ -41,7 +41,7 @@ class KubernetesTest {
   @Test
   void refusesAnIndexWithoutASize() {
     assertThatThrownBy(() -> Recorded.found("JOB_COMPLETION_INDEX=1"))
-        .hasMessageContaining("WORLD_SIZE is not set; seen were JOB_COMPLETION_INDEX=1");
+        .hasMessageContaining("WORLD_SIZE is not set; found JOB_COMPLETION_INDEX=1");
   }
 
   @Test
@@ -53,7 +53,7 @@ class KubernetesTest {
                     "WORLD_SIZE=2",
                     "HOSTNAME=laptop",
                     "TUTTI_HEADLESS_SERVICE=ranks"))
-        .hasMessageContaining("HOSTNAME must be the pod's, which ends with -1; seen were")
+        .hasMessageContaining("HOSTNAME must be the pod's name, which ends with -1; found")
         .hasMessageContaining("HOSTNAME=laptop");
   }
 }

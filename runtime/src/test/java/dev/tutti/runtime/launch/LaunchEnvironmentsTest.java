@@ -69,8 +69,8 @@ class LaunchEnvironmentsTest {
         .isInstanceOf(RendezvousException.class)
         .hasMessage(
             "Open MPI and PMI disagree on which rank this is: OMPI_COMM_WORLD_RANK=2,"
-                + " OMPI_COMM_WORLD_SIZE=4 against PMI_RANK=1, PMI_SIZE=4. Unset what does not"
-                + " count");
+                + " OMPI_COMM_WORLD_SIZE=4 against PMI_RANK=1, PMI_SIZE=4. Unset the"
+                + " variables that do not apply");
     assertThatThrownBy(() -> found(OPEN_MPI, "PMI_RANK=6", "PMI_SIZE=8"))
         .hasMessageContaining("Open MPI and PMI disagree");
   }
@@ -91,7 +91,7 @@ class LaunchEnvironmentsTest {
                     "SLURM_NTASKS=4"))
         .hasMessageContaining("tutti run or torchrun and Slurm disagree");
     assertThatThrownBy(() -> found(OPEN_MPI, "WORLD_SIZE=8"))
-        .hasMessageContaining("WORLD_SIZE=8 and the 4 ranks of Open MPI disagree; seen were");
+        .hasMessageContaining("WORLD_SIZE=8 and the 4 ranks of Open MPI disagree; found");
   }
 
   /** The daemon of {@code mpirun} on the second host is the first task of a Slurm step. */

@@ -59,7 +59,7 @@ class OpenMpiTest {
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_RANK=1"))
         .isInstanceOf(RendezvousException.class)
         .hasMessage(
-            "no rank follows from Open MPI: OMPI_COMM_WORLD_SIZE is not set; seen were"
+            "cannot determine the rank from Open MPI: OMPI_COMM_WORLD_SIZE is not set; found"
                 + " OMPI_COMM_WORLD_RANK=1. "
                 + LaunchEnvironments.REMEDY);
   }
@@ -67,15 +67,15 @@ class OpenMpiTest {
   @Test
   void refusesASizeWithoutARank() {
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_SIZE=3"))
-        .hasMessageContaining("OMPI_COMM_WORLD_RANK is not set; seen were OMPI_COMM_WORLD_SIZE=3");
+        .hasMessageContaining("OMPI_COMM_WORLD_RANK is not set; found OMPI_COMM_WORLD_SIZE=3");
   }
 
   @Test
   void refusesWhatIsNoRank() {
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_RANK=-1", "OMPI_COMM_WORLD_SIZE=2"))
-        .hasMessageContaining("OMPI_COMM_WORLD_RANK must be a whole number from 0; seen were")
+        .hasMessageContaining("OMPI_COMM_WORLD_RANK must be a whole number from 0; found")
         .hasMessageContaining("OMPI_COMM_WORLD_RANK=-1");
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=2"))
-        .hasMessageContaining("rank 2 is not one of 2; seen were OMPI_COMM_WORLD_RANK=2");
+        .hasMessageContaining("rank 2 is not one of 2 ranks; found OMPI_COMM_WORLD_RANK=2");
   }
 }

@@ -30,15 +30,15 @@ class PetTest {
     assertThatThrownBy(
             () -> Recorded.found("PET_NNODES=3", "PET_NODE_RANK=1", "PET_NPROC_PER_NODE=auto"))
         .hasMessageContaining(
-            "PET_NPROC_PER_NODE asks for several ranks on each node, which 'tutti run' starts")
+            "PET_NPROC_PER_NODE requests several ranks on each node; start them with 'tutti run'")
         .hasMessageContaining("PET_NPROC_PER_NODE=auto");
   }
 
   @Test
   void refusesAPart() {
     assertThatThrownBy(() -> Recorded.found("PET_NNODES=3"))
-        .hasMessageContaining("PET_NODE_RANK is not set; seen were PET_NNODES=3");
+        .hasMessageContaining("PET_NODE_RANK is not set; found PET_NNODES=3");
     assertThatThrownBy(() -> Recorded.found("PET_NODE_RANK=0", "PET_NNODES=1:4"))
-        .hasMessageContaining("PET_NNODES must be a whole number from 0; seen were");
+        .hasMessageContaining("PET_NNODES must be a whole number from 0; found");
   }
 }

@@ -46,8 +46,8 @@ class PmiTest {
   @Test
   void refusesAPart() {
     assertThatThrownBy(() -> Recorded.found("PMI_RANK=1"))
-        .hasMessageContaining("PMI_SIZE is not set; seen were PMI_RANK=1");
+        .hasMessageContaining("PMI_SIZE is not set; found PMI_RANK=1");
     assertThatThrownBy(() -> Recorded.found("PMI_SIZE=2"))
-        .hasMessageContaining("PMI_RANK is not set; seen were PMI_SIZE=2");
+        .hasMessageContaining("PMI_RANK is not set; found PMI_SIZE=2");
   }
 }

@@ -32,6 +32,6 @@ class SlurmHostsTest {
   void refusesWhatIsNone(String list) {
     assertThatThrownBy(() -> SlurmHosts.first(list))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("'" + list + "' is no list of hosts");
+        .hasMessage("'" + list + "' is not a list of hosts");
   }
 }

@@ -55,7 +55,7 @@ class SlurmTest {
   @Test
   void refusesARankWithoutASize() {
     assertThatThrownBy(() -> Recorded.found("SLURM_STEP_ID=0", "SLURM_PROCID=3"))
-        .hasMessageContaining("SLURM_NTASKS is not set; seen were SLURM_PROCID=3, SLURM_STEP_ID=0");
+        .hasMessageContaining("SLURM_NTASKS is not set; found SLURM_PROCID=3, SLURM_STEP_ID=0");
   }
 
   @Test
@@ -67,6 +67,6 @@ class SlurmTest {
                     "SLURM_PROCID=0",
                     "SLURM_NTASKS=2",
                     "SLURM_JOB_NODELIST=n[1-"))
-        .hasMessageContaining("'n[1-' is no list of hosts; seen were SLURM_PROCID=0");
+        .hasMessageContaining("'n[1-' is not a list of hosts; found SLURM_PROCID=0");
   }
 }

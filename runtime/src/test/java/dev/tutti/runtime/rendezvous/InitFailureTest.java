@@ -25,8 +25,8 @@ class InitFailureTest {
         rendezvous(new PeerLostException(1, "rank 2 of group 0: rank 1 closed it", null));
     assertThat(thrown)
         .hasMessage(
-            "rank 2/3 cannot join the others, who meet at tcp://10.0.0.1:29500: rank 2 of group 0:"
-                + " rank 1 closed it. Rank 1 had joined: look at what it printed last");
+            "rank 2/3 cannot join the other ranks, which meet at tcp://10.0.0.1:29500: rank 2 of"
+                + " group 0: rank 1 closed it. Rank 1 had joined: check its last output");
     assertThat(thrown.missingRanks()).containsExactly(1);
   }
 
@@ -37,14 +37,15 @@ class InitFailureTest {
     assertThat(thrown.missingRanks()).containsExactly(0, 1);
     assertThat(thrown)
         .hasMessageEndingWith(
-            "that they reach each other, and that 8 s (TUTTI_TIMEOUT) are enough");
+            "that they can reach each other, and that 8 s (TUTTI_TIMEOUT) is long enough");
   }
 
   @Test
   void aStoreThatIsNotReachedIsToBeCheckedWhereItIsServed() {
     RendezvousException thrown = rendezvous(new StoreConnectionException("refused"));
     assertThat(thrown.missingRanks()).isEmpty();
-    assertThat(thrown).hasMessageContaining(". Check that rank 0, who serves the store, runs");
+    assertThat(thrown)
+        .hasMessageContaining(". Check that rank 0, which serves the store, is running");
   }
 
   @Test

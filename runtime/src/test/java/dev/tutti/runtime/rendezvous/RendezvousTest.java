@@ -88,15 +88,15 @@ class RendezvousTest {
       value = {
         "tcp://127.0.0.1:1?world_size=2|rank is missing",
         "tcp://127.0.0.1:1?rank=0|world_size is missing",
-        "tcp://127.0.0.1:1?rank=x&world_size=2|rank is no number: 'x'",
+        "tcp://127.0.0.1:1?rank=x&world_size=2|rank is not a number: 'x'",
         "tcp://127.0.0.1:1?rank=2&world_size=2|rank must be in 0..1, not 2",
         "carrier://pigeon?rank=0&world_size=2|no store for the scheme 'carrier'",
         "tcp://127.0.0.1:abc?rank=0&world_size=1|the port must be a number from 1 to 65535, not"
             + " 'abc'",
         "tcp://:1?rank=0&world_size=1|the host is missing, in tcp://:1",
-        "tcp://my+host:1?rank=0&world_size=1|'my+host' is no host, in tcp://my+host:1",
+        "tcp://my+host:1?rank=0&world_size=1|'my+host' is not a host, in tcp://my+host:1",
         "tcp://127.0.0.1?rank=0&world_size=1|the port number is missing in tcp://127.0.0.1",
-        "not a url|is no URL"
+        "not a url|is not a URL"
       })
   void refusesBadPlaces(String place, String message) {
     assertThatThrownBy(() -> ProcessGroup.init(options(Map.of()).withInitMethod(place)))
@@ -112,8 +112,9 @@ class RendezvousTest {
     assertThatThrownBy(
             () -> ProcessGroup.init(options(environment).withTimeout(Duration.ofMillis(200))))
         .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("rank 1/2 cannot meet the others at tcp://" + HostPort.parse(host))
-        .hasMessageContaining("Check that rank 0, who serves the store, runs")
+        .hasMessageContaining(
+            "rank 1/2 cannot meet the other ranks at tcp://" + HostPort.parse(host))
+        .hasMessageContaining("Check that rank 0, which serves the store, is running")
         .hasCauseInstanceOf(StoreConnectionException.class);
   }
 
@@ -132,8 +133,9 @@ class RendezvousTest {
               "TUTTI_TOKEN", "another token of a job");
       assertThatThrownBy(() -> ProcessGroup.init(options(environment)))
           .isInstanceOf(RendezvousException.class)
-          .hasMessageContaining("rank 1/2 cannot meet the others at tcp://127.0.0.1:" + port)
-          .hasMessageContaining("it has another token; TUTTI_TOKEN must be the same")
+          .hasMessageContaining("rank 1/2 cannot meet the other ranks at tcp://127.0.0.1:" + port)
+          .hasMessageContaining(
+              "its token differs from this process's; TUTTI_TOKEN must be the same")
           .hasMessageNotContaining("firewall")
           .hasMessageNotContaining("one token of a job")
           .hasCauseInstanceOf(StoreTokenException.class);
@@ -160,7 +162,7 @@ class RendezvousTest {
                         .withSize(1)
                         .withInitMethod("env://")))
         .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("exclude each other");
+        .hasMessageContaining("cannot be used together");
   }
 
   @Test

@@ -65,7 +65,7 @@ class ProvidersTest {
     offers.close();
   }
 
-  private static final String OF_ANOTHER = "was made for SPI version 7, this is 1";
+  private static final String OF_ANOTHER = "was built for SPI version 7, but this is version 1";
 
   @Test
   void refusesBackendsOfAnotherVersion() {

@@ -32,8 +32,8 @@ class UnknownSettingsTest {
   void allNamesInTheWayOfSettingsAreLookedAt() {
     assertThat(warningsOf("tutti_backend", "gloo", "TUTTI_COFFEE", "black", "OTHER_TIMEOUT", "1"))
         .containsExactly(
-            "TUTTI_COFFEE is set, but there is no such setting, or what reads it is not on the"
-                + " class path",
+            "TUTTI_COFFEE is set, but there is no such setting, or the module that reads it is not"
+                + " on the class path",
             "tutti_backend is set, but there is no such setting; did you mean TUTTI_BACKEND?");
   }
 

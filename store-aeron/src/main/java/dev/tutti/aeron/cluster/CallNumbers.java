@@ -20,7 +20,7 @@ final class CallNumbers {
     Integer slot = free.poll();
     if (slot == null && slots == MOST) {
       throw new StoreException(
-          "a process has at most %d calls of a store cluster at once".formatted(MOST));
+          "a process can have at most %d concurrent calls to a store cluster".formatted(MOST));
     }
     return ++calls << ClusterCaller.SLOT_BITS | (slot == null ? slots++ : slot);
   }

@@ -87,7 +87,8 @@ final class ClusterAdmission implements Authenticator {
     int head = ClusterHello.MAGIC.length;
     if (credentials.length < head + 10
         || !Arrays.equals(Arrays.copyOf(credentials, head), ClusterHello.MAGIC)) {
-      log.warn("no client", "", server + " refuses a client that is none of a store cluster");
+      log.warn(
+          "no client", "", server + " refuses a client that is not a client of a store cluster");
       return null;
     }
     ByteBuffer in = ByteBuffer.wrap(credentials, head, credentials.length - head);
@@ -104,12 +105,12 @@ final class ClusterAdmission implements Authenticator {
     if (version != Protocol.VERSION) {
       return refusal(
           ClusterHello.FAILED,
-          "it speaks version %d of the protocol, this cluster version %d"
+          "it uses version %d of the protocol, but this cluster uses version %d"
               .formatted(version, Protocol.VERSION));
     }
     if (hasToken != token.isSet()) {
       return hasToken
-          ? refusal(ClusterHello.TOKEN_UNKNOWN, "it has a token, and this cluster none")
+          ? refusal(ClusterHello.TOKEN_UNKNOWN, "it has a token, but this cluster has none")
           : refusal(ClusterHello.TOKEN_NEEDED, "it has no token");
     }
     try {
@@ -154,7 +155,7 @@ final class ClusterAdmission implements Authenticator {
     if (stranger != null && response != null) {
       stranger.proved = token.isProof(response, labels.client(), stranger.theirs, stranger.own);
       if (!stranger.proved) {
-        log.warn("token", "", server + " refuses a client: it has another token");
+        log.warn("token", "", server + " refuses a client: its token differs from this cluster's");
         strangers.remove(sessionId);
       }
     }

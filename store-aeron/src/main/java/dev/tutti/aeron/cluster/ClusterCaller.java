@@ -158,7 +158,7 @@ final class ClusterCaller extends Caller {
 
   private static StoreException noRoom(int bytes) {
     return new StoreException(
-        "an answer of %d bytes has no room behind those that this process has not read yet; ask for less at once"
+        "no room for an answer of %d bytes behind those that this process has not read yet; request less at once"
             .formatted(bytes));
   }
 

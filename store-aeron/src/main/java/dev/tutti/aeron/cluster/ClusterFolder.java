@@ -89,7 +89,7 @@ public final class ClusterFolder implements AutoCloseable {
       Files.writeString(file, member);
     } else if (!Files.readString(file).equals(member)) {
       throw new StoreException(
-          "%s is of %s, not of %s; the members of a cluster stay the same"
+          "%s belongs to %s, not to %s; the members of a cluster cannot change"
               .formatted(path, Files.readString(file), member));
     }
   }
@@ -107,7 +107,7 @@ public final class ClusterFolder implements AutoCloseable {
     } catch (NoSuchFileException e) {
       return;
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "looking when a member ended", e);
+      LOG.log(Level.DEBUG, "cannot tell when a member ended", e);
     }
     while (deadline - System.nanoTime() > 0) {
       LockSupport.parkNanos(deadline - System.nanoTime());
@@ -123,7 +123,7 @@ public final class ClusterFolder implements AutoCloseable {
     try {
       Files.write(path.resolve(ALIVE), new byte[0]);
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "noting that a member lives", e);
+      LOG.log(Level.DEBUG, "cannot record that a member is alive", e);
     }
   }
 
@@ -141,7 +141,7 @@ public final class ClusterFolder implements AutoCloseable {
         lockFile.close();
       }
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "closing a lock", e);
+      LOG.log(Level.DEBUG, "cannot close a lock file", e);
     }
   }
 

@@ -37,13 +37,13 @@ public record ClusterMembers(List<HostPort> all) {
       HostPort member = all.get(i);
       if (member.port() < 1 || member.port() + PORTS - 1 > MOST_PORT) {
         throw new IllegalArgumentException(
-            "member %s of a store cluster needs a port from 1 to %d; it takes that and the next %d"
+            "member %s of a store cluster needs a port from 1 to %d; it uses that port and the next %d"
                 .formatted(member, MOST_PORT - PORTS + 1, PORTS - 1));
       }
       for (HostPort other : all.subList(0, i)) {
         if (other.host().equals(member.host()) && Math.abs(other.port() - member.port()) < PORTS) {
           throw new IllegalArgumentException(
-              "members %s and %s of a store cluster overlap; each takes %d ports in a row"
+              "members %s and %s of a store cluster overlap; each uses %d consecutive ports"
                   .formatted(other, member, PORTS));
         }
       }
@@ -54,7 +54,7 @@ public record ClusterMembers(List<HostPort> all) {
   public HostPort member(int number) {
     if (number < 0 || number >= all.size()) {
       throw new IllegalArgumentException(
-          "there is no member %d in %s; they count from 0".formatted(number, this));
+          "no member %d in %s; members are numbered from 0".formatted(number, this));
     }
     return all.get(number);
   }

@@ -87,7 +87,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
         ask(second, now);
       }
     } catch (IOException | RuntimeException e) {
-      LOG.log(Level.DEBUG, "looking whether a store cluster serves others", e);
+      LOG.log(Level.DEBUG, "cannot tell whether a store cluster serves others", e);
       close();
       lastAsk = now;
     }

@@ -316,7 +316,8 @@ public final class ClusterSession implements StoreSession, EgressListener {
     int found = cluster().pollEgress();
     if (cluster().isClosed()) {
       lose(
-          "there was no leader for %d s, or it closed the session of this process, as it does with one silent for %d s"
+          ("there was no leader for %d s, or it closed the session of this process because the"
+                  + " process was silent for %d s")
               .formatted(
                   TimeUnit.NANOSECONDS.toSeconds(timing.livenessNanos()),
                   TimeUnit.NANOSECONDS.toSeconds(timing.silenceNanos())));
@@ -338,8 +339,8 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private void doubt(long now) {
     if (probe.isAnswered(now)) {
       lose(
-          "it does not know the session of this process, as all members started anew; its keys are"
-              + " kept, what this process waited for is not");
+          "it does not know the session of this process because all members were restarted; its"
+              + " keys are kept, but not what this process waited for");
     } else if (silentNanos > timing.lostNanos()) {
       lose(
           "no member answered for %d s"
@@ -457,7 +458,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   @Override
   public StoreSilentException unanswered() {
-    return new StoreSilentException(server + " does not answer in time");
+    return new StoreSilentException(server + " did not answer in time");
   }
 
   private void close() {
@@ -465,7 +466,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     calls.values().forEach(call -> LockSupport.unpark(call.thread));
     LockSupport.unpark(poller);
     if (!Locks.acquire(lock, Arguments.deadline(CLOSE_NANOS))) {
-      LOG.log(Level.WARNING, "a call of {0} does not end; its memory stays", server);
+      LOG.log(Level.WARNING, "a call to {0} does not return; its memory is not released", server);
       return;
     }
     try {

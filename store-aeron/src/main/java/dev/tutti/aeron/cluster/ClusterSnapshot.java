@@ -130,7 +130,7 @@ final class ClusterSnapshot {
     while (!ended) {
       int frames = in.poll(reader, FRAMES_AT_ONCE);
       if (frames == 0 && !ended && (in.isClosed() || in.isEndOfStream())) {
-        throw new ClusterException("the snapshot of the store is cut");
+        throw new ClusterException("the snapshot of the store is truncated");
       }
       cluster.idleStrategy().idle(frames);
     }
@@ -168,7 +168,7 @@ final class ClusterSnapshot {
         caller.resume(slot(caller, in), in.readBytes());
       }
       case END -> ended = true;
-      default -> throw new ClusterException("the snapshot has a record " + record);
+      default -> throw new ClusterException("the snapshot has an unknown record " + record);
     }
   }
 

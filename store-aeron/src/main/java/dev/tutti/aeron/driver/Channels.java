@@ -32,8 +32,8 @@ public final class Channels {
         return port;
       }
     } catch (NumberFormatException e) {
-      throw new MalformedMessageException("'" + endpoint + "' is no endpoint");
+      throw new MalformedMessageException("'" + endpoint + "' is not an endpoint");
     }
-    throw new MalformedMessageException("'" + endpoint + "' is no endpoint");
+    throw new MalformedMessageException("'" + endpoint + "' is not an endpoint");
   }
 }

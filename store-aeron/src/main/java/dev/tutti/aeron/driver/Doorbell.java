@@ -80,7 +80,7 @@ public final class Doorbell {
     if (number < 0
         || number > counters.maxCounterId()
         || counters.getCounterTypeId(number) != TYPE) {
-      throw new MalformedMessageException("there is no bell " + number);
+      throw new MalformedMessageException("unknown bell " + number);
     }
     return new Doorbell(aeron, number);
   }

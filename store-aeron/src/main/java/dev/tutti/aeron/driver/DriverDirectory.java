@@ -44,10 +44,10 @@ public final class DriverDirectory implements AutoCloseable {
 
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final String REMEDIES =
-      "Give a container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
-          + " Memory mounted at /dev/shm), or set "
+      "Give the container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
+          + " Memory mounted at /dev/shm), set "
           + SETTING
-          + " to a folder with room, or use TUTTI_STORE=tcp";
+          + " to a folder with enough room, or use TUTTI_STORE=tcp";
   private static final String PREFIX = "tutti-aeron-";
   private static final String LOCK = "lock";
   private static final String PROOF = "proof";
@@ -109,7 +109,7 @@ public final class DriverDirectory implements AutoCloseable {
       }
     } catch (IOException e) {
       throw new StoreException(
-          "cannot make a folder for shared memory in %s: %s; set %s to another folder, or use TUTTI_STORE=tcp"
+          "cannot create a folder for shared memory in %s: %s; set %s to another folder, or use TUTTI_STORE=tcp"
               .formatted(parent, e, SETTING),
           e);
     }
@@ -154,7 +154,7 @@ public final class DriverDirectory implements AutoCloseable {
       throw new StoreException(
           String.format(
               Locale.ROOT,
-              "%s has %.1f MiB left, the store needs up to %.1f MiB of shared memory there. %s",
+              "%s has %.1f MiB left, but the store needs up to %.1f MiB of shared memory there. %s",
               parent,
               room / (double) (1 << 20),
               bytes / (double) (1 << 20),
@@ -228,12 +228,13 @@ public final class DriverDirectory implements AutoCloseable {
         FileLock lock = lockFile.tryLock()) {
       if (lock != null) {
         delete(path);
-        LOG.log(Level.INFO, "deleted {0}, which a process left that has ended", path);
+        LOG.log(Level.INFO, "deleted {0}, left behind by a process that has ended", path);
       }
     } catch (NoSuchFileException | AccessDeniedException | OverlappingFileLockException e) {
-      LOG.log(Level.DEBUG, "{0} is not stale, or of another user: {1}", path, e.toString());
+      LOG.log(Level.DEBUG, "{0} is not stale, or belongs to another user: {1}", path, e.toString());
     } catch (IOException e) {
-      LOG.log(Level.WARNING, "cannot delete {0}, which a process left: {1}", path, e.toString());
+      LOG.log(
+          Level.WARNING, "cannot delete {0}, left behind by a process: {1}", path, e.toString());
     }
   }
 
@@ -266,7 +267,7 @@ public final class DriverDirectory implements AutoCloseable {
           lockFile.close();
         }
       } catch (IOException e) {
-        LOG.log(Level.DEBUG, "closing a lock", e);
+        LOG.log(Level.DEBUG, "cannot close a lock file", e);
       }
       forget(path);
     }

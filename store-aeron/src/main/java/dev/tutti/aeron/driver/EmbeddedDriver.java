@@ -34,7 +34,7 @@ public final class EmbeddedDriver implements AutoCloseable {
 
   /** The reason to report when a client of a driver ends by itself. */
   public static final String ENDED_ITSELF =
-      "this process or the media driver stood still for too long, or that driver ended";
+      "this process or the media driver stalled for too long, or the driver ended";
 
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long LONGEST_SILENCE_MILLIS = 10_000;
@@ -93,7 +93,7 @@ public final class EmbeddedDriver implements AutoCloseable {
   private static void requireRunning(String driver) {
     if (!runs(driver)) {
       throw new StoreException(
-          "no media driver runs in %s; start it, or unset %s for one in this process"
+          "no media driver is running in %s; start one, or unset %s to use one in this process"
               .formatted(driver, SETTING));
     }
   }
@@ -109,7 +109,7 @@ public final class EmbeddedDriver implements AutoCloseable {
       return CommonContext.isDriverActive(
           new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
     } catch (TimeoutException | IllegalStateException e) {
-      LOG.log(Level.DEBUG, "a media driver starts, or is gone", e);
+      LOG.log(Level.DEBUG, "a media driver is starting, or is gone", e);
       return false;
     } catch (AeronException e) {
       throw unusable(driver, e);

@@ -57,7 +57,7 @@ public abstract class Caller {
   void waiting(long call, Wait wait) {
     if (waits.putIfAbsent(call, wait) != null) {
       wait.cancel();
-      throw new MalformedMessageException("two calls of number " + call);
+      throw new MalformedMessageException("two calls with number " + call);
     }
   }
 

@@ -102,7 +102,7 @@ public final class RequestHandler implements Caller.Requests {
           caller.wills.remove(in.readLong());
           done(caller, call);
         }
-        default -> throw new MalformedMessageException("there is no request " + code);
+        default -> throw new MalformedMessageException("unknown request " + code);
       }
     } catch (StoreException | OutOfMemoryError e) {
       caller.fail(call, e, body);
@@ -285,7 +285,7 @@ public final class RequestHandler implements Caller.Requests {
 
   private void barrier(Caller caller, long call, int size, String key, boolean now) {
     if (size < 1) {
-      throw new MalformedMessageException("a barrier of " + size + " members");
+      throw new MalformedMessageException("a barrier cannot have " + size + " members");
     }
     Arriving arriving = new Arriving(caller, call, size, key);
     if (table.arrive(arriving.waiter)) {

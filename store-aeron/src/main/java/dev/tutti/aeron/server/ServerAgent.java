@@ -120,7 +120,8 @@ public final class ServerAgent implements Runnable {
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());
     } catch (ClosedSelectorException e) {
-      LOG.log(Level.DEBUG, "a client comes while the server ends, which it is told", e);
+      LOG.log(
+          Level.DEBUG, "a client connected while the server was stopping, and will be notified", e);
     }
   }
 
@@ -186,7 +187,7 @@ public final class ServerAgent implements Runnable {
       }
     }
     if (problem != null) {
-      LOG.log(Level.ERROR, server + " ends: " + problem, problem);
+      LOG.log(Level.ERROR, server + " stopped: " + problem, problem);
     }
   }
 
@@ -209,7 +210,7 @@ public final class ServerAgent implements Runnable {
     try {
       client.leave();
     } catch (RuntimeException | OutOfMemoryError e) {
-      log.warn(server + ": a client may not hear of its end: " + e);
+      log.warn(server + ": cannot tell a client that the server is stopping: " + e);
     }
   }
 

@@ -153,7 +153,7 @@ public final class ServerClient extends Caller {
         wakes = true;
         Futex.link();
       } else if (heard.get(i) != Handshake.RING) {
-        throw new MalformedMessageException("it says " + heard.get(i));
+        throw new MalformedMessageException("it sent an unknown byte: " + heard.get(i));
       }
     }
     return count >= 0;
@@ -178,7 +178,7 @@ public final class ServerClient extends Caller {
         channel.write(heard.clear().put((byte) what).flip());
       }
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "a client left", e);
+      LOG.log(Level.DEBUG, "a client is gone", e);
     }
   }
 
@@ -199,7 +199,7 @@ public final class ServerClient extends Caller {
   @Nullable String lost(long now, long stuckNanos) {
     if (lost == null && outbox.isStuck(now, stuckNanos)) {
       lost =
-          "it has not read its replies for %d s, %d bytes wait"
+          "it has not read its replies for %d s; %d bytes are pending"
               .formatted(stuckNanos / 1_000_000_000L, outbox.bytes());
     }
     return lost;

@@ -313,7 +313,7 @@ public final class Session implements StoreSession {
           ringServer();
         }
       } catch (FrameWriter.ClosedStreamException e) {
-        LOG.log(Level.DEBUG, "the next call is told", e);
+        LOG.log(Level.DEBUG, "the next call will report this", e);
         return;
       } finally {
         sendLock.unlock();
@@ -424,7 +424,7 @@ public final class Session implements StoreSession {
     try {
       return replies.poll(reader, FRAMES_AT_ONCE);
     } catch (MalformedMessageException e) {
-      lose("it sends what is no message: " + e.getMessage());
+      lose("it sent an invalid message: " + e.getMessage());
       return 0;
     }
   }
@@ -547,7 +547,7 @@ public final class Session implements StoreSession {
 
   @Override
   public StoreSilentException unanswered() {
-    return new StoreSilentException("store server at " + server + " does not answer in time");
+    return new StoreSilentException("store server at " + server + " did not answer in time");
   }
 
   private void close() {
@@ -564,7 +564,10 @@ public final class Session implements StoreSession {
       quiet = false;
     }
     if (!quiet) {
-      LOG.log(Level.WARNING, "a call of the store at {0} does not end; its memory stays", server);
+      LOG.log(
+          Level.WARNING,
+          "a call to the store at {0} does not return; its memory is not released",
+          server);
       return;
     }
     try {

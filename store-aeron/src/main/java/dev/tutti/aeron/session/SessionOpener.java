@@ -76,7 +76,7 @@ public final class SessionOpener {
             "store server at %s: %s".formatted(server, e.getMessage()), e);
       } catch (MalformedMessageException e) {
         throw new StoreConnectionException(
-            "%s is no store over Aeron: %s".formatted(server, e.getMessage()), e);
+            "%s is not a store over Aeron: %s".formatted(server, e.getMessage()), e);
       } catch (IOException e) {
         LOG.log(
             Level.DEBUG, "store server at {0}: attempt {1}: {2}", server, attempt, e.toString());
@@ -115,7 +115,7 @@ public final class SessionOpener {
           options.memory() && DriverDirectory.isShared(session.folder(), session.folderProof());
       if (!shared && !options.udp()) {
         throw new StoreException(
-            "no shared memory with the store server at %s: this process does not see %s; unset %s for UDP"
+            "no shared memory with the store server at %s: this process does not see %s; unset %s to use UDP"
                 .formatted(server, session.folder(), TRANSPORT_SETTING));
       }
       return start(shared ? overMemory(control, session) : overNetwork(control, session));
@@ -143,10 +143,7 @@ public final class SessionOpener {
   }
 
   private Session overMemory(Control control, Handshake.Session session) throws IOException {
-    await(
-        control,
-        () -> EmbeddedDriver.runs(session.driver()),
-        "its media driver gives no sign of life");
+    await(control, () -> EmbeddedDriver.runs(session.driver()), "its media driver is not active");
     Aeron aeron = EmbeddedDriver.connect(session.driver(), timing);
     try {
       Subscription replies =
@@ -183,7 +180,7 @@ public final class SessionOpener {
       await(
           control,
           () -> replies.tryResolveChannelEndpointPort() != null,
-          "this host gives no UDP port");
+          "no UDP port could be opened on this host");
       String here = String.valueOf(replies.resolvedEndpoint());
       control.putByte(Handshake.UDP);
       control.putText(here);
@@ -198,7 +195,7 @@ public final class SessionOpener {
               Channels.udp(control.remoteAddress(), port));
       LOG.log(
           Level.INFO,
-          "store over Aeron: UDP from {0} to {1}, the interface by the route to it",
+          "store over Aeron: UDP from {0} to {1}; the route to the server determines the interface",
           here,
           server);
       return link;
@@ -236,8 +233,8 @@ public final class SessionOpener {
         () -> requests.isConnected() && replies.isConnected(),
         driver == null
             ? "its media driver does not connect"
-            : "it answers by TCP, but not by UDP on the same port; open that for UDP in both"
-                + " directions");
+            : "it answers over TCP, but not over UDP on the same port; open that port for UDP in"
+                + " both directions");
     return new Session(
         server, control, aeron, driver, bells, session, replies, requests, options.spin());
   }
@@ -261,11 +258,11 @@ public final class SessionOpener {
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - deadline > 0) {
         throw new StoreConnectionException(
-            "store server at %s: %s, within %d ms"
+            "store server at %s: %s (timeout %d ms)"
                 .formatted(server, otherwise, timeout.toMillis()));
       }
       if (!control.isQuiet()) {
-        throw new EOFException("it ended while this process connected");
+        throw new EOFException("it stopped while this process was connecting");
       }
       requireNoInterrupt();
     }

@@ -52,7 +52,7 @@ public final class Sessions<L extends StoreSession> {
     try {
       if (!slot.acquire(deadline)) {
         throw new StoreConnectionException(
-            "no session with the store at %s within %d ms: another thread of this process still tries to open it"
+            "no session with the store at %s within %d ms: another thread of this process is still trying to open it"
                 .formatted(where, timeout.toMillis()));
       }
       return slot.open(open, deadline);

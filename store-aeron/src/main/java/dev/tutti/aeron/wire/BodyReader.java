@@ -66,7 +66,7 @@ public final class BodyReader {
     String key = new String(bytes, StandardCharsets.UTF_8);
     if (key.indexOf(UNREADABLE) >= 0
         && !Arrays.equals(key.getBytes(StandardCharsets.UTF_8), bytes)) {
-      throw new MalformedMessageException("a key that is no UTF-8");
+      throw new MalformedMessageException("a key that is not UTF-8");
     }
     return key;
   }
@@ -83,7 +83,8 @@ public final class BodyReader {
   private int readCount() {
     int count = readInt();
     if (count < 0 || count > (end - at) / Integer.BYTES) {
-      throw new MalformedMessageException("a list of " + count + " in " + (end - at) + " bytes");
+      throw new MalformedMessageException(
+          "a list of " + count + " entries in " + (end - at) + " bytes");
     }
     return count;
   }
@@ -133,7 +134,7 @@ public final class BodyReader {
   private int take(int length) {
     if (length < 0 || length > end - at) {
       throw new MalformedMessageException(
-          "%d bytes expected, %d are left".formatted(length, end - at));
+          "%d bytes expected, but only %d are left".formatted(length, end - at));
     }
     int from = at;
     at += length;

@@ -84,7 +84,7 @@ public final class BodyWriter {
     int needed = Math.addExact(at, more);
     if (needed > most) {
       throw new StoreException(
-          "one call takes at most %d bytes of keys and values together".formatted(most));
+          "one call can have at most %d bytes of keys and values in total".formatted(most));
     }
     if (needed > bytes.length) {
       replace(Arrays.copyOf(bytes, Math.max(needed, Math.min(bytes.length * 2, 1 << 28))));

@@ -80,7 +80,7 @@ public final class ClusterHello implements io.aeron.security.CredentialsSupplier
     ByteBuffer in = ByteBuffer.wrap(challenge);
     int answer = in.hasRemaining() ? in.get() : FAILED;
     if (answer == TOKEN_NEEDED) {
-      throw refused("it asks for a token, and this process has none; " + SAME);
+      throw refused("it requires a token, but this process has none; " + SAME);
     }
     if (answer == TOKEN_UNKNOWN) {
       throw refused("it has no token, but this process has one; " + SAME);
@@ -90,13 +90,13 @@ public final class ClusterHello implements io.aeron.security.CredentialsSupplier
       throw new StoreException(server + " cannot serve this process: " + why);
     }
     if (in.remaining() != JobToken.NONCE_BYTES + JobToken.PROOF_BYTES) {
-      throw refused("its proof of the token is cut");
+      throw refused("its proof of the token is truncated");
     }
     byte[] theirs = new byte[JobToken.NONCE_BYTES];
     byte[] proof = new byte[JobToken.PROOF_BYTES];
     in.get(theirs).get(proof);
     if (!token.isSet() || !token.isProof(proof, labels.server(), nonce, theirs)) {
-      throw refused("it does not prove that it has the same token; " + SAME);
+      throw refused("it did not prove that it has the same token; " + SAME);
     }
     return token.proof(labels.client(), nonce, theirs);
   }

@@ -81,7 +81,8 @@ public final class FrameReader implements FragmentHandler {
     byte version = buffer.getByte(offset);
     if (version != Protocol.VERSION) {
       throw new MalformedMessageException(
-          "version %d, this is %d".formatted(version, Protocol.VERSION));
+          "version %d of the protocol, but this process uses version %d"
+              .formatted(version, Protocol.VERSION));
     }
     int flags = buffer.getByte(offset + Protocol.FLAGS_OFFSET);
     int code = buffer.getShort(offset + Protocol.CODE_OFFSET, LITTLE_ENDIAN);

@@ -86,13 +86,13 @@ public final class Handshake {
       requireMagic(control, deadline);
     } catch (EOFException | SocketException e) {
       throw new IOException(
-          "it ended the connection instead of answering, as a store of another kind does; is"
-              + " TUTTI_STORE the same for all ranks and their launcher?",
+          "it closed the connection instead of answering, as a store of another kind would;"
+              + " TUTTI_STORE must be the same for all ranks and their launcher",
           e);
     }
     int answer = control.readByte(deadline);
     if (answer == TOKEN_NEEDED) {
-      throw new TokenException("it asks for a token, and this process has none; " + SAME);
+      throw new TokenException("it requires a token, but this process has none; " + SAME);
     }
     if (answer == TOKEN_UNKNOWN) {
       throw new TokenException("it has no token, but this process has one; " + SAME);
@@ -102,11 +102,11 @@ public final class Handshake {
       control.putRaw(token.proof(CLIENT, own, theirs));
       control.send();
       if (control.readByte(deadline) != OK) {
-        throw new TokenException("it has another token; " + SAME);
+        throw new TokenException("its token differs from this process's; " + SAME);
       }
       byte[] proof = control.readRaw(JobToken.PROOF_BYTES, deadline);
       if (!token.isProof(proof, SERVER, own, theirs)) {
-        throw new TokenException("it does not prove that it has the same token; " + SAME);
+        throw new TokenException("it did not prove that it has the same token; " + SAME);
       }
     }
     int requestStream = control.readInt(deadline);
@@ -144,7 +144,7 @@ public final class Handshake {
       control.putByte(has ? TOKEN_UNKNOWN : TOKEN_NEEDED);
       control.send();
       throw new TokenException(
-          (has ? "it has a token, and this server none; " : "it has no token; ") + SAME);
+          (has ? "it has a token, but this server has none; " : "it has no token; ") + SAME);
     }
     control.putByte(OK);
     if (has) {
@@ -155,7 +155,7 @@ public final class Handshake {
       if (!token.isProof(proof, CLIENT, theirs, own)) {
         control.putByte(FAILED);
         control.send();
-        throw new TokenException("it has another token than this server; " + SAME);
+        throw new TokenException("its token differs from this server's; " + SAME);
       }
       control.putByte(OK);
       control.putRaw(token.proof(SERVER, theirs, own));
@@ -178,12 +178,12 @@ public final class Handshake {
   private static void requireMagic(Control control, long deadline) throws IOException {
     byte[] magic = control.readRaw(MAGIC.length, deadline);
     if (!Arrays.equals(magic, MAGIC)) {
-      throw new MalformedMessageException("what it says is not of a store over Aeron");
+      throw new MalformedMessageException("it does not use the protocol of a store over Aeron");
     }
     int version = control.readByte(deadline);
     if (version != Protocol.VERSION) {
       throw new MalformedMessageException(
-          "it speaks version %d of the protocol, this process version %d"
+          "it uses version %d of the protocol, but this process uses version %d"
               .formatted(version, Protocol.VERSION));
     }
   }

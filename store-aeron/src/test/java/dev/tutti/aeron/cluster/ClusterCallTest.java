@@ -94,7 +94,7 @@ class ClusterCallTest {
     assertThat(slots).hasSize(most);
     assertThatThrownBy(numbers::next)
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining("at most 65536 calls of a store cluster at once");
+        .hasMessageContaining("at most 65536 concurrent calls to a store cluster");
     numbers.free(last);
     assertThat(numbers.next()).isEqualTo(last + most);
   }

@@ -227,7 +227,7 @@ final class FileLog {
       throw corrupt(
           start,
           length < 0
-              ? "the length of its " + what + " is cut off"
+              ? "the length of its " + what + " is truncated"
               : "its %s has %d bytes, but only %d follow"
                   .formatted(what, length, bytes.remaining()));
     }
@@ -238,15 +238,15 @@ final class FileLog {
 
   private StoreException corrupt(int start, String why) {
     return new StoreException(
-        ("store file %s is damaged in the record at byte %d: %s; a rank may have died while it"
-                + " wrote, or this is no store file")
+        ("store file %s is damaged in the record at byte %d: %s; a rank may have died while writing"
+                + " it, or it is not a store file")
             .formatted(path, position + start, why));
   }
 
   private StoreException failure(IOException e) {
     return e instanceof NoSuchFileException && mark.length > 0
         ? new StoreException(
-            "store file %s is gone: all ranks closed it, or somebody deleted it".formatted(path), e)
+            "store file %s is gone: all ranks closed it, or it was deleted".formatted(path), e)
         : new StoreException("store file %s: %s".formatted(path, e), e);
   }
 }

@@ -75,24 +75,25 @@ final class FileMembers {
       }
     }
     if (!dead.isEmpty()) {
-      throw stale(dead + " had it open and is dead");
+      throw stale(dead + " had it open and has died");
     }
     long finished = number(values, FINISHED);
     boolean open = others || number(values, REFERENCES) > members;
     if (!open && (worldSize == 0 || finished >= worldSize || finished == 0)) {
-      throw stale("all that had it open have closed it");
+      throw stale("all processes that had it open have closed it");
     }
     Duration age = Duration.between(modified, Instant.now());
     if (age.compareTo(recent) > 0) {
       throw stale(
-          "it was changed %d s ago, more than the %d s that ranks wait for each other"
+          "it was last changed %d s ago, longer than the %d s that ranks wait for each other"
               .formatted(age.toSeconds(), recent.toSeconds()));
     }
   }
 
   private StoreException stale(String why) {
     return new StoreException(
-        "store file %s is left from a former run: %s; delete it, or use a new path for each run"
+        ("store file %s is left over from an earlier run: %s; delete it, or use a new path for"
+                + " each run")
             .formatted(path, why));
   }
 

@@ -332,7 +332,7 @@ public final class FileStore implements Store {
       return;
     }
     if (!Locks.acquire(shared.lock, graceful(0))) {
-      LOG.log(Level.WARNING, "store file {0} is not closed: others keep it locked", shared.path);
+      LOG.log(Level.WARNING, "cannot close store file {0}: other calls hold its lock", shared.path);
       return;
     }
     try {
@@ -341,7 +341,7 @@ public final class FileStore implements Store {
         shared.log.transact(false, graceful(0), this::leave);
       }
     } catch (StoreException e) {
-      LOG.log(Level.WARNING, "store file {0} is not closed: {1}", shared.path, e.getMessage());
+      LOG.log(Level.WARNING, "cannot close store file {0}: {1}", shared.path, e.getMessage());
     } finally {
       shared.lock.unlock();
     }
@@ -410,7 +410,8 @@ public final class FileStore implements Store {
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new StoreException("interrupted while waiting at file " + shared.path, e);
+      throw new StoreException(
+          "interrupted while waiting for a change of store file " + shared.path, e);
     } finally {
       shared.lock.unlock();
     }
@@ -449,7 +450,8 @@ public final class FileStore implements Store {
 
   private void lock(long deadline) {
     if (!Locks.acquire(shared.lock, deadline)) {
-      throw new StoreTimeoutException("other calls wait for the lock of store file " + shared.path);
+      throw new StoreTimeoutException(
+          "timed out because other calls hold the lock of store file " + shared.path);
     }
   }
 

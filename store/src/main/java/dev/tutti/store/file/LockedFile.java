@@ -60,7 +60,7 @@ final class LockedFile implements AutoCloseable {
 
     private static boolean usable() {
       if (!Files.isDirectory(DESCRIPTORS)) {
-        LOG.log(Level.INFO, "locking files for ranks of JVMs only: flock needs Linux");
+        LOG.log(Level.INFO, "store files are locked against JVM ranks only: flock needs Linux");
         return false;
       }
       try {
@@ -69,7 +69,7 @@ final class LockedFile implements AutoCloseable {
       } catch (RuntimeException | LinkageError e) {
         LOG.log(
             Level.WARNING,
-            "locking files for ranks of JVMs only: flock needs"
+            "store files are locked against JVM ranks only: flock needs"
                 + " --enable-native-access=dev.tutti.store",
             e);
         return false;
@@ -97,7 +97,8 @@ final class LockedFile implements AutoCloseable {
         }
         long left = deadline - System.nanoTime();
         if (left <= 0) {
-          throw new StoreTimeoutException("others keep file " + path + " locked");
+          throw new StoreTimeoutException(
+              "timed out because other processes hold the lock of file " + path);
         }
         LockSupport.parkNanos(Math.min(pause, left));
         interrupted |= Thread.interrupted();
@@ -205,7 +206,8 @@ final class LockedFile implements AutoCloseable {
   byte[] read(long position) throws IOException {
     long length = content.length() - position;
     if (length > Integer.MAX_VALUE - 8) {
-      throw new IOException(length + " new bytes in a store file");
+      throw new IOException(
+          length + " new bytes in a store file are more than can be read at once");
     }
     byte[] bytes = new byte[(int) length];
     content.seek(position);

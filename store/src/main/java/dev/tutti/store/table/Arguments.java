@@ -48,7 +48,7 @@ public final class Arguments {
               || ++i == key.length()
               || !Character.isLowSurrogate(key.charAt(i))) {
             throw new IllegalArgumentException(
-                "key '" + shorten(key) + "' has an unpaired surrogate, so it is no valid text");
+                "key '" + shorten(key) + "' has an unpaired surrogate, so it is not valid text");
           }
         }
       } else if (c >= 0x80) {
@@ -82,7 +82,7 @@ public final class Arguments {
     Objects.requireNonNull(values, "values");
     if (keys.size() != values.size()) {
       throw new IllegalArgumentException(
-          "as many values as keys are needed, got %d keys and %d values"
+          "the numbers of keys and values must be equal, got %d keys and %d values"
               .formatted(keys.size(), values.size()));
     }
     for (int i = 0; i < keys.size(); i++) {
@@ -161,7 +161,7 @@ public final class Arguments {
   }
 
   private static String barrierMessage(String key, int arrived, int size, Duration timeout) {
-    return "barrier timeout after %d ms, key '%s': %d of %d members came"
+    return "barrier timeout after %d ms, key '%s': %d of %d members arrived"
         .formatted(millis(timeout), shorten(key), arrived, size);
   }
 

@@ -305,8 +305,8 @@ public final class KeyTable {
 
   private StoreException tooMuch(String key, long more) {
     return new StoreException(
-        ("this server holds %d bytes of keys and values and would take %d more for '%s';"
-                + " it may hold %d, three eighths of its heap (-Xmx)")
+        ("this server holds %d bytes of keys and values and would need %d more for '%s'; its limit"
+                + " is %d, three eighths of its heap (-Xmx)")
             .formatted(bytes, more, Arguments.shorten(key), most));
   }
 

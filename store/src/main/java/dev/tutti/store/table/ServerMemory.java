@@ -83,7 +83,8 @@ public final class ServerMemory {
 
   /** Returns the reason for dropping a client while there are too many. */
   public String fullMessage() {
-    return "at most %d clients may be connected with a heap (-Xmx) of %d bytes, and it has said nothing so far"
+    return ("at most %d clients may be connected with a heap (-Xmx) of %d bytes, and this one has"
+            + " not identified itself yet")
         .formatted(connections, heap);
   }
 
@@ -113,8 +114,8 @@ public final class ServerMemory {
 
     /** Returns the reason for dropping this client while all together hold too much. */
     public String crowdedMessage() {
-      return ("it makes this server hold %d bytes, and all clients %d,"
-              + " of the %d that they may have, a quarter of this server's heap (-Xmx)")
+      return ("this server holds %d bytes for it and %d for all clients; the limit for all is %d, a"
+              + " quarter of this server's heap (-Xmx)")
           .formatted(held, ServerMemory.this.held, all);
     }
 
@@ -126,8 +127,8 @@ public final class ServerMemory {
     public void take(long bytes) {
       if (bytes > one - held && !closed) {
         throw new StoreException(
-            ("it makes this server hold %d bytes and asks for %d more;"
-                    + " one client may have %d, an eighth of this server's heap (-Xmx)")
+            ("this server holds %d bytes for it and would need %d more; the limit for one client is"
+                    + " %d, an eighth of this server's heap (-Xmx)")
                 .formatted(held, bytes, one));
       }
       hold(bytes);

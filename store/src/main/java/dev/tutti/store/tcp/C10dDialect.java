@@ -48,7 +48,7 @@ final class C10dDialect implements Dialect {
     if (key.length() > Store.MAX_KEY_BYTES / 3
         && key.getBytes(StandardCharsets.UTF_8).length > Store.MAX_KEY_BYTES) {
       throw new IllegalArgumentException(
-          "key '%s' has %d bytes, a store server of PyTorch's takes one less"
+          "key '%s' has %d bytes; a PyTorch store server accepts one less"
               .formatted(Arguments.shorten(key.substring(1)), Store.MAX_KEY_BYTES));
     }
   }
@@ -192,7 +192,8 @@ final class C10dDialect implements Dialect {
     }
     if (!known) {
       throw new StoreException(
-          "the store server at %s has no queues; PyTorch's event-loop server of 2.8 or newer has"
+          ("the store server at %s has no queues; they need PyTorch's event-loop server of 2.8 or"
+                  + " newer")
               .formatted(client.server()));
     }
   }
@@ -210,7 +211,7 @@ final class C10dDialect implements Dialect {
     }
     if (!known) {
       throw new StoreException(
-          "the store server at %s cannot list its keys; PyTorch's of 2.10 or newer can"
+          "the store server at %s cannot list its keys; that needs PyTorch 2.10 or newer"
               .formatted(client.server()));
     }
   }

@@ -23,7 +23,7 @@ final class ForeignServerException extends IOException {
   /** Creates the exception of a process that does not use encryption, although the server does. */
   static ForeignServerException ofTls() {
     return new ForeignServerException(
-        "what answers there speaks TLS, and this process does not; "
+        "the server there uses TLS, but this process does not; "
             + TlsSettings.ENABLED.name()
             + " must be the same for the server and all ranks");
   }
@@ -39,15 +39,16 @@ final class ForeignServerException extends IOException {
     String text = new String(bytes, StandardCharsets.ISO_8859_1);
     if (text.equals(AERON)) {
       return new ForeignServerException(
-          "a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too, or nowhere");
+          "an Aeron store server answers there; set TUTTI_STORE to aeron on this rank too, or on no"
+              + " rank");
     }
     if (text.startsWith(HTTP)) {
       return new ForeignServerException("an HTTP server answers there; check MASTER_PORT");
     }
     boolean printable = text.chars().allMatch(c -> c >= ' ' && c < 127);
     return new ForeignServerException(
-        "what answers there begins with "
+        "the answer from there begins with "
             + (printable ? "'" + text + "'" : HexFormat.ofDelimiter(" ").formatHex(bytes))
-            + ", as no store server does; check MASTER_PORT");
+            + ", which is not a store server's; check MASTER_PORT");
   }
 }

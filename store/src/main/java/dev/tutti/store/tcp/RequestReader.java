@@ -164,7 +164,7 @@ final class RequestReader {
           first == (byte) Wire.MAGIC
               ? "it speaks the protocol of PyTorch 2.1, where each request starts with the magic"
                   + " number; PyTorch 2.2 or newer is needed"
-              : "its first byte is 0x%02x; no client of PyTorch 2.2 or newer starts so"
+              : "its first byte is 0x%02x; clients of PyTorch 2.2 or newer never start with it"
                   .formatted(first));
     }
     if (in.remaining() < 1 + Integer.BYTES) {
@@ -173,8 +173,8 @@ final class RequestReader {
     int magic = in.getInt(in.position() + 1);
     if (magic != Wire.MAGIC) {
       throw new ProtocolException(
-          ("its first request has 0x%08x for the magic number 0x%08x; it speaks the protocol of"
-                  + " PyTorch 2.0 or older, or another one")
+          ("its first request has 0x%08x instead of the magic number 0x%08x; it speaks the protocol"
+                  + " of PyTorch 2.0 or older, or another protocol")
               .formatted(magic, Wire.MAGIC));
     }
     in.position(in.position() + 1 + Integer.BYTES);
@@ -185,7 +185,7 @@ final class RequestReader {
   private void start(int next) throws ProtocolException {
     String found = Wire.shape(next);
     if (found == null) {
-      throw new ProtocolException("there is no query " + next);
+      throw new ProtocolException("unknown query " + next);
     }
     gate.require(next);
     query = next;

@@ -109,7 +109,7 @@ final class ServerCommands {
       }
       case Wire.CHALLENGE -> client.gate.challenge(request.value(0));
       case Wire.PROVE -> client.gate.prove(request.value(0));
-      default -> throw new ProtocolException("there is no query " + request.query());
+      default -> throw new ProtocolException("unknown query " + request.query());
     }
   }
 
@@ -211,7 +211,7 @@ final class ServerCommands {
 
   private void barrier(ServerConnection client, String key, long size) throws ProtocolException {
     if (size < 1 || size > Integer.MAX_VALUE) {
-      throw new ProtocolException("a barrier of " + size + " members");
+      throw new ProtocolException("a barrier cannot have " + size + " members");
     }
     Wait wait =
         new Wait(client, WAIT_BYTES + LONE_BYTES) {

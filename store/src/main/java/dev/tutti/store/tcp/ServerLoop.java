@@ -209,7 +209,7 @@ final class ServerLoop implements Runnable {
     closeQuietly(selector);
     whenEnded.run();
     if (failure != null) {
-      LOG.log(Level.ERROR, "store server on port " + port + " ends: " + failure, failure);
+      LOG.log(Level.ERROR, "store server on port " + port + " stopped: " + failure, failure);
     }
     log.close();
   }
@@ -318,7 +318,7 @@ final class ServerLoop implements Runnable {
     warn(
         client,
         "memory",
-        e + "; check -Xmx" + (all ? "; all clients that wait are dropped with it" : ""));
+        e + "; check -Xmx" + (all ? "; all waiting clients are dropped too" : ""));
   }
 
   private void accept() {
@@ -343,8 +343,10 @@ final class ServerLoop implements Runnable {
     log.warn(
         CANNOT_ACCEPT,
         "",
-        "store server on port %d cannot accept clients, tries again: %s".formatted(port, cause));
-    dropSilent(LONGEST_PAUSE_NANOS, "it has not said anything, and others cannot be accepted");
+        "store server on port %d cannot accept clients and will try again: %s"
+            .formatted(port, cause));
+    dropSilent(
+        LONGEST_PAUSE_NANOS, "it has not identified itself, and other clients cannot be accepted");
   }
 
   private void add(SocketChannel channel) {
@@ -364,7 +366,7 @@ final class ServerLoop implements Runnable {
       link(client);
       added = true;
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "a client left before it was served", e);
+      LOG.log(Level.DEBUG, "a client disconnected before it was served", e);
     } finally {
       if (!added) {
         account.close();
@@ -526,7 +528,7 @@ final class ServerLoop implements Runnable {
         refuse(
             client,
             "stuck",
-            "it has not read its replies for %d s, %d bytes wait"
+            "it has not read its replies for %d s; %d bytes are pending"
                 .formatted(TimeUnit.NANOSECONDS.toSeconds(stuckNanos), client.replies.pending()));
       }
     }
@@ -539,9 +541,9 @@ final class ServerLoop implements Runnable {
     }
     strangersSeenAt = now;
     long seconds = TimeUnit.NANOSECONDS.toSeconds(stuckNanos);
-    String what = token.isSet() ? "proved the token of this server" : "said anything";
-    String proof = tls == null ? what : "proved who it is, by TLS, or not " + what;
-    dropSilent(stuckNanos, "it has not %s for %d s".formatted(proof, seconds));
+    String what = token.isSet() ? "proved that it has this server's token" : "sent a valid request";
+    String proof = tls == null ? what : "completed the TLS handshake and " + what;
+    dropSilent(stuckNanos, "it has not %s within %d s".formatted(proof, seconds));
   }
 
   /** Drops strangers that connected longer ago than a limit. */
@@ -564,7 +566,7 @@ final class ServerLoop implements Runnable {
         client.tls.close();
       }
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
-      LOG.log(Level.DEBUG, "a client that is dropped does not take its last replies", e);
+      LOG.log(Level.DEBUG, "cannot send the last replies to a dropped client", e);
     }
     close(client);
     warn(client, cause, String.valueOf(reason));

@@ -119,7 +119,8 @@ final class SideWait implements AutoCloseable {
       return false;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new StoreException("interrupted while waiting at " + client.server(), e);
+      throw new StoreException(
+          "interrupted while waiting for the store server at " + client.server(), e);
     } catch (IOException e) {
       broken = true;
       throw client.failure(e);
@@ -164,7 +165,7 @@ final class SideWait implements AutoCloseable {
 
   private void stopped(byte answer) throws IOException {
     if (answer != Wire.STOP_WAITING) {
-      throw new IOException("the store server ends a wait with " + answer);
+      throw new IOException("the store server ended a wait with the unexpected answer " + answer);
     }
     pending = false;
   }
@@ -173,7 +174,8 @@ final class SideWait implements AutoCloseable {
     canceled = false;
     byte answer = side.readByte(TcpClient.graceDeadline());
     if (answer != Wire.WAIT_CANCELED) {
-      throw new IOException("the store server answers a cancel with " + answer);
+      throw new IOException(
+          "the store server answered a cancellation with the unexpected answer " + answer);
     }
   }
 

@@ -52,7 +52,7 @@ final class TcpClient implements AutoCloseable {
   private static final int LONGEST_ANSWER = 4096;
 
   private static final String OTHER =
-      ", as a rank of Gloo or another server that is no store would";
+      ", as a Gloo rank or another server that is not a store would";
 
   /**
    * How many times in a row a server may close the connection instead of answering the token
@@ -160,12 +160,12 @@ final class TcpClient implements AutoCloseable {
           Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.US_ASCII);
       if (found.equals(Wire.TOKEN_NEEDED)) {
         throw new TokenException(
-            "it asks for a token, and this process has none; " + TokenHandshake.SAME, false);
+            "it requires a token, but this process has none; " + TokenHandshake.SAME, false);
       }
       if (loss == null) {
         capability = found;
       } else if (!found.equals(capability)) {
-        throw new IOException("the store server was restarted, its keys are gone");
+        throw new IOException("the store server was restarted and has lost its keys");
       }
       return connection;
     } catch (IOException e) {
@@ -186,12 +186,12 @@ final class TcpClient implements AutoCloseable {
       if (connection.hasAlert()) {
         throw ForeignServerException.ofTls();
       }
-      throw loss != null ? e : new EOFException("what listens there closed the connection" + OTHER);
+      throw loss != null ? e : new EOFException("the server there closed the connection" + OTHER);
     } catch (DeadlineException e) {
       throw loss != null
           ? e
           : new DeadlineException(
-              "what listens there took the connection and did not answer in time" + OTHER);
+              "the server there accepted the connection but did not answer in time" + OTHER);
     }
   }
 
@@ -359,13 +359,13 @@ final class TcpClient implements AutoCloseable {
     boolean idle = now - usedAt >= idleNanos;
     usedAt = now;
     if (idle && main != null && isTutti() && !unanswered && main.isStale()) {
-      loseMain(new EOFException("the connection ended while nobody used it"));
+      loseMain(new EOFException("the connection was closed while idle"));
     }
     TcpConnection connection = main;
     if (connection == null) {
       Throwable lost = loss;
       if (lost != null && !isTutti() && !lossIsHarmless) {
-        throw new IOException("the connection was lost before: " + lost.getMessage(), lost);
+        throw new IOException("the connection was lost earlier: " + lost.getMessage(), lost);
       }
       connection = openAgain(deadline);
       main = connection;
@@ -393,7 +393,7 @@ final class TcpClient implements AutoCloseable {
     if (!mayHaveLostSets || failure instanceof StoreClosedException) {
       return failure;
     }
-    String withSets = failure.getMessage() + "; what was set just before may be lost";
+    String withSets = failure.getMessage() + "; values set just before may be lost";
     return failure instanceof StoreSilentException
         ? new StoreSilentException(withSets, e)
         : new StoreConnectionException(withSets, e);
@@ -430,7 +430,7 @@ final class TcpClient implements AutoCloseable {
   private void lockMain(long deadline) {
     if (!Locks.acquire(mainLock, deadline)) {
       throw new StoreSilentException(
-          "store server at %s: other calls of this store are not answered in time"
+          "store server at %s: other calls of this store were not answered in time"
               .formatted(server()));
     }
     if (pool.isClosed()) {

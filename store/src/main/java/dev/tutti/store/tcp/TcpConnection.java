@@ -91,7 +91,7 @@ final class TcpConnection implements AutoCloseable {
       }
       // A connect to a free port of this host can connect to itself.
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-        throw new IOException("nobody listens on " + HostPort.text(server));
+        throw new IOException("no process listens on " + HostPort.text(server));
       }
       connection.secure(deadline);
       // The greeting and the first request must be sent in one piece: PyTorch's event-loop server
@@ -186,7 +186,7 @@ final class TcpConnection implements AutoCloseable {
   /** Reads bytes whose length is known. */
   byte[] readBytes(long length, long deadline) throws IOException {
     if (length < 0 || length > Integer.MAX_VALUE - 8) {
-      throw new IOException("the store server announces a value of " + length + " bytes");
+      throw new IOException("the store server announced a value of " + length + " bytes");
     }
     byte[] bytes = new byte[(int) length];
     int filled = Math.min(bytes.length, in.remaining());

@@ -131,7 +131,7 @@ public final class TcpStoreServer implements AutoCloseable {
     if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
-          "store server on port %d serves whoever reaches it; %s is not set"
+          "store server on port %d accepts any client that reaches it; %s is not set"
               .formatted(this.port, JobToken.SETTING.name()));
     }
   }
@@ -151,7 +151,7 @@ public final class TcpStoreServer implements AutoCloseable {
       throw closing(
           listener,
           new StoreConnectionException(
-              "port %d of %s is in use or cannot be had (%s); choose another, or 0 for a free one"
+              "port %d of %s is in use or cannot be bound (%s); choose another, or 0 for a free one"
                   .formatted(
                       wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
               e));
@@ -198,7 +198,7 @@ public final class TcpStoreServer implements AutoCloseable {
         long left = deadline - System.nanoTime();
         if (loop.hasEnded()) {
           throw new StoreException(
-              "store server on port %d has ended; %d/%d clients had joined"
+              "store server on port %d has stopped; %d/%d clients had joined"
                   .formatted(port, joined, expected));
         }
         if (left <= 0) {
@@ -211,7 +211,9 @@ public final class TcpStoreServer implements AutoCloseable {
         } catch (InterruptedException e) {
           Thread.currentThread().interrupt();
           throw new StoreException(
-              "interrupted while %d/%d clients had joined".formatted(joined, expected), e);
+              "interrupted while waiting for clients: %d/%d clients had joined"
+                  .formatted(joined, expected),
+              e);
         }
       }
     }
@@ -233,11 +235,11 @@ public final class TcpStoreServer implements AutoCloseable {
         });
     try {
       if (!thread.isAlive() || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
-        throw new StoreException("store server on port %d has ended".formatted(port));
+        throw new StoreException("store server on port %d has stopped".formatted(port));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new StoreException("interrupted while a store server forgets its keys", e);
+      throw new StoreException("interrupted while the store server was deleting its keys", e);
     }
   }
 

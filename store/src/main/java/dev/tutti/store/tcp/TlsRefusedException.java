@@ -32,7 +32,9 @@ final class TlsRefusedException extends IOException {
   static TlsRefusedException ofClient(IOException cause) {
     if (cause instanceof EOFException) {
       return new TlsRefusedException(
-          "it ended the connection when asked for TLS; " + SAME + ", and PyTorch's knows no TLS",
+          "it closed the connection when asked for TLS; "
+              + SAME
+              + ", and a PyTorch store server does not support TLS",
           true,
           cause);
     }
@@ -52,7 +54,7 @@ final class TlsRefusedException extends IOException {
   }
 
   private static String check(String shows, String trusts) {
-    return "; %s, %s of %s must come from %s of %s"
+    return "; %s, and %s of %s must be issued by an authority in %s of %s"
         .formatted(
             SAME,
             TlsSettings.CERTIFICATE.name(),

@@ -31,7 +31,7 @@ final class TokenHandshake {
     connection.out.putRaw(token.proof(CLIENT, own, theirs));
     connection.send(deadline);
     if (connection.readByte(deadline) != Wire.TOKEN_OK) {
-      throw new TokenException("it has another token; " + SAME, false);
+      throw new TokenException("its token differs from this process's; " + SAME, false);
     }
     byte[] proof = connection.readBytes(JobToken.PROOF_BYTES, deadline);
     if (!token.isProof(proof, SERVER, own, theirs)) {
@@ -49,8 +49,8 @@ final class TokenHandshake {
       throw e;
     } catch (IOException e) {
       throw new TokenException(
-          "it has no token, or is one of PyTorch's, which know none: asked for it, it ended the"
-              + " connection ("
+          "it closed the connection when asked for a token, so it has none or is a PyTorch store"
+              + " server, which does not support tokens ("
               + e.getMessage()
               + "); "
               + SAME,
@@ -85,8 +85,7 @@ final class TokenHandshake {
         // A Tutti client asks this first. It gets an answer that it can report to its user.
         replies.putBytes(Wire.TOKEN_NEEDED.getBytes(StandardCharsets.US_ASCII));
       }
-      throw new ProtocolException(
-          "it does not prove that it has the token of this server; " + SAME);
+      throw new ProtocolException("it has not proved that it has this server's token; " + SAME);
     }
 
     /** Tells whether the token was proved, or none is required. */
@@ -101,7 +100,7 @@ final class TokenHandshake {
         return;
       }
       if (theirs != null) {
-        throw new ProtocolException("it asks for the token twice");
+        throw new ProtocolException("it asked for the token twice");
       }
       theirs = nonce;
       own = JobToken.nonce();
@@ -113,11 +112,11 @@ final class TokenHandshake {
     void prove(byte[] proof) throws ProtocolException {
       byte[] nonce = theirs;
       if (nonce == null || open) {
-        throw new ProtocolException("it proves a token that nobody asked for");
+        throw new ProtocolException("it sent an unexpected proof of a token");
       }
       if (!token.isProof(proof, CLIENT, nonce, own)) {
         replies.putByte(Wire.TOKEN_REFUSED);
-        throw new ProtocolException("it has another token than this server; " + SAME);
+        throw new ProtocolException("its token differs from this server's; " + SAME);
       }
       open = true;
       replies.putByte(Wire.TOKEN_OK);

@@ -144,8 +144,8 @@ class FileStoreFileTest {
     try (FileStore store = open(0)) {
       store.set("key", "value");
     }
-    assertStale(0, "all that had it open have closed it");
-    assertStale(1, "all that had it open have closed it");
+    assertStale(0, "all processes that had it open have closed it");
+    assertStale(1, "all processes that had it open have closed it");
     Files.delete(file);
     try (FileStore store = open(1)) {
       assertThat(store.keyCount()).isZero();
@@ -169,7 +169,7 @@ class FileStoreFileTest {
     FileMembers.Member member =
         new FileMembers.Member(FileMembers.Member.hostOfThisProcess(), dead.pid(), 0);
     write(records("refcount/", "1", "tutti/member/1", member.toString(), "/key", "value"));
-    assertStale(2, "process " + dead.pid() + " on this host had it open and is dead");
+    assertStale(2, "process " + dead.pid() + " on this host had it open and has died");
   }
 
   @Test
@@ -178,7 +178,7 @@ class FileStoreFileTest {
     FileMembers.Member former =
         new FileMembers.Member(self.host(), self.pid(), self.started() - 60_000);
     write(records("refcount/", "1", "tutti/member/1", former.toString()));
-    assertStale(2, "is dead");
+    assertStale(2, "has died");
   }
 
   @Test
@@ -200,7 +200,7 @@ class FileStoreFileTest {
     Files.delete(file);
     write(records("refcount/", "1", "/key", "value"));
     age(Duration.ofSeconds(40));
-    assertStale(2, "it was changed 40 s ago, more than the 30 s");
+    assertStale(2, "it was last changed 40 s ago, longer than the 30 s");
   }
 
   @Test
@@ -210,7 +210,7 @@ class FileStoreFileTest {
     Files.delete(file);
     write(records("refcount/", "1", "tutti/member/1", "elsewhere 1 0"));
     age(Duration.ofSeconds(40));
-    assertStale(2, "it was changed 40 s ago");
+    assertStale(2, "it was last changed 40 s ago");
   }
 
   private void age(Duration age) throws IOException {
@@ -221,7 +221,7 @@ class FileStoreFileTest {
     byte[] before = Files.readAllBytes(file);
     assertThatThrownBy(() -> open(worldSize))
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining("store file " + file + " is left from a former run")
+        .hasMessageContaining("store file " + file + " is left over from an earlier run")
         .hasMessageContaining(why)
         .hasMessageContaining("delete it");
     assertThat(Files.readAllBytes(file)).as("a refused file is left alone").isEqualTo(before);
@@ -306,7 +306,7 @@ class FileStoreFileTest {
         long start = System.nanoTime();
         assertThatThrownBy(() -> store.set("key", "value"))
             .isInstanceOf(StoreTimeoutException.class)
-            .hasMessageContaining("others keep file " + file + " locked");
+            .hasMessageContaining("other processes hold the lock of file " + file);
         assertThat(Duration.ofNanos(System.nanoTime() - start))
             .isBetween(Duration.ofMillis(1200), Duration.ofSeconds(10));
       } finally {
@@ -378,6 +378,6 @@ class FileStoreFileTest {
     } finally {
       child.destroyForcibly();
     }
-    assertStale(2, "process " + child.pid() + " on this host had it open and is dead");
+    assertStale(2, "process " + child.pid() + " on this host had it open and has died");
   }
 }

@@ -276,7 +276,7 @@ class C10dWireTest {
     String key = "k".repeat(Store.MAX_KEY_BYTES);
     assertThatThrownBy(() -> store.set(key, "value"))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("8192 bytes, a store server of PyTorch's takes one less");
+        .hasMessageContaining("8192 bytes; a PyTorch store server accepts one less");
     store.set(key.substring(1), "value");
   }
 
@@ -287,10 +287,10 @@ class C10dWireTest {
     main.close();
     assertThatThrownBy(() -> store.check(List.of("k")))
         .isInstanceOf(StoreConnectionException.class)
-        .hasMessageContaining("what was set just before may be lost");
+        .hasMessageContaining("values set just before may be lost");
     assertThatThrownBy(() -> store.get("k"))
         .isInstanceOf(StoreConnectionException.class)
-        .hasMessageContaining("the connection was lost before");
+        .hasMessageContaining("the connection was lost earlier");
   }
 
   @Test

@@ -95,8 +95,8 @@ class TcpStoreFailureTest {
       assertThatThrownBy(() -> new TcpStore(options(server.port()).withTimeout(SHORT)))
           .isInstanceOf(StoreConnectionException.class)
           .hasMessageContaining(
-              "what listens there took the connection and did not answer in time, as a rank of Gloo"
-                  + " or another server that is no store would");
+              "the server there accepted the connection but did not answer in time, as a Gloo rank"
+                  + " or another server that is not a store would");
     }
   }
 
@@ -111,7 +111,7 @@ class TcpStoreFailureTest {
         assertThatThrownBy(() -> ended(client))
             .hasCauseInstanceOf(StoreConnectionException.class)
             .hasMessageContaining(", 2 attempts: ")
-            .hasMessageContaining("what listens there closed the connection, as a rank of Gloo");
+            .hasMessageContaining("the server there closed the connection, as a Gloo rank");
         silent.expect("02");
       }
     }
@@ -120,9 +120,11 @@ class TcpStoreFailureTest {
   @ParameterizedTest
   @CsvSource({
     "HTTP/1.1 400 Bad Request, 'an HTTP server answers there; check MASTER_PORT'",
-    "SSH-2.0-OpenSSH, 'begins with ''SSH-2.0-'', as no store server does; check MASTER_PORT'",
-    "TuttiAer, 'a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too'",
-    "\\0\\1\\2\\3\\4\\5\\6\\200, 'begins with 00 01 02 03 04 05 06 80, as no store server does'"
+    "SSH-2.0-OpenSSH, 'begins with ''SSH-2.0-'', which is not a store server''s; check"
+        + " MASTER_PORT'",
+    "TuttiAer, 'an Aeron store server answers there; set TUTTI_STORE to aeron on this rank too'",
+    "\\0\\1\\2\\3\\4\\5\\6\\200, 'begins with 00 01 02 03 04 05 06 80, which is not a store"
+        + " server''s'"
   })
   void saysAtOnceWhatAnswersInsteadOfAStoreServer(String answer, String expected) throws Exception {
     try (ScriptedServer server = new ScriptedServer()) {
@@ -312,7 +314,7 @@ class TcpStoreFailureTest {
         Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
       assertThatThrownBy(() -> opened.store().set("key", new byte[8 << 20]))
           .isInstanceOf(StoreSilentException.class)
-          .hasMessageEndingWith("did not answer in time; what was set just before may be lost");
+          .hasMessageEndingWith("did not answer in time; values set just before may be lost");
     }
   }
 
@@ -324,7 +326,7 @@ class TcpStoreFailureTest {
       opened.store().set("key", "value");
       assertThatThrownBy(() -> opened.store().check(List.of("other")))
           .isInstanceOf(StoreSilentException.class)
-          .hasMessageEndingWith("did not answer in time; what was set just before may be lost");
+          .hasMessageEndingWith("did not answer in time; values set just before may be lost");
     }
   }
 
@@ -387,7 +389,7 @@ class TcpStoreFailureTest {
             .hasMessageContaining("closed the connection");
         assertThatThrownBy(() -> store.add("key", 1))
             .isInstanceOf(StoreConnectionException.class)
-            .hasMessageContaining("the store server was restarted, its keys are gone");
+            .hasMessageContaining("the store server was restarted and has lost its keys");
         assertThat(second.port()).isEqualTo(first.port());
       }
     }
@@ -427,7 +429,7 @@ class TcpStoreFailureTest {
       opened.main().expect(request(Wire.SET, "/key", "value")).close();
       assertThatThrownBy(() -> opened.store().deleteKey("key"))
           .isInstanceOf(StoreConnectionException.class)
-          .hasMessageEndingWith("; what was set just before may be lost");
+          .hasMessageEndingWith("; values set just before may be lost");
     }
   }
 

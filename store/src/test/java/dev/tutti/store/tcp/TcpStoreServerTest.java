@@ -56,9 +56,9 @@ class TcpStoreServerTest {
         Arguments.of("02 04 00 00 00 00 00 00 00 2f 6b 65 79", "first byte is 0x02"),
         Arguments.of("ce f7 85 3c 01", "the protocol of PyTorch 2.1"),
         Arguments.of("47 45 54 20 2f 20 48 54 54 50", "first byte is 0x47"),
-        Arguments.of("00 ce f7 85 3c 00 ce f7 85 3c", "no query 0"),
-        Arguments.of("00 ce f7 85 3c 13", "no query 19"),
-        Arguments.of("00 ce f7 85 3c ff", "no query 255"),
+        Arguments.of("00 ce f7 85 3c 00 ce f7 85 3c", "unknown query 0"),
+        Arguments.of("00 ce f7 85 3c 13", "unknown query 19"),
+        Arguments.of("00 ce f7 85 3c ff", "unknown query 255"),
         Arguments.of("00 ce f7 85 3c 03 ff ff ff ff ff ff ff ff", "-1 bytes in a key"),
         Arguments.of("00 ce f7 85 3c 03 02 20 00 00 00 00 00 00", "8194 bytes in a key"),
         Arguments.of(
@@ -71,7 +71,7 @@ class TcpStoreServerTest {
         Arguments.of("00 ce f7 85 3c 0b ff ff ff ff ff ff ff 7f", "keys in a request"),
         Arguments.of(
             "00 ce f7 85 3c 12 01 00 00 00 00 00 00 00 6b 00 00 00 00 00 00 00 00",
-            "a barrier of 0 members"));
+            "a barrier cannot have 0 members"));
   }
 
   @ParameterizedTest

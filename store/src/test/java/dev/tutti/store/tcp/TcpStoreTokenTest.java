@@ -74,14 +74,15 @@ class TcpStoreTokenTest {
 
   @Test
   void anotherTokenIsRefusedAtOnce() {
-    assertRefused(server, OTHER, "it has another token; TUTTI_TOKEN must be the same");
-    log.await(server.port(), "it has another token than this server");
+    assertRefused(
+        server, OTHER, "its token differs from this process's; TUTTI_TOKEN must be the same");
+    log.await(server.port(), "its token differs from this server's");
   }
 
   @Test
   void whoHasNoTokenIsRefusedAtOnce() {
-    assertRefused(server, JobToken.NONE, "it asks for a token, and this process has none");
-    log.await(server.port(), "it does not prove that it has the token of this server");
+    assertRefused(server, JobToken.NONE, "it requires a token, but this process has none");
+    log.await(server.port(), "it has not proved that it has this server's token");
   }
 
   @ParameterizedTest
@@ -96,7 +97,7 @@ class TcpStoreTokenTest {
         stranger.send("90").send(new byte[JobToken.NONCE_BYTES]);
       }
       stranger.expectEndAfterAnything();
-      log.await(impatient.port(), "it has not proved the token of this server");
+      log.await(impatient.port(), "it has not proved that it has this server's token");
       assertThat(known.add("n", 1)).isEqualTo(2);
       assertThat(log.messages(impatient.port())).hasSize(1);
     }
@@ -129,7 +130,7 @@ class TcpStoreTokenTest {
       }
       assertThatThrownBy(() -> ended(opening))
           .hasCauseInstanceOf(StoreTokenException.class)
-          .hasMessageContaining("is one of PyTorch's")
+          .hasMessageContaining("is a PyTorch store server")
           .hasMessageContaining("TUTTI_TOKEN must be the same");
     }
   }
@@ -270,7 +271,8 @@ class TcpStoreTokenTest {
       assertThat(log.messages(open.port()))
           .isEqualTo(
               List.of(
-                  "store server on port %d serves whoever reaches it; TUTTI_TOKEN is not set"
+                  ("store server on port %d accepts any client that reaches it; TUTTI_TOKEN is"
+                          + " not set")
                       .formatted(open.port())));
       assertThat(log.messages(closed.port())).isEmpty();
       assertThat(log.messages(local.port())).isEmpty();

@@ -161,7 +161,7 @@ final class Canary {
 
   private String describe(int at, byte[] actual, byte[] expected) {
     int element = at / width;
-    String where = "beside the elements, at element " + element + " of the memory around them";
+    String where = "outside the elements, at element " + element + " of the memory around them";
     for (int i = 0; i < rows * columns; i++) {
       if (place(i / columns, i % columns) == element) {
         where = "element " + i;

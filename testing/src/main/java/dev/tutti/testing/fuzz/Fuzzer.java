@@ -83,7 +83,8 @@ final class Fuzzer {
         Arrays.stream(subject.worldSizes())
             .filter(ranks -> ranks > 1 && ranks <= MOST_RANKS_OF_A_MIXTURE)
             .max()
-            .orElseThrow(() -> new TestAbortedException("no world of some ranks to test with"));
+            .orElseThrow(
+                () -> new TestAbortedException("no world of more than one rank to test with"));
     for (Program program : new Mixtures(subject.capabilities(), subject.isOnHost(), size).all()) {
       Outcome _ = check(program);
     }
@@ -134,14 +135,14 @@ final class Fuzzer {
             + outcome.kind()
             + "). Its seed is "
             + program.seed()
-            + "; made smaller, it failed too ("
+            + ". The minimized program failed too ("
             + minimizer.outcome().kind()
-            + ", and run once more "
+            + ", and when run again "
             + again.kind()
-            + "); -Dtutti.fuzzProgram=FILE runs it again from a file:\n"
+            + "); -Dtutti.fuzzProgram=FILE reruns it from a file:\n"
             + smallest
             + minimizer.outcome().report()
-            + (smallest.equals(program) ? "" : "\nThe first failure, of the whole program:\n")
+            + (smallest.equals(program) ? "" : "\nThe first failure, that of the whole program:\n")
             + (smallest.equals(program) ? "" : outcome.report() + "\n" + program));
   }
 }

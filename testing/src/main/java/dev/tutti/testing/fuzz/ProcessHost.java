@@ -86,7 +86,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
         LOG.log(System.Logger.Level.DEBUG, "process {0} runs on: {1}", part, e.getMessage());
       }
     }
-    String how = children.get(part - 1).isAlive() ? "gives no answer" : "ended";
+    String how = children.get(part - 1).isAlive() ? "does not answer" : "ended";
     return new Outcome(Outcome.Kind.HUNG, "the process of part " + part + " " + how, 0, 0);
   }
 

@@ -98,7 +98,7 @@ final class ProgramRunner {
         leave.close();
       }
     } catch (Throwable e) {
-      fail("rank " + rank + ", as it came or left", e);
+      fail("rank " + rank + ", while it joined or left", e);
     } finally {
       synchronized (this) {
         ended++;
@@ -146,7 +146,7 @@ final class ProgramRunner {
 
   private String describe(Duration patience) {
     StringBuilder text =
-        new StringBuilder("no step ended within " + patience + "; where the threads are:\n");
+        new StringBuilder("no step ended within " + patience + "; stack traces of the threads:\n");
     runs.values().forEach(run -> text.append(run.describe()));
     worlds.forEach(
         (rank, world) ->

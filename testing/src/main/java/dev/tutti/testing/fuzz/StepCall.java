@@ -295,7 +295,7 @@ final class StepCall {
     double[] dense = new double[PLACES];
     long last = -1;
     for (int i = 0; i < places.length; i++) {
-      require(places[i] > last, "places of a sparse sum are not in order, each once");
+      require(places[i] > last, "places of a sparse sum are not sorted and unique");
       require(expected[1][(int) places[i]] > 0, "no rank named place " + places[i]);
       last = places[i];
       dense[(int) last] = values[i];

@@ -117,7 +117,7 @@ class FuzzerTest {
                     .set(ValueLayout.JAVA_BYTE, 0, (byte) 0);
               }
             })
-        .contains("beside the elements");
+        .contains("outside the elements");
   }
 
   @Test

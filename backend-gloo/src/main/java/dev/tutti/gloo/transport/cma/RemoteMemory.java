@@ -31,8 +31,8 @@ public final class RemoteMemory {
       Setting.flag(
           "TUTTI_GLOO_READ_MEMORY",
           true,
-          "ranks of a host copy large tensors from each other's memory, where the system lets them;"
-              + " false on any rank counts");
+          "ranks on one host copy large tensors from each other's memory if the system allows it;"
+              + " false on any rank turns it off");
 
   private static final boolean ALLOWED =
       LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;

@@ -132,7 +132,10 @@ public record PeerAddress(
     InetAddress theirs = other.socket.getAddress();
     if (mine instanceof Inet4Address != theirs instanceof Inet4Address) {
       throw new IllegalArgumentException(
-          mine.getHostAddress() + " and " + theirs.getHostAddress() + " are of different families");
+          mine.getHostAddress()
+              + " and "
+              + theirs.getHostAddress()
+              + " are of different address families");
     }
     int order = Arrays.compareUnsigned(mine.getAddress(), theirs.getAddress());
     if (order == 0) {

@@ -46,7 +46,7 @@ public final class ProtectionAgreement {
             self
                 + ": "
                 + others
-                + " did not publish with the token of this rank; "
+                + " did not prove possession of the token of this rank; "
                 + JobToken.SETTING.name()
                 + " must be the same for all ranks of a job");
       }
@@ -64,7 +64,7 @@ public final class ProtectionAgreement {
           self
               + ": "
               + setting
-              + " is set, but PyTorch, which does not know it, runs on "
+              + " is set, but PyTorch, which does not support it, runs on "
               + pytorch
               + "; unset it for all ranks, or leave PyTorch out");
     }

@@ -66,8 +66,8 @@ public record RankBlob(String hostname, PeerAddress address, long[] identifiers)
             in.remaining() / 8
                 + " identifiers, but "
                 + identifierCount
-                + " expected; the ranks must agree on their number (WORLD_SIZE), then on"
-                + " TORCH_GLOO_LAZY_INIT and GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
+                + " expected; all ranks must have the same WORLD_SIZE, TORCH_GLOO_LAZY_INIT and"
+                + " GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
       }
       long[] identifiers = new long[identifierCount];
       in.asLongBuffer().get(identifiers);

@@ -69,7 +69,7 @@ public final class TokenExchange {
       }
       int count = wire.read(in);
       if (count < 0) {
-        throw new EOFException("it ended the connection while both proved who they are");
+        throw new EOFException("it closed the connection during authentication");
       }
       if (in.hasRemaining()) {
         return false;
@@ -94,7 +94,7 @@ public final class TokenExchange {
     }
     String label = connects ? LISTENER : CONNECTOR;
     if (!isProof(came, label, nonce)) {
-      throw new IOException("it does not prove that it has the token of this rank");
+      throw new IOException("it did not prove that it has the token of this rank");
     }
     checked = true;
     if (!connects) {

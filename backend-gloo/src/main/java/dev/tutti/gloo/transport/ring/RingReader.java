@@ -56,7 +56,7 @@ public final class RingReader {
     long now = (long) WORD.getVolatile(ring, RingWriter.TAIL);
     if (now < tail || now - head > capacity) {
       throw new RingCorruptedException(
-          "broke the shared memory: it says to have written "
+          "corrupted the shared memory: it claims to have written "
               + now
               + " bytes, of which "
               + head

@@ -83,7 +83,7 @@ public final class RingWriter {
     long now = (long) WORD.getVolatile(ring, HEAD);
     if (now < head || now > tail) {
       throw new RingCorruptedException(
-          "broke the shared memory: it says to have read " + now + " bytes of " + tail);
+          "corrupted the shared memory: it claims to have read " + now + " bytes of " + tail);
     }
     head = now;
   }

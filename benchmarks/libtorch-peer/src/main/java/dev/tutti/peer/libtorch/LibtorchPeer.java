@@ -149,7 +149,7 @@ public final class LibtorchPeer {
 
   private PeerSession opened() {
     if (session == null) {
-      throw new IllegalStateException("the group does not stand");
+      throw new IllegalStateException("there is no group yet");
     }
     return session;
   }

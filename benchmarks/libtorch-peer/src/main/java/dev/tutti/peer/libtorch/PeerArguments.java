@@ -56,7 +56,7 @@ public record PeerArguments(
     }
     if (store.equals("file") == file.isEmpty()) {
       throw new IllegalArgumentException(
-          "--file: expected exactly with --store file, got '" + file + "'");
+          "--file: required with --store file and only there, got '" + file + "'");
     }
     if (store.equals("tcp") && !server && port == 0) {
       throw new IllegalArgumentException(

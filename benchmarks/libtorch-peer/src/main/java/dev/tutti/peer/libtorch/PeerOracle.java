@@ -79,7 +79,8 @@ public final class PeerOracle {
       case "recv" -> input(line.number(0, "the sender"), 0, line.number(3, "the count"));
       case "send", "barrier", "monitored_barrier" -> {}
       default ->
-          throw new IllegalArgumentException("no result follows from the line alone: " + line.op());
+          throw new IllegalArgumentException(
+              "the result does not follow from the line alone: " + line.op());
     }
   }
 

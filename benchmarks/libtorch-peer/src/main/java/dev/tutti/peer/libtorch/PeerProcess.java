@@ -182,7 +182,7 @@ public final class PeerProcess implements AutoCloseable {
       }
       script.flush();
     } catch (IOException e) {
-      throw new UncheckedIOException("the peer takes no more lines: " + log(), e);
+      throw new UncheckedIOException("the peer accepts no more lines: " + log(), e);
     }
   }
 

@@ -31,7 +31,7 @@ record ScriptLine(int number, String op, List<String> words, Map<String, String>
   String word(int position, String meaning) {
     if (position >= words.size()) {
       throw new IllegalArgumentException(
-          op + ": " + meaning + " is missing as word " + (position + 1));
+          op + ": " + meaning + " is missing, as word " + (position + 1));
     }
     return words.get(position);
   }

@@ -123,7 +123,7 @@ final class Check {
         wrong.add(
             "rank "
                 + rank
-                + " did not come to its end; it ran "
+                + " did not finish; it ran "
                 + lines
                 + " of "
                 + plan.entries().size()

@@ -48,7 +48,7 @@ final class Line {
 
   String word(int at) {
     if (at >= words.size()) {
-      throw new IllegalArgumentException("'" + text + "' lacks its word " + at);
+      throw new IllegalArgumentException("'" + text + "' has no word " + at);
     }
     return words.get(at);
   }

@@ -70,7 +70,7 @@ class PlanTest {
         .containsExactly(
             "rank 1: broadcast int32 3 root=0: 12345678 instead of " + int32(0),
             "rank 2: broadcast: no way",
-            "rank 2 did not come to its end; it ran 1 of 2 lines, next was: barrier");
+            "rank 2 did not finish; it ran 1 of 2 lines, next was: barrier");
   }
 
   @Test
