@@ -9,6 +9,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -78,7 +79,7 @@ final class RacedOperation extends OperationState {
     public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {}
 
     @Override
-    public void checkInputs(Call call) {}
+    public void checkInputs(Operation op, Backend backend) {}
 
     @Override
     public void countPath(String path) {}
