@@ -141,42 +141,43 @@ public class Watching {
         .addShutdownHook(new Thread(() -> System.out.println(kind + ": " + answers + " answers")));
     int count = kind == Kind.SCRAPE ? 1 : CLIENTS;
     CountDownLatch begun = new CountDownLatch(count);
+    HttpClient client = HttpClient.newHttpClient();
     for (int i = 0; i < count; i++) {
-      Thread.ofPlatform().start(() -> client(kind, port, answers, begun));
+      Thread.ofPlatform().start(() -> client(client, kind, port, answers, begun));
     }
     System.out.println(begun.await(30, TimeUnit.SECONDS) ? "started" : "started late");
   }
 
-  private static void client(Kind kind, int port, LongAdder answers, CountDownLatch begun) {
+  private static void client(
+      HttpClient client, Kind kind, int port, LongAdder answers, CountDownLatch begun) {
     String path = kind == Kind.SCRAPE ? "/metrics" : "/status";
     HttpRequest.Builder request =
         HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
     if (kind != Kind.STRANGERS) {
       request.header("Authorization", "Bearer " + System.getenv("TUTTI_TOKEN"));
     }
-    try (HttpClient client = HttpClient.newHttpClient()) {
-      while (true) {
+    while (true) {
+      try {
+        if (kind == Kind.SLOW_CLIENTS) {
+          dawdle(port, begun);
+        } else {
+          client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+        }
+        answers.increment();
         begun.countDown();
-        try {
-          if (kind == Kind.SLOW_CLIENTS) {
-            dawdle(port);
-          } else {
-            client.send(request.build(), HttpResponse.BodyHandlers.ofString());
-            answers.increment();
-          }
-        } catch (IOException | InterruptedException e) {
-          LockSupport.parkNanos(1_000_000);
-        }
-        if (kind == Kind.SCRAPE) {
-          LockSupport.parkNanos(1_000_000_000);
-        }
+      } catch (IOException | InterruptedException e) {
+        LockSupport.parkNanos(1_000_000);
+      }
+      if (kind == Kind.SCRAPE) {
+        LockSupport.parkNanos(1_000_000_000);
       }
     }
   }
 
   /** Sends a request byte by byte until the server closes the connection. */
-  private static void dawdle(int port) throws IOException {
+  private static void dawdle(int port, CountDownLatch begun) throws IOException {
     try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+      begun.countDown();
       String head = "GET /status HTTP/1.1\r\nHost: localhost\r\nX: ";
       byte[] bytes = head.getBytes(StandardCharsets.US_ASCII);
       for (int i = 0; ; i++) {

@@ -12,9 +12,19 @@ struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Four {
   T at[4];
 };
 
+// Rounded to odd, so that a second rounding, to a shorter type, gives what a single one would.
+__device__ __forceinline__ float toOdd(double value) {
+  const float below = __double2float_rz(value);
+  return double(below) == value ? below : __uint_as_float(__float_as_uint(below) | 1);
+}
+
 template <class From, class To>
 __device__ __forceinline__ typename Element<To>::Bits one(typename Element<From>::Bits bits) {
-  return Element<To>::narrow(static_cast<typename Element<To>::Acc>(Element<From>::widen(bits)));
+  if constexpr (sizeof(bits) == 8 && sizeof(typename Element<To>::Bits) == 2) {
+    return Element<To>::narrow(toOdd(Element<From>::widen(bits)));
+  } else {
+    return Element<To>::narrow(static_cast<typename Element<To>::Acc>(Element<From>::widen(bits)));
+  }
 }
 
 template <class From, class To>

@@ -169,7 +169,7 @@ class GpuDriverTest {
     long total = driver.memory().room().total();
     assertThatThrownBy(() -> device.tensors().allocate(DType.INT8, 2 * total))
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue())
-        .hasMessageContaining("of " + total + " bytes ");
+        .hasMessageContaining("; of " + total + " bytes, ");
     assertThat(device.tensors().allocate(DType.INT8, 1 << 20).numel()).isEqualTo(1 << 20);
   }
 

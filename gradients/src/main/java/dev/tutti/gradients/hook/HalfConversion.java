@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.spi.Elements;
 import java.lang.foreign.MemorySegment;
 
 /** A converter between float32 or float64 and a 16-bit type, in host memory. Not thread-safe. */
@@ -13,7 +14,8 @@ final class HalfConversion {
   /*
    * Elements pass through arrays, in blocks that stay in the first-level cache, since loops over
    * arrays are what HotSpot vectorizes: float16 with the processor's own conversion, bfloat16 with
-   * branch-free integer arithmetic. Each loop runs over a whole block, even for the last one;
+   * branch-free integer arithmetic. A float64 is first rounded to odd, so that the second rounding
+   * gives what a single one would. Each loop runs over a whole block, even for the last one;
    * elements past the end are not copied back.
    */
   private static final int BLOCK = 2048;
@@ -76,7 +78,7 @@ final class HalfConversion {
 
   private static void toFloats(double[] from, float[] to) {
     for (int i = 0; i < BLOCK; i++) {
-      to[i] = (float) from[i];
+      to[i] = Elements.roundToOdd(from[i]);
     }
   }
 

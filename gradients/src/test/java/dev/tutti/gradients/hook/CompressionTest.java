@@ -73,6 +73,20 @@ class CompressionTest {
     }
   }
 
+  /** A number just above the middle of two halves is not rounded to that middle first. */
+  @ParameterizedTest
+  @EnumSource(
+      value = DType.class,
+      names = {"FLOAT16", "BFLOAT16"})
+  void doublesAreRoundedOnce(DType half) {
+    double middle = half == DType.FLOAT16 ? 0x1p-11 : 0x1p-8;
+    Tensor doubles = Tensor.of(1 + middle, 1 + middle + 0x1p-40, 1 + 3 * middle - 0x1p-40, -1e300);
+    Tensor found = Tensor.allocate(half, 4);
+    new HalfConversion(half).narrow(doubles, found);
+    assertThat(found.toDoubleArray())
+        .containsExactly(1, 1 + 2 * middle, 1 + 2 * middle, Double.NEGATIVE_INFINITY);
+  }
+
   @ParameterizedTest
   @EnumSource
   void meansAreThoseOfRoundedGradients(Worlds world) {
