@@ -34,7 +34,7 @@ class NativeAccessNoteTest {
         .singleElement()
         .asString()
         .startsWith("[rank0] ")
-        .contains("started with java --enable-native-access=ALL-UNNAMED");
+        .contains("start java with --enable-native-access=ALL-UNNAMED");
   }
 
   @Test
