@@ -8,6 +8,7 @@ import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.server.ServerAgent;
 import dev.tutti.aeron.server.ServerClient;
+import dev.tutti.aeron.server.ServerPort;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.MalformedMessageException;
@@ -21,12 +22,10 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
-import java.nio.channels.ServerSocketChannel;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Queue;
@@ -62,7 +61,6 @@ public final class AeronStoreServer implements AutoCloseable {
   /** The number of client processes for which there must be room if no number is given. */
   static final int DEFAULT_CLIENTS = 10;
 
-  private static final int BACKLOG = 4096;
   private static final int MOST_STRANGERS = 1024;
   private static final long FIRST_PAUSE_MILLIS = 100;
   private static final long LONGEST_PAUSE_MILLIS = 1000;
@@ -71,6 +69,7 @@ public final class AeronStoreServer implements AutoCloseable {
 
   private static final SecureRandom RANDOM = new SecureRandom();
 
+  private final ServerPort port;
   private final ServerSocket listener;
   private final Doorbell bell;
   private final EmbeddedDriver driver;
@@ -121,7 +120,8 @@ public final class AeronStoreServer implements AutoCloseable {
     this.token = options.token();
     this.timing = Timing.of(options.lease());
     this.spin = options.spin();
-    this.listener = listen(new InetSocketAddress(address, options.port()));
+    this.port = ServerPort.listen(new InetSocketAddress(address, options.port()));
+    this.listener = port.listener();
     EmbeddedDriver started = null;
     Aeron client = null;
     try {
@@ -183,30 +183,9 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
-  private static ServerSocket listen(InetSocketAddress wanted) {
-    try {
-      ServerSocket socket = ServerSocketChannel.open().socket();
-      try {
-        socket.setReuseAddress(true);
-        socket.bind(wanted, BACKLOG);
-        return socket;
-      } catch (IOException e) {
-        socket.close();
-        throw e;
-      }
-    } catch (BindException e) {
-      throw new StoreConnectionException(
-          "port %d for a store server is in use or cannot be bound: %s; choose another, or 0 for a free one"
-              .formatted(wanted.getPort(), e.getMessage()),
-          e);
-    } catch (IOException e) {
-      throw new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e);
-    }
-  }
-
   /** Returns the port. */
   public int port() {
-    return listener.getLocalPort();
+    return port.number();
   }
 
   /** Tells whether the server's thread sleeps until its bell is rung. */
@@ -380,6 +359,7 @@ public final class AeronStoreServer implements AutoCloseable {
       if (spin) {
         driver.spin();
       }
+      port.releaseUdp();
       in = Channels.udp(control.localAddress(), port());
       out = Channels.udp(control.remoteAddress(), Channels.port(there));
     } else if (transport != Handshake.IPC) {
@@ -473,7 +453,7 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   private void closeListener() {
-    close(listener);
+    close(port);
   }
 
   @Override
