@@ -212,7 +212,8 @@ public final class GradientReducer implements AutoCloseable {
     if (!sequence.allowsUnused()) {
       List<Integer> missing = marks.unmarked();
       throw failed(
-          "step %d: the gradient of %s is missing; ReducerOptions.withUnusedParameters allows that"
+          ("step %d: the gradient of %s is missing; call ready for it, or allow steps without it"
+                  + " with ReducerOptions.withUnusedParameters")
               .formatted(sequence.step(), parameters.describe(missing)),
           missing.size() == 1 ? missing.getFirst() : -1);
     }
