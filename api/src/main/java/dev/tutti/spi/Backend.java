@@ -272,8 +272,10 @@ public interface Backend extends AutoCloseable {
    * @param tensor a dense tensor with any strides that the backend supports
    * @return its index among the elements in row-major order, or -1 if there is none or this backend
    *     does not search
+   * @throws java.util.concurrent.TimeoutException if the device has not done the search by the
+   *     operation's deadline
    */
-  default long firstNan(Operation op, Tensor tensor) {
+  default long firstNan(Operation op, Tensor tensor) throws Exception {
     return -1;
   }
 

@@ -1,5 +1,11 @@
 package dev.tutti.cuda;
 
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.GraphCalls;
+import dev.tutti.cuda.element.DeviceCopy;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 
@@ -16,6 +22,7 @@ class CudaElementsTest {
   @Test
   void tensorsWithGapsAreCopied() {
     cases.strides();
+    cases.oddAddresses();
   }
 
   @Test
@@ -27,5 +34,25 @@ class CudaElementsTest {
   void nansAreFound() {
     cases.nans(1000);
     cases.nansByIndex();
+  }
+
+  /** A graph would copy through memory that others have by then. */
+  @Test
+  void whatNeedsTemporaryMemoryIsNotCaptured() {
+    CudaDevice device = machine.cuda.device(0);
+    Tensor source = device.tensors().allocate(DType.FLOAT32, 3, 4).transpose(0, 1);
+    Tensor target = device.tensors().allocate(DType.FLOAT16, 4, 3);
+    Tensor floats = device.tensors().allocate(DType.FLOAT32, 4, 3);
+    GraphCalls graphs = machine.fake.driver().graphs();
+    CudaStream stream = device.poolStream();
+    try (CudaStream.Scope _ = stream.use()) {
+      graphs.beginCapture(stream.handle());
+      assertThatThrownBy(() -> DeviceCopy.copy(device, target, source))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("cannot be captured into a graph");
+      DeviceCopy.copy(device, floats, source);
+      DeviceCopy.copy(device, target, floats);
+      graphs.destroy(graphs.endCapture(stream.handle()));
+    }
   }
 }

@@ -1,8 +1,10 @@
 package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
+import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -14,6 +16,8 @@ import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
+import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -72,6 +76,42 @@ class DeviceNanCheckTest {
               held.countDown();
               work.await();
               assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(5);
+            });
+  }
+
+  /** The search ends at the operation's deadline, even if the stream is held. */
+  @ParameterizedTest
+  @EnumSource
+  void aHeldStreamEndsTheSearchAtTheDeadline(Way way) throws Exception {
+    ranks(way)
+        .within(Duration.ofMillis(300))
+        .run(
+            1,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
+              CountDownLatch held = machine.hold(device.currentStream());
+              assertThatThrownBy(() -> group.allReduce(tensor))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("did not search for NaN in time");
+              held.countDown();
+            });
+  }
+
+  /** Memory that was freed is refused, not read. */
+  @ParameterizedTest
+  @EnumSource
+  void freedMemoryIsRefused(Way way) throws Exception {
+    ranks(way)
+        .run(
+            1,
+            (group, device) -> {
+              Tensor freed;
+              try (Arena arena = Arena.ofConfined()) {
+                freed = device.tensors().allocate(arena, DType.FLOAT32, 4);
+              }
+              assertThatThrownBy(() -> group.allReduce(freed))
+                  .isInstanceOf(UnsupportedOperationException.class);
+              assertThat(group.failure()).isEmpty();
             });
   }
 

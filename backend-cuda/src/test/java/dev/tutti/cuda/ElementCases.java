@@ -14,6 +14,8 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /** Compares copies, conversions and searches for NaN on a device with those of the host. */
 final class ElementCases {
@@ -101,6 +103,28 @@ final class ElementCases {
     }
   }
 
+  /**
+   * Copies between a part of a bucket, which is aligned to an element alone, and a tensor with
+   * gaps.
+   */
+  void oddAddresses() {
+    Tensor source = numbers(DType.FLOAT32, 5, 17);
+    Tensor bucket = device.tensors().copyOf(source);
+    Tensor rows = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 4, 8));
+    Tensor gaps = rows.narrow(1, 0, 4);
+    DeviceCopy.copy(device, gaps, bucket.narrow(0, 1, 16).view(4, 4));
+    Tensor found = device.tensors().toHost(rows);
+    for (long i = 0; i < 32; i++) {
+      boolean isCopied = i % 8 < 4;
+      assertThat(found.getDouble(i))
+          .isEqualTo(isCopied ? source.getDouble(1 + i / 8 * 4 + i % 8) : 0);
+    }
+    Tensor back = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 17));
+    DeviceCopy.copy(device, back.narrow(0, 1, 16).view(4, 4), gaps);
+    assertThat(device.tensors().toHost(back).narrow(0, 1, 16).toDoubleArray())
+        .isEqualTo(source.narrow(0, 1, 16).toDoubleArray());
+  }
+
   /** Refuses what cannot be converted. */
   void refusals() {
     Tensor floats = device.tensors().allocate(DType.FLOAT32, 4);
@@ -111,6 +135,15 @@ final class ElementCases {
     assertThatIllegalArgumentException()
         .isThrownBy(
             () -> DeviceCopy.copy(device, device.tensors().allocate(DType.FLOAT32, 5), floats));
+  }
+
+  private long firstNan(Tensor tensor) {
+    try {
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+      return DeviceNanSearch.firstNan(device, tensor, deadline, () -> {});
+    } catch (TimeoutException e) {
+      throw new AssertionError(e);
+    }
   }
 
   /** Finds each first NaN, at each position and alignment, in each type. */
@@ -131,7 +164,7 @@ final class ElementCases {
           host.segment().asByteBuffer().put(bytes);
           int skip = turn % 4;
           Tensor onDevice = device.tensors().copyOf(host);
-          assertThat(DeviceNanSearch.firstNan(device, part(onDevice, skip, numel)))
+          assertThat(firstNan(part(onDevice, skip, numel)))
               .as("first NaN of %d %s from %d, turn %d", numel, type, skip, turn)
               .isEqualTo(NanScan.firstNan(part(host, skip, numel)));
         }
@@ -144,11 +177,10 @@ final class ElementCases {
     Tensor host = Tensor.allocate(DType.COMPLEX64, 6, 7);
     host.segment().setAtIndex(ValueLayout.JAVA_FLOAT, 2 * 33 + 1, Float.NaN);
     Tensor onDevice = device.tensors().copyOf(host);
-    assertThat(DeviceNanSearch.firstNan(device, onDevice)).isEqualTo(33);
+    assertThat(firstNan(onDevice)).isEqualTo(33);
     // Row 4, column 5 of 6 times 7 is row 5, column 4 of 7 times 6.
-    assertThat(DeviceNanSearch.firstNan(device, onDevice.transpose(0, 1))).isEqualTo(34);
-    assertThat(DeviceNanSearch.firstNan(device, device.tensors().allocate(DType.FLOAT32, 0)))
-        .isEqualTo(-1);
+    assertThat(firstNan(onDevice.transpose(0, 1))).isEqualTo(34);
+    assertThat(firstNan(device.tensors().allocate(DType.FLOAT32, 0))).isEqualTo(-1);
   }
 
   /** Fails an operation of two ranks that check for NaN on the second. */

@@ -9,6 +9,8 @@ import dev.tutti.spi.DeviceSession;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * Times conversions and searches for NaN of 64 Mi elements on this machine's first GPU. Prints
@@ -40,8 +42,13 @@ final class GpuElementTimes {
   }
 
   private static void search(CudaDevice device, Tensor tensor) {
-    if (DeviceNanSearch.firstNan(device, tensor) >= 0) {
-      throw new AssertionError("found a NaN where there is none");
+    try {
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+      if (DeviceNanSearch.firstNan(device, tensor, deadline, () -> {}) >= 0) {
+        throw new AssertionError("found a NaN where there is none");
+      }
+    } catch (TimeoutException e) {
+      throw new AssertionError(e);
     }
   }
 

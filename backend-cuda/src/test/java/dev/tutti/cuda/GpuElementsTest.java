@@ -19,6 +19,7 @@ class GpuElementsTest {
   @Test
   void tensorsWithGapsAreCopied() {
     cases.strides();
+    cases.oddAddresses();
   }
 
   @Test

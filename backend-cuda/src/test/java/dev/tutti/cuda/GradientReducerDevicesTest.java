@@ -58,6 +58,11 @@ class GradientReducerDevicesTest {
         devices.copy(target, source);
       }
     }
+
+    @Override
+    public void convert(Tensor target, Tensor source) {
+      devices.copy(target, source);
+    }
   }
 
   private BucketAllocator allocator() {

@@ -41,7 +41,7 @@ abstract class DecoratedBackend implements Backend {
   }
 
   @Override
-  public long firstNan(Operation op, Tensor tensor) {
+  public long firstNan(Operation op, Tensor tensor) throws Exception {
     return inner.firstNan(op, tensor);
   }
 

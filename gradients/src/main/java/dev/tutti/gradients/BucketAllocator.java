@@ -22,9 +22,9 @@ public interface BucketAllocator {
   /**
    * Allocates a contiguous, one-dimensional tensor of uninitialized elements.
    *
-   * @param arena the arena that owns the memory, closed when the reducer is done with it
+   * @param arena the arena that owns the memory
    * @param device the device of the bucket's parameters
-   * @param dtype the element type of the parameters
+   * @param dtype the element type of the parameters, or of compressed gradients
    * @param numel the number of elements
    */
   Tensor allocate(Arena arena, Device device, DType dtype, long numel);
@@ -39,14 +39,25 @@ public interface BucketAllocator {
   }
 
   /**
-   * Copies elements in row-major order. Hooks that compress gradients on a device also copy between
-   * types; on the host they convert elements themselves.
+   * Copies elements in row-major order.
    *
-   * @param target a tensor on the source's device, of the same number of elements; of the same
-   *     type, or on a device of another of float32, float64, float16 and bfloat16
+   * @param target a tensor on the source's device, of the same type and number of elements
    * @param source the tensor to copy from
    */
   default void copy(Tensor target, Tensor source) {
     target.copyFrom(source);
+  }
+
+  /**
+   * Copies elements to another type, for hooks that compress gradients on a device; on the host
+   * they convert elements themselves.
+   *
+   * @param target a contiguous tensor on the source's device, of the same number of elements
+   * @param source a contiguous tensor; both are of float32, float64, float16 or bfloat16
+   * @throws UnsupportedOperationException if this allocator does not convert
+   */
+  default void convert(Tensor target, Tensor source) {
+    throw new UnsupportedOperationException(
+        "the allocator cannot convert " + source.describe() + " to " + target.describe());
   }
 }

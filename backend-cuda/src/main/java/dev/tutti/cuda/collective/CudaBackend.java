@@ -19,6 +19,7 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -424,8 +425,9 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public long firstNan(Operation op, Tensor tensor) {
-    return DeviceNanSearch.firstNan(device, tensor);
+  public long firstNan(Operation op, Tensor tensor) throws TimeoutException {
+    TensorChecks.device(op, tensor, device, rank);
+    return DeviceNanSearch.firstNan(device, tensor, op.deadlineNanos(), op::throwIfFailed);
   }
 
   @Override

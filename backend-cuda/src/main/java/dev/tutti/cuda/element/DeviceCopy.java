@@ -26,6 +26,8 @@ public final class DeviceCopy {
    * @param source a tensor with any strides and as many elements
    * @throws IllegalArgumentException if the numbers of elements differ, or the types do and one of
    *     them cannot be converted
+   * @throws IllegalStateException if the stream is being captured into a graph and the copy needs
+   *     temporary memory
    */
   public static void copy(CudaDevice device, Tensor target, Tensor source) {
     if (target.numel() != source.numel() || !isConvertible(target.dtype(), source.dtype())) {
@@ -36,17 +38,37 @@ public final class DeviceCopy {
       return;
     }
     CudaStream stream = device.currentStream();
+    boolean isAlike = target.dtype() == source.dtype();
+    if (target.isContiguous() && source.isContiguous()) {
+      convert(stream, target, source);
+    } else if (isAlike && target.isContiguous()) {
+      DeviceStridedCopy.enqueue(stream, source, target.segment().address(), true);
+    } else if (isAlike && source.isContiguous()) {
+      DeviceStridedCopy.enqueue(stream, target, source.segment().address(), false);
+    } else {
+      copyByTemporaries(device, stream, target, source);
+    }
+  }
+
+  private static void copyByTemporaries(
+      CudaDevice device, CudaStream stream, Tensor target, Tensor source) {
+    if (stream.isCapturing()) {
+      throw new IllegalStateException(
+          "a copy of "
+              + source.describe()
+              + " to "
+              + target.describe()
+              + " cannot be captured into a graph because it needs temporary memory");
+    }
     // Memory that is freed here is used again only after the work that is now in the stream.
     try (Arena arena = Arena.ofConfined()) {
       Tensor from = dense(device, arena, source);
-      if (target.isContiguous()) {
-        convert(stream, target, from);
-      } else {
-        Tensor to = from;
-        if (target.dtype() != source.dtype()) {
-          to = device.tensors().allocate(arena, target.dtype(), target.shape());
-          convert(stream, to, from);
-        }
+      Tensor to = target;
+      if (!target.isContiguous()) {
+        to = device.tensors().allocate(arena, target.dtype(), target.shape());
+      }
+      convert(stream, to, from);
+      if (to != target) {
         DeviceStridedCopy.enqueue(stream, target, to.segment().address(), false);
       }
     }
@@ -60,6 +82,13 @@ public final class DeviceCopy {
     Tensor dense = device.tensors().allocate(arena, tensor.dtype(), tensor.shape());
     DeviceStridedCopy.enqueue(device.currentStream(), tensor, dense.segment().address(), true);
     return dense;
+  }
+
+  /** Makes the next user of a tensor's memory wait for the work in a stream. */
+  public static void keepFor(CudaDevice device, Tensor tensor, CudaStream stream) {
+    long address = tensor.segment().address();
+    access().allocator(device).keepFor(address, access().forBlocks(stream));
+    access().sharable(device).keepFor(address, access().forBlocks(stream));
   }
 
   private static boolean isConvertible(DType one, DType other) {

@@ -25,8 +25,8 @@ public final class DeviceStridedCopy {
   private final int unit;
   private int count;
 
-  /** Plans copies of a strided, nonempty tensor on a device. */
-  private DeviceStridedCopy(Tensor tensor) {
+  /** Plans copies of a strided, nonempty tensor on a device, from or to an address. */
+  private DeviceStridedCopy(Tensor tensor, long dense) {
     long[] shape = tensor.shape();
     long[] strides = tensor.strides();
     gaps = tensor.segment().address();
@@ -39,7 +39,7 @@ public final class DeviceStridedCopy {
     for (int d = shape.length - 1; d >= 0; d--) {
       add(shape[d], strides[d] * elementBytes);
     }
-    unit = unit();
+    unit = unit(dense);
     sizes[0] /= unit;
     steps[0] = unit;
     if (sizes[0] == 1 && count > 1) {
@@ -61,8 +61,8 @@ public final class DeviceStridedCopy {
     }
   }
 
-  private int unit() {
-    long bits = sizes[0] | gaps | StridedKernel.MAX_UNIT;
+  private int unit(long dense) {
+    long bits = sizes[0] | gaps | dense | StridedKernel.MAX_UNIT;
     for (int d = 1; d < count; d++) {
       bits |= steps[d];
     }
@@ -74,12 +74,12 @@ public final class DeviceStridedCopy {
    *
    * @param stream a stream of the tensor's device
    * @param tensor a tensor with any strides
-   * @param dense the address of memory for its elements, aligned to the largest unit
+   * @param dense the address of memory for its elements, aligned to one of them
    * @param isToDense whether elements are copied to that memory, rather than from it
    */
   public static void enqueue(CudaStream stream, Tensor tensor, long dense, boolean isToDense) {
     if (tensor.numel() > 0) {
-      DeviceStridedCopy copy = new DeviceStridedCopy(tensor);
+      DeviceStridedCopy copy = new DeviceStridedCopy(tensor, dense);
       copy.enqueue(stream, copy.count, copy.gaps, dense, isToDense);
     }
   }

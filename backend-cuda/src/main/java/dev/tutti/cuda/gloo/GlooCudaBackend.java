@@ -21,6 +21,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -401,14 +402,14 @@ public final class GlooCudaBackend implements Backend {
   }
 
   @Override
-  public long firstNan(Operation op, Tensor tensor) {
+  public long firstNan(Operation op, Tensor tensor) throws TimeoutException {
     HostWork work = work(tensor.device().index());
     work.requireUsable(List.of(tensor));
     CudaStream copies = work.copies();
     HostWork.begin(op, work.device(), copies::waitFor);
     work.order(copies);
     try (CudaStream.Scope _ = copies.use()) {
-      return DeviceNanSearch.firstNan(work.device(), tensor);
+      return DeviceNanSearch.firstNan(work.device(), tensor, op.deadlineNanos(), op::throwIfFailed);
     }
   }
 

@@ -24,6 +24,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -356,8 +357,9 @@ public final class NcclBackend implements Backend {
   }
 
   @Override
-  public long firstNan(Operation op, Tensor tensor) {
-    return DeviceNanSearch.firstNan(device, tensor);
+  public long firstNan(Operation op, Tensor tensor) throws TimeoutException {
+    TensorChecks.device(op, tensor, device, rank);
+    return DeviceNanSearch.firstNan(device, tensor, op.deadlineNanos(), op::throwIfFailed);
   }
 
   @Override

@@ -54,6 +54,7 @@ public final class CudaDeviceTensors implements DeviceTensors {
     if (tensor.byteSize() > 0) {
       CudaDevice device = of(tensor.device());
       long stream = device.currentStream().handle();
+      keep(device, tensor);
       access().context(device).enter();
       access()
           .context(device)
@@ -69,6 +70,14 @@ public final class CudaDeviceTensors implements DeviceTensors {
       throw new IllegalArgumentException(
           "cannot copy " + source.describe() + " to " + target.describe());
     }
-    DeviceCopy.copy(of(target.device()), target, source);
+    CudaDevice device = of(target.device());
+    keep(device, target);
+    keep(device, source);
+    DeviceCopy.copy(device, target, source);
+  }
+
+  /** Makes the next user of a tensor's memory wait for the current stream. */
+  private static void keep(CudaDevice device, Tensor tensor) {
+    DeviceCopy.keepFor(device, tensor, device.currentStream());
   }
 }

@@ -104,7 +104,7 @@ public abstract class GlooBackend implements Backend {
   }
 
   @Override
-  public final long firstNan(Operation op, Tensor tensor) {
+  public final long firstNan(Operation op, Tensor tensor) throws Exception {
     return of(tensor.device()).firstNan(op, tensor);
   }
 

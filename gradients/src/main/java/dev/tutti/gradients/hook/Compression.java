@@ -14,8 +14,8 @@ import java.util.function.Function;
  * that type, in float32 where it can, and divides it before rounding.
  *
  * <p>Buckets of float32 and float64 are compressed; others are reduced as they are. A bucket on a
- * device is converted there, in the current stream, by the {@link GradientBucket#allocator}.
- * Nothing is allocated for a bucket after its first use. Compression costs two passes over the
+ * device is converted there, in the current stream, by the {@link GradientBucket#allocator}. On the
+ * host, nothing is allocated after the first use of a bucket. Compression costs two passes over the
  * bucket, and memory for half of the bucket's size.
  */
 public final class Compression implements GradientHook {
@@ -46,8 +46,8 @@ public final class Compression implements GradientHook {
   /**
    * {@inheritDoc}
    *
-   * @throws IllegalArgumentException if the bucket is on a device whose allocator does not convert
-   *     its elements
+   * @throws UnsupportedOperationException if the bucket is on a device whose allocator does not
+   *     convert its elements
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
@@ -62,9 +62,9 @@ public final class Compression implements GradientHook {
       group.allReduce(compressed.tensor(), bucket.mean());
       compressed.conversion().widen(compressed.tensor(), tensor);
     } else {
-      bucket.allocator().copy(compressed.tensor(), tensor);
+      bucket.allocator().convert(compressed.tensor(), tensor);
       group.allReduce(compressed.tensor(), bucket.mean());
-      bucket.allocator().copy(tensor, compressed.tensor());
+      bucket.allocator().convert(tensor, compressed.tensor());
     }
   }
 

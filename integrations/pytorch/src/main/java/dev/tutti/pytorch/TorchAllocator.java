@@ -38,4 +38,9 @@ final class TorchAllocator implements BucketAllocator {
       to.copy_(from.view(target.shape()));
     }
   }
+
+  @Override
+  public void convert(Tensor target, Tensor source) {
+    copy(target, source); // PyTorch converts
+  }
 }

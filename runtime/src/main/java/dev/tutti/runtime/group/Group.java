@@ -185,7 +185,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   @Override
-  public void checkInputs(Operation op, Backend backend) {
+  public void checkInputs(Operation op, Backend backend) throws Exception {
     NanCheck check = nanCheck;
     if (check != null) {
       check.require(op, backend);

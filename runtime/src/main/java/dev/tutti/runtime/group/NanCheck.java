@@ -25,7 +25,7 @@ final class NanCheck {
    *
    * @throws CollectiveException giving the position of the first NaN
    */
-  void require(Operation op, Backend backend) {
+  void require(Operation op, Backend backend) throws Exception {
     Call call = op.call();
     boolean isReadElsewhere = call.type() == OpType.BROADCAST && call.root() != identity.rank();
     if (isReadElsewhere) {

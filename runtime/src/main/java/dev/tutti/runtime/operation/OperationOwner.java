@@ -55,7 +55,7 @@ public interface OperationOwner {
    * @param backend the backend that is about to run it
    * @throws CollectiveException if the settings forbid its content
    */
-  void checkInputs(Operation op, Backend backend);
+  void checkInputs(Operation op, Backend backend) throws Exception;
 
   /**
    * Counts the path that a collective took; the calling thread has the turn of the group's

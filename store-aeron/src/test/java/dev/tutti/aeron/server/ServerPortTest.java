@@ -49,7 +49,7 @@ class ServerPortTest {
         DatagramChannel other = DatagramChannel.open()) {
       free.releaseUdp();
       other.bind(loopback(free.number()));
-      free.close();
+      free.listener().close();
       try (ServerPort named = ServerPort.listen(loopback(free.number()))) {
         assertThat(named.listener().isBound()).isTrue();
       }
