@@ -8,10 +8,12 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Compares the gradients of random models with a float64 reference. {@code -Dtutti.gradientSeed=N}
- * starts at another seed.
+ * starts at another seed, {@code -Dtutti.gradientLargest=N} sets the size of the largest
+ * parameters.
  */
 class RandomModelsTest {
   private static final long SEED = Long.getLong("tutti.gradientSeed", 1);
+  private static final int LARGEST = Integer.getInteger("tutti.gradientLargest", 1_000_000);
 
   private static void run(Worlds world, long seed, int largest) {
     RandomModel model = new RandomModel(seed, largest);
@@ -42,7 +44,7 @@ class RandomModelsTest {
   @Timeout(1200)
   void largeModels() {
     for (int i = 0; i < 8; i++) {
-      run(i % 2 == 0 ? Worlds.SHARED_MEMORY : Worlds.SOCKETS, SEED + 200_000 + i, 1_000_000);
+      run(i % 2 == 0 ? Worlds.SHARED_MEMORY : Worlds.SOCKETS, SEED + 200_000 + i, LARGEST);
     }
   }
 }
