@@ -49,7 +49,9 @@ final class StepFailure {
     if (failure == null) {
       throw new IllegalStateException("there was no failure");
     }
+    // What caused it says more than the thread that noticed, and each would be printed in full.
+    Throwable cause = failure.getCause() == null ? failure : failure.getCause();
     return new GradientException(
-        String.valueOf(failure.getMessage()), failure.parameter().orElse(-1), failure);
+        String.valueOf(failure.getMessage()), failure.parameter().orElse(-1), cause);
   }
 }
