@@ -110,6 +110,7 @@ public final class DeviceCopy {
     parameters.set(2, source.numel());
     parameters.set(3, ElementKernels.code(source.dtype()));
     parameters.set(4, ElementKernels.code(target.dtype()));
-    ElementKernel.enqueue(stream, kernel, source.numel(), parameters);
+    ElementKernel.enqueue(
+        stream, kernel, ElementKernels.launch(kernel, source.numel()), parameters);
   }
 }

@@ -82,7 +82,7 @@ public final class DeviceNanSearch {
     parameters.set(4, pattern.mask());
     parameters.set(5, pattern.limit());
     parameters.set(6, word);
-    ElementKernel.enqueue(stream, kernel, numbers, parameters);
+    ElementKernel.enqueue(stream, kernel, ElementKernels.launch(kernel, numbers), parameters);
     calls.copy(result.address(), word, Long.BYTES, stream.handle());
     access().pinned(device).useOn(result, stream.handle());
   }

@@ -1,12 +1,8 @@
 package dev.tutti.cuda.element;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.LaunchParameters;
-import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.StridedKernel;
 import java.util.Arrays;
 
@@ -114,16 +110,7 @@ public final class DeviceStridedCopy {
     for (int d = 0; d < StridedKernel.MAX_SIZES; d++) {
       parameters.set(8 + d, d < dims ? steps[d] : 0);
     }
-    Kernel kernel = StridedKernel.copy();
-    CudaDevice device = stream.device();
-    access().context(device).enter();
-    parameters.launch(
-        access().context(device).driver().kernels(),
-        access().kernels(device).function(kernel.name()),
-        StridedKernel.launch(units).grid(),
-        StridedKernel.launch(units).block(),
-        0,
-        stream.handle());
+    ElementKernel.enqueue(stream, StridedKernel.copy(), StridedKernel.launch(units), parameters);
     return units * unit;
   }
 }

@@ -5,23 +5,17 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.LaunchParameters;
-import dev.tutti.kernels.ElementKernels;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Launch;
 
-/** A launch of one of the {@link ElementKernels}. */
+/** A launch of a kernel that uses one device and no channel. */
 final class ElementKernel {
   private ElementKernel() {}
 
-  /**
-   * Enqueues a kernel into a stream.
-   *
-   * @param elements the number of elements that it reads, at least 1
-   */
+  /** Enqueues a kernel into a stream. */
   static void enqueue(
-      CudaStream stream, Kernel kernel, long elements, LaunchParameters parameters) {
+      CudaStream stream, Kernel kernel, Launch launch, LaunchParameters parameters) {
     CudaDevice device = stream.device();
-    Launch launch = ElementKernels.launch(kernel, elements);
     long function = access().kernels(device).function(kernel.name());
     access().context(device).enter();
     parameters.launch(

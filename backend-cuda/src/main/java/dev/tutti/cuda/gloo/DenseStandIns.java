@@ -6,6 +6,7 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.element.DeviceStridedCopy;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.spi.Call;
@@ -80,9 +81,7 @@ final class DenseStandIns implements AutoCloseable {
   private Tensor allocate(Tensor tensor) {
     CudaDevice device = stream.device();
     // The caller may free the tensor before the stream is done with it.
-    long address = tensor.segment().address();
-    access().allocator(device).keepFor(address, access().forBlocks(stream));
-    access().sharable(device).keepFor(address, access().forBlocks(stream));
+    DeviceCopy.keepFor(device, tensor, stream);
     long bytes = tensor.byteSize();
     DeviceBlock block =
         access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));

@@ -11,6 +11,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.driver.StreamCalls;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
@@ -325,9 +326,7 @@ final class HostWork {
     }
     for (Tensor result : written) {
       // The caller may free it once the host is done.
-      long address = result.segment().address();
-      access().allocator(device).keepFor(address, access().forBlocks(toDevice));
-      access().sharable(device).keepFor(address, access().forBlocks(toDevice));
+      DeviceCopy.keepFor(device, result, toDevice);
     }
     enqueued(op, toDevice);
   }

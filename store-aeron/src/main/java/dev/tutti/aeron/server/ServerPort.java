@@ -35,30 +35,13 @@ public final class ServerPort implements Closeable {
    * @throws StoreConnectionException if the port is in use or cannot be bound
    */
   public static ServerPort listen(InetSocketAddress wanted) {
-    for (int attempt = 1; ; attempt++) {
-      ServerPort port = bind(wanted);
-      if (port.holdUdp() || wanted.getPort() != 0 || attempt == ATTEMPTS) {
-        return port;
-      }
-      try {
-        port.close();
-      } catch (IOException e) {
-        throw new StoreConnectionException(
-            "cannot listen on " + HostPort.text(wanted) + ": " + e, e);
-      }
-    }
-  }
-
-  private static ServerPort bind(InetSocketAddress wanted) {
     try {
-      ServerSocket socket = ServerSocketChannel.open().socket();
-      try {
-        socket.setReuseAddress(true);
-        socket.bind(wanted, BACKLOG);
-        return new ServerPort(socket);
-      } catch (IOException e) {
-        socket.close();
-        throw e;
+      for (int attempt = 1; ; attempt++) {
+        ServerPort port = bind(wanted);
+        if (port.holdUdp() || wanted.getPort() != 0 || attempt == ATTEMPTS) {
+          return port;
+        }
+        port.close();
       }
     } catch (BindException e) {
       throw new StoreConnectionException(
@@ -67,6 +50,18 @@ public final class ServerPort implements Closeable {
           e);
     } catch (IOException e) {
       throw new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e);
+    }
+  }
+
+  private static ServerPort bind(InetSocketAddress wanted) throws IOException {
+    ServerSocket socket = ServerSocketChannel.open().socket();
+    try {
+      socket.setReuseAddress(true);
+      socket.bind(wanted, BACKLOG);
+      return new ServerPort(socket);
+    } catch (IOException e) {
+      socket.close();
+      throw e;
     }
   }
 
