@@ -10,8 +10,8 @@ import org.jspecify.annotations.Nullable;
 public abstract class Events {
   /*
    * Only JfrEvents and the classes behind it refer to jdk.jfr, and JfrEvents is loaded only if that
-   * module is present. The instance is a constant to the compiler, and so, until a recording
-   * starts, is the fact that nothing is recorded.
+   * module is present. The instance is a constant to the compiler; that nothing is recorded is a
+   * field that it reads.
    */
   private static final Events INSTANCE = find();
 

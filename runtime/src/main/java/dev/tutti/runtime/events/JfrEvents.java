@@ -1,18 +1,39 @@
 package dev.tutti.runtime.events;
 
 import dev.tutti.OpType;
+import jdk.jfr.FlightRecorder;
+import jdk.jfr.FlightRecorderListener;
 import org.jspecify.annotations.Nullable;
 
 /** Writes the events if the module {@code jdk.jfr} is present. */
-final class JfrEvents extends Events {
-  private final OperationEvent operation = new OperationEvent();
-  private final MessageEvent message = new MessageEvent();
-  private final StoreCallEvent storeCall = new StoreCallEvent();
+final class JfrEvents extends Events implements FlightRecorderListener {
+  /*
+   * Creating the first event of a process takes the JDK over 100 ms, in which it reads its own
+   * metadata, and registering a periodic event starts the recorder. Both therefore wait until
+   * something else has started the recorder.
+   */
+  private static final class Types {
+    static final OperationEvent OPERATION = new OperationEvent();
+    static final MessageEvent MESSAGE = new MessageEvent();
+    static final StoreCallEvent STORE_CALL = new StoreCallEvent();
+  }
+
   private final RecordEvents records = new RecordEvents();
+  private volatile boolean hasRecorder;
+
+  JfrEvents() {
+    FlightRecorder.addListener(this);
+  }
+
+  @Override
+  public void recorderInitialized(FlightRecorder recorder) {
+    records.register();
+    hasRecorder = true;
+  }
 
   @Override
   public boolean areCollectivesRecorded() {
-    return operation.isEnabled();
+    return hasRecorder && Types.OPERATION.isEnabled();
   }
 
   @Override
@@ -22,7 +43,8 @@ final class JfrEvents extends Events {
 
   @Override
   public @Nullable OperationTrace begin(OpType type) {
-    if (type.isPointToPoint() ? !message.isEnabled() : !operation.isEnabled()) {
+    if (!hasRecorder
+        || !(type.isPointToPoint() ? Types.MESSAGE.isEnabled() : Types.OPERATION.isEnabled())) {
       return null;
     }
     OperationTrace begun = type.isPointToPoint() ? new MessageEvent() : new OperationEvent();
@@ -32,6 +54,9 @@ final class JfrEvents extends Events {
 
   @Override
   public void group(String group, int rank, int size, String backends, String state, String why) {
+    if (!hasRecorder) {
+      return;
+    }
     GroupEvent event = new GroupEvent();
     event.group = group;
     event.rank = rank;
@@ -51,6 +76,9 @@ final class JfrEvents extends Events {
       String operationType,
       long sequence,
       String text) {
+    if (!hasRecorder) {
+      return;
+    }
     AgreedFailureEvent event = new AgreedFailureEvent();
     event.group = group;
     event.rank = rank;
@@ -74,7 +102,7 @@ final class JfrEvents extends Events {
 
   @Override
   public @Nullable Object beginStoreCall() {
-    if (!storeCall.isEnabled()) {
+    if (!hasRecorder || !Types.STORE_CALL.isEnabled()) {
       return null;
     }
     StoreCallEvent begun = new StoreCallEvent();

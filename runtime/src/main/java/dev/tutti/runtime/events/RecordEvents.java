@@ -3,18 +3,14 @@ package dev.tutti.runtime.events;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import jdk.jfr.FlightRecorder;
-import jdk.jfr.FlightRecorderListener;
 
 /** Writes the flight records of all ranks of this process whenever a recording ends a chunk. */
-final class RecordEvents implements FlightRecorderListener {
-  /*
-   * Registering a periodic event starts the JDK's recorder, which takes up to half a second.
-   * Registration therefore waits until something else has started the recorder.
-   */
+final class RecordEvents {
   private final Set<RecordSource> sources = ConcurrentHashMap.newKeySet();
 
-  RecordEvents() {
-    FlightRecorder.addListener(this);
+  /** Begins to write; starts the JDK's recorder if it is not running. */
+  void register() {
+    FlightRecorder.addPeriodicEvent(FlightRecordEvent.class, this::write);
   }
 
   void add(RecordSource source) {
@@ -23,11 +19,6 @@ final class RecordEvents implements FlightRecorderListener {
 
   void remove(RecordSource source) {
     sources.remove(source);
-  }
-
-  @Override
-  public void recorderInitialized(FlightRecorder recorder) {
-    FlightRecorder.addPeriodicEvent(FlightRecordEvent.class, this::write);
   }
 
   private void write() {

@@ -67,7 +67,12 @@ public final class HostStaging {
   }
 
   private boolean areTaken(List<Tensor> tensors) {
-    return tensors.stream().allMatch(this::isTaken);
+    for (Tensor tensor : tensors) {
+      if (!isTaken(tensor)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private boolean isTaken(Tensor tensor) {
