@@ -18,6 +18,7 @@ import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession.Recording;
+import dev.tutti.testing.Sampled;
 import dev.tutti.testing.TestTier;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -82,6 +83,7 @@ class CudaSparseTest {
     return Tensor.sparse(indices, device.tensors().copyOf(ones), size);
   }
 
+  @Sampled
   @ParameterizedTest
   @EnumSource(Kind.class)
   void sumsAreThoseOfTheHost(Kind kind) throws Exception {
@@ -246,6 +248,7 @@ class CudaSparseTest {
   /**
    * Frees a tensor of a sum that timed out while the device, which is held, still has to read it.
    */
+  @Sampled
   @ParameterizedTest
   @EnumSource(
       value = Kind.class,
@@ -277,6 +280,7 @@ class CudaSparseTest {
             });
   }
 
+  @Sampled
   @ParameterizedTest
   @EnumSource(Kind.class)
   void aRankThatDoesNotComeIsNamedAtTheDeadline(Kind kind) throws Exception {
@@ -332,6 +336,7 @@ class CudaSparseTest {
   }
 
   /** Fails each driver call in turn, until a sum needs no further calls. */
+  @Sampled
   @ParameterizedTest
   @CsvSource({
     "cuMemcpyAsync, 1", "cuEventRecord, 1", "cuLaunchKernel, 1",

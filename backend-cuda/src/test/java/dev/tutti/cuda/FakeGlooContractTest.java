@@ -5,9 +5,11 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ContractWorld;
 import dev.tutti.testing.ProcessGroupContract;
+import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
 /** Runs the contract in Gloo groups with CUDA tensors, on fake devices. */
+@Sampled
 class FakeGlooContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
   private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);

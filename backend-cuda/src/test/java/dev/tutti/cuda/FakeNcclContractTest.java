@@ -4,9 +4,11 @@ import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;
+import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
 /** Runs the contract on a fake NCCL. */
+@Sampled
 class FakeNcclContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(3);
   private final ContractSubject subject =

@@ -6,6 +6,7 @@ import dev.tutti.Batch;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.testing.TestTier;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -17,7 +18,8 @@ import org.junit.jupiter.api.Timeout;
  */
 class EarlyLeaveTest {
   private static final int RANKS = 10;
-  private static final int ROUNDS = Integer.getInteger("tutti.leaveRounds", 50);
+  private static final int ROUNDS =
+      Integer.getInteger("tutti.leaveRounds", TestTier.isFast() ? 15 : 50);
 
   @Test
   @Timeout(600)

@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.tcp.TcpStoreServer;
+import dev.tutti.testing.Sampled;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -101,6 +102,7 @@ class KilledRankTest {
     }
   }
 
+  @Sampled
   @ParameterizedTest
   @CsvSource({
     "2, 1, 0, ordinary",
@@ -134,6 +136,7 @@ class KilledRankTest {
   }
 
   /** On each of two hosts, two ranks share memory. */
+  @Sampled
   @ParameterizedTest
   @CsvSource({
     "0, 1, ordinary",
@@ -256,6 +259,7 @@ class KilledRankTest {
   }
 
   /** A rank that is stopped for less than the timeout only delays the others. */
+  @Sampled
   @ParameterizedTest
   @CsvSource({"4, 1000, ordinary", "2, 1000, messages"})
   void aStoppedRankGoesOn(int ranksOfHost, int elements, String where, @TempDir Path directory)

@@ -7,6 +7,7 @@ import dev.tutti.cli.run.CommandProcess;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -37,6 +38,7 @@ class NativeAccessNoteTest {
         .contains("start java with --enable-native-access=ALL-UNNAMED");
   }
 
+  @Tag("full")
   @Test
   void nobodySaysSoWithNativeAccessOrSmallTensors() throws Exception {
     assertThat(notes(100_000, "--enable-native-access=ALL-UNNAMED")).isEmpty();

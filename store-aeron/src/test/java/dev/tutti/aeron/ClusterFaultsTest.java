@@ -58,6 +58,7 @@ class ClusterFaultsTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aClusterGoesOnFromSnapshotAndLog() throws Exception {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, SHORT);
@@ -249,6 +250,7 @@ class ClusterFaultsTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aKilledClientLeavesItsWillsWhenItHasBeenSilentForLong() throws Exception {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, SHORT);

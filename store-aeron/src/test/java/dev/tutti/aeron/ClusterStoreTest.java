@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import dev.tutti.Store;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
+import dev.tutti.testing.Sampled;
 import dev.tutti.testing.StoreContract;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Tests the contract on a cluster of three members; each test uses its own keys and queues. The
  * longest value takes 11 s when every thread waits for a core.
  */
+@Sampled
 @Timeout(value = 300, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
 class ClusterStoreTest extends StoreContract {
   @TempDir private static Path directory;

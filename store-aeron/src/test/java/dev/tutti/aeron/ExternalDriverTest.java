@@ -25,6 +25,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -167,6 +168,7 @@ class ExternalDriverTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aClientOfAClusterThatWasStoppedForTooLongIsTold() throws Exception {
     String members = TestCluster.freeMembers();
@@ -216,6 +218,7 @@ class ExternalDriverTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aClientOfAClusterIsToldWhereItEndsBeforeThereIsALeader() throws Exception {
     String members = TestCluster.freeMembers();

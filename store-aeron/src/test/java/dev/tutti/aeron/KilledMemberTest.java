@@ -13,10 +13,12 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Kills members of a cluster as kill -9 does: nothing is lost, and nothing is done twice. */
+@Tag("full")
 class KilledMemberTest {
   private static final Duration LONG = Duration.ofSeconds(100);
   private static final Duration SERVED_AGAIN = LONG.dividedBy(2);

@@ -8,11 +8,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
 /** Cuts the link between two network namespaces, one of which contains a client. */
+@Tag("full")
 class LostHostTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 

@@ -18,6 +18,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -77,6 +78,7 @@ class ReplyWaitersTest {
     return task.get(SECONDS, TimeUnit.SECONDS);
   }
 
+  @Tag("full")
   @Test
   void whoSleepsInTheBellIsWokenByAnotherProcessesSet() throws Exception {
     FutureTask<byte[]> task = get(platform(), "key");

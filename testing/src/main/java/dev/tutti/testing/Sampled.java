@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import static java.lang.annotation.ElementType.METHOD;
 import static java.lang.annotation.ElementType.TYPE;
 import static java.lang.annotation.RetentionPolicy.RUNTIME;
 
@@ -9,12 +10,13 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Marks a test class that repeats a contract in another setting: the fast tier runs some of its
- * tests, drawn by their names, and the full tier runs all of them.
+ * Marks tests of which the fast tier runs one in three, and the full tier all. On a class that
+ * repeats a contract in another setting, the names of the class and its tests decide which; on a
+ * parameterized test, the first invocation is drawn, the fourth and so on.
  *
  * @see TestTier
  */
-@Target(TYPE)
+@Target({TYPE, METHOD})
 @Retention(RUNTIME)
 @Inherited
 @ExtendWith(SampledExtension.class)

@@ -6,8 +6,7 @@ import java.lang.reflect.Method;
  * The tier of tests that is run. The system property {@code tutti.tier} is {@code full} by default,
  * which runs everything, or {@code fast}, which runs the most revealing tests in a few minutes. In
  * the fast tier, a {@link ContractTest} runs with two or three ranks, or with another world size of
- * its subject if that has neither, and only some tests of a {@link Sampled} class run. The names of
- * the class and the test decide which.
+ * its subject if that has neither, and only some {@link Sampled} tests run.
  */
 public final class TestTier {
   private static final boolean FAST = isFast(System.getProperty("tutti.tier", "full"));

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -82,6 +83,30 @@ class TestTierTest {
 
   @Sampled
   private static final class Drawn {}
+
+  @Test
+  void ofASampledParameterizedTestTheFastTierRunsEachThirdInvocation() throws Exception {
+    Method sampled = Invocations.class.getDeclaredMethod("sampled");
+    assertThat(
+            IntStream.rangeClosed(1, 7)
+                .filter(i -> SampledExtension.drawsInvocation(sampled, id(i))))
+        .containsExactly(1, 4, 7);
+    assertThat(SampledExtension.drawsInvocation(sampled, "[class:C]/[test-template:sampled(int)]"))
+        .isTrue();
+    Method other = Invocations.class.getDeclaredMethod("other");
+    assertThat(SampledExtension.drawsInvocation(other, id(2))).isTrue();
+  }
+
+  private static String id(int invocation) {
+    return "[class:C]/[test-template:sampled(int)]/[test-template-invocation:#" + invocation + "]";
+  }
+
+  private static final class Invocations {
+    @Sampled
+    void sampled() {}
+
+    void other() {}
+  }
 
   @Test
   void anUnknownTierIsRefused() {

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.testing.TestTier;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
  * default; {@code -Dtutti.faultRuns=200} makes them 200.
  */
 class FaultRunsTest {
-  private static final int RUNS = Integer.getInteger("tutti.faultRuns", 12);
+  private static final int RUNS = Integer.getInteger("tutti.faultRuns", TestTier.isFast() ? 4 : 12);
 
   @TempDir Path directory;
 

@@ -86,7 +86,13 @@ final class TraceFiles {
     for (Path path : paths) {
       if (Files.isDirectory(path)) {
         try (Stream<Path> files = Files.list(path)) {
-          all.addAll(files.filter(Files::isRegularFile).sorted().toList());
+          // A rank that writes a record names it with a dot until it is complete.
+          all.addAll(
+              files
+                  .filter(file -> !file.getFileName().toString().startsWith("."))
+                  .filter(Files::isRegularFile)
+                  .sorted()
+                  .toList());
         }
       } else {
         all.add(path);

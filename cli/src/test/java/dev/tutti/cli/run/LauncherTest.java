@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -370,6 +371,7 @@ class LauncherTest {
         .hasMessage("no such program: no-such-program");
   }
 
+  @Tag("full")
   @Test
   void leaksNoProcessInFiftyRuns() throws InterruptedException {
     for (int i = 0; i < 50; i++) {

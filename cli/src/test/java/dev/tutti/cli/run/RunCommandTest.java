@@ -34,6 +34,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -458,6 +459,7 @@ class RunCommandTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aNodeThatGivesUpEndsTheOthers() throws Exception {
     try (CommandProcess zero = start(SLEEPING, "--nnodes=3", "--master-port=0")) {
@@ -481,6 +483,7 @@ class RunCommandTest {
     }
   }
 
+  @Tag("full")
   @Test
   void saysWhyItEndsBeforeItWaitsForOthersToLeave() throws Exception {
     try (CommandProcess zero = start(SLEEPING, "--nnodes=3", "--master-port=0")) {

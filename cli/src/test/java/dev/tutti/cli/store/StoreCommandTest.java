@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -178,6 +179,7 @@ class StoreCommandTest {
     }
   }
 
+  @Tag("full")
   @Test
   void aMemberOfAClusterGoesOnFromItsFolder(@TempDir Path data) throws Exception {
     String url = "aeron-cluster://127.0.0.1:" + freePorts();

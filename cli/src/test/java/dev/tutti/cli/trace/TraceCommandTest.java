@@ -176,6 +176,13 @@ class TraceCommandTest {
   }
 
   @Test
+  void aRecordThatIsStillBeingWrittenIsLeftOut() throws Exception {
+    run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1f)));
+    Files.writeString(folder.resolve(".rank_1.tmp"), "{\"entries\": [");
+    assertThat(tutti(folder)).isZero();
+  }
+
+  @Test
   void picklesAloneAreEnoughAndARankWithoutARecordIsSaid() throws Exception {
     run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1d), ReduceOp.MAX));
     Files.delete(folder.resolve("flight-record-0.json"));
