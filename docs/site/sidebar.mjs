@@ -13,8 +13,8 @@ export const sections = [
   {
     text: 'Guides',
     pages: [
-      ['docs/gradients.md', 'gradients', 'Data-parallel training'],
       ['docs/training.md', 'training', 'DJL and PyTorch\'s Java bindings'],
+      ['docs/gradients.md', 'gradients', 'Gradients from your own code'],
       ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults'],
       ['docs/hosts.md', 'hosts', 'Several hosts'],
       ['docs/launchers.md', 'launchers', 'Launchers'],

@@ -15,14 +15,16 @@ final class SampledExtension implements ExecutionCondition {
 
   @Override
   public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
-    boolean runs =
-        !TestTier.isFast()
-            || context.getTestMethod().isEmpty()
-            || draws(context.getRequiredTestClass(), context.getRequiredTestMethod())
-                && drawsInvocation(context.getRequiredTestMethod(), context.getUniqueId());
+    boolean runs = !TestTier.isFast() || context.getTestMethod().isEmpty() || draws(context);
     return runs
         ? ConditionEvaluationResult.enabled("drawn")
         : ConditionEvaluationResult.disabled("runs only in the full tier");
+  }
+
+  private static boolean draws(ExtensionContext context) {
+    Method test = context.getRequiredTestMethod();
+    return draws(context.getRequiredTestClass(), test)
+        && drawsInvocation(test, context.getUniqueId());
   }
 
   /** Tells whether the fast tier runs a test of a suite. */

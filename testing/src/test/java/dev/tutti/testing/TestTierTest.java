@@ -101,7 +101,7 @@ class TestTierTest {
     return "[class:C]/[test-template:sampled(int)]/[test-template-invocation:#" + invocation + "]";
   }
 
-  private static final class Invocations {
+  static final class Invocations {
     @Sampled
     void sampled() {}
 
