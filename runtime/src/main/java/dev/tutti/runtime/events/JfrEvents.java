@@ -2,15 +2,13 @@ package dev.tutti.runtime.events;
 
 import dev.tutti.OpType;
 import jdk.jfr.FlightRecorder;
-import jdk.jfr.FlightRecorderListener;
 import org.jspecify.annotations.Nullable;
 
 /** Writes the events if the module {@code jdk.jfr} is present. */
-final class JfrEvents extends Events implements FlightRecorderListener {
+final class JfrEvents extends Events {
   /*
    * Creating the first event of a process takes the JDK over 100 ms, in which it reads its own
-   * metadata, and registering a periodic event starts the recorder. Both therefore wait until
-   * something else has started the recorder.
+   * metadata. No event is therefore created before something has started the recorder.
    */
   private static final class Types {
     static final OperationEvent OPERATION = new OperationEvent();
@@ -19,21 +17,10 @@ final class JfrEvents extends Events implements FlightRecorderListener {
   }
 
   private final RecordEvents records = new RecordEvents();
-  private volatile boolean hasRecorder;
-
-  JfrEvents() {
-    FlightRecorder.addListener(this);
-  }
-
-  @Override
-  public void recorderInitialized(FlightRecorder recorder) {
-    records.register();
-    hasRecorder = true;
-  }
 
   @Override
   public boolean areCollectivesRecorded() {
-    return hasRecorder && Types.OPERATION.isEnabled();
+    return FlightRecorder.isInitialized() && Types.OPERATION.isEnabled();
   }
 
   @Override
@@ -43,7 +30,7 @@ final class JfrEvents extends Events implements FlightRecorderListener {
 
   @Override
   public @Nullable OperationTrace begin(OpType type) {
-    if (!hasRecorder
+    if (!FlightRecorder.isInitialized()
         || !(type.isPointToPoint() ? Types.MESSAGE.isEnabled() : Types.OPERATION.isEnabled())) {
       return null;
     }
@@ -54,7 +41,7 @@ final class JfrEvents extends Events implements FlightRecorderListener {
 
   @Override
   public void group(String group, int rank, int size, String backends, String state, String why) {
-    if (!hasRecorder) {
+    if (!FlightRecorder.isInitialized()) {
       return;
     }
     GroupEvent event = new GroupEvent();
@@ -76,7 +63,7 @@ final class JfrEvents extends Events implements FlightRecorderListener {
       String operationType,
       long sequence,
       String text) {
-    if (!hasRecorder) {
+    if (!FlightRecorder.isInitialized()) {
       return;
     }
     AgreedFailureEvent event = new AgreedFailureEvent();
@@ -102,7 +89,7 @@ final class JfrEvents extends Events implements FlightRecorderListener {
 
   @Override
   public @Nullable Object beginStoreCall() {
-    if (!hasRecorder || !Types.STORE_CALL.isEnabled()) {
+    if (!FlightRecorder.isInitialized() || !Types.STORE_CALL.isEnabled()) {
       return null;
     }
     StoreCallEvent begun = new StoreCallEvent();
