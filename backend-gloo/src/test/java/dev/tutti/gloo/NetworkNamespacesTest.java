@@ -81,6 +81,7 @@ class NetworkNamespacesTest {
   }
 
   @Test
+  @Tag("full")
   void everyOperationRunsBetweenTwoHostsOfTwoRanks() throws Exception {
     try (NetworkNamespaces hosts = NetworkNamespaces.create()) {
       List<List<String>> outputs = run(hosts, Map.of());

@@ -13,9 +13,11 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Tests that comments and pages follow the project's rules of language. */
+@Tag("full")
 class ProseTest {
   /** A Javadoc comment that says "Is the…" where a noun phrase or a verb belongs. */
   private static final Pattern OPENS_WITH_IS = Pattern.compile("/\\*\\*\\s+(\\*\\s+)?(Is|Are) ");

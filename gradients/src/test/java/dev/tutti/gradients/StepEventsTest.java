@@ -11,8 +11,10 @@ import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests the events that JDK Flight Recorder receives. */
+@Isolated("records the operations of the whole process")
 class StepEventsTest {
   @TempDir Path folder;
 

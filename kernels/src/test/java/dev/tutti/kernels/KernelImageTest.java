@@ -19,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -57,6 +58,7 @@ class KernelImageTest {
    * compiles only two types of the reductions, which takes seconds instead of a minute.
    */
   @Test
+  @Tag("full")
   void sameCompilerMakesTheSameCode(@TempDir Path folder) throws Exception {
     String recorded = KernelImage.record().getProperty("compiler");
     String found = compilerVersion(folder);

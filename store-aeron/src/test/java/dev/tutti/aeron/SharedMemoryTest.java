@@ -8,6 +8,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.store.JobToken;
+import dev.tutti.testing.Sampled;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
@@ -111,6 +112,7 @@ class SharedMemoryTest {
     return Long.parseLong(run("du", "-sk", directory.toString()).split("\t", 2)[0]);
   }
 
+  @Sampled
   @ParameterizedTest
   @CsvSource({"32m, 16", "64m, 64", "96m, 200"})
   void clientsOfAContainerFit(String size, int clients) throws Exception {

@@ -192,7 +192,7 @@ public interface SubgroupContract extends GroupContract {
   /** Lets a rank close a new group while others are still setting it up; they notice it later. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
-    int rounds = world.isLarge() ? 4 : 20;
+    int rounds = world.isLarge() || TestTier.isFast() ? 4 : 20;
     world.run(
         member -> {
           List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
@@ -220,7 +220,7 @@ public interface SubgroupContract extends GroupContract {
   /** Lets all ranks close a new group at once, whether or not the others already have it. */
   @ContractTest(minSize = 2)
   default void allRanksMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
-    int rounds = world.isLarge() ? 4 : 40;
+    int rounds = world.isLarge() || TestTier.isFast() ? 4 : 40;
     world.run(
         member -> {
           for (int round = 0; round < rounds; round++) {

@@ -23,6 +23,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.extension.ExtensionConfigurationException;
@@ -284,6 +285,7 @@ class WorldTest {
   }
 
   @Test
+  @Tag("full")
   void threadsThatOutliveTheirWorldFailTheClass() {
     Leaking.end = new CountDownLatch(1);
     try {

@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -43,9 +44,22 @@ class BenchOpTest {
         group -> assertThat(wrong(BenchOp.BARRIER, group, DType.FLOAT32, ReduceOp.SUM)).isZero());
   }
 
+  @Test
+  void findsNothingWrongWithARightAllReduce() {
+    findsNothingWrong(BenchOp.ALL_REDUCE);
+  }
+
   @ParameterizedTest
-  @EnumSource(value = BenchOp.class, names = "BARRIER", mode = EnumSource.Mode.EXCLUDE)
+  @EnumSource(
+      value = BenchOp.class,
+      names = {"BARRIER", "ALL_REDUCE"},
+      mode = EnumSource.Mode.EXCLUDE)
+  @Tag("full")
   void findsNothingWrongWithARightBackend(BenchOp op) {
+    findsNothingWrong(op);
+  }
+
+  private static void findsNothingWrong(BenchOp op) {
     ThreadedWorld.run(
         RANKS,
         group -> {

@@ -371,9 +371,18 @@ class RunCommandTest {
     assertThat(TestPlans.processesOf(runId)).hasSize(count);
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"tcp", "aeron"})
-  void ranksThatAreStartedAgainMeetEachOther(String kind) throws Exception {
+  @Test
+  void ranksThatAreStartedAgainMeetEachOther() throws Exception {
+    ranksThatAreStartedAgainMeetThrough("tcp");
+  }
+
+  @Test
+  @Tag("full")
+  void ranksThatAreStartedAgainMeetThroughAeron() throws Exception {
+    ranksThatAreStartedAgainMeetThrough("aeron");
+  }
+
+  private static void ranksThatAreStartedAgainMeetThrough(String kind) throws Exception {
     List<String> command = OwnJava.command();
     command.add(RestartedRank.class.getName());
     command.addAll(0, List.of("run", "--nproc=3", "--max-restarts=1", "--"));

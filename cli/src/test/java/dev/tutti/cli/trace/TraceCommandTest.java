@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -32,7 +31,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import jdk.jfr.Recording;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -266,22 +264,6 @@ class TraceCommandTest {
         .singleElement()
         .asString()
         .contains("broadcast #2", "rank 2 differs from the others");
-  }
-
-  @Test
-  void recordingsOfTheJdkAreReadToo() throws Exception {
-    Path file = folder.resolve("job.jfr");
-    try (Recording recording = new Recording()) {
-      recording.start();
-      run(
-          2,
-          Duration.ofSeconds(60),
-          group -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC).await());
-      recording.stop();
-      recording.dump(file);
-    }
-    assertThat(tutti(file)).isZero();
-    assertThat(out.toString(UTF_8)).contains("allReduce 1");
   }
 
   @Test

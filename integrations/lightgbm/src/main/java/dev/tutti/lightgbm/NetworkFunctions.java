@@ -79,6 +79,14 @@ final class NetworkFunctions {
     return pointer("allGather", ALL_GATHER, arena);
   }
 
+  /** Returns a reduction that leaves its data as it is. */
+  MemorySegment idleReducer(Arena arena) {
+    return pointer("keep", REDUCE, arena);
+  }
+
+  @SuppressWarnings("unused") // by name
+  private void keep(MemorySegment from, MemorySegment into, int typeSize, int length) {}
+
   @SuppressWarnings("restricted")
   private MemorySegment pointer(String method, FunctionDescriptor descriptor, Arena arena) {
     try {

@@ -4,7 +4,10 @@ import dev.tutti.OpType;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Pending;
+import dev.tutti.spi.PeerLateException;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -135,10 +138,15 @@ final class TimeoutDiagnosis {
   private Diagnosis ofCollective(long sequence) {
     Diagnosis found = Diagnosis.NONE;
     SortedMap<Integer, RankProgress> answers = new TreeMap<>();
+    List<Integer> strangers = new ArrayList<>();
     for (int r = 0; r < group.size(); r++) {
       RankProgress progress = progressOf(r);
       if (progress == null) {
-        found = found.and(silence(r));
+        if (hasJoined(r)) {
+          found = found.and(silence(r));
+        } else {
+          strangers.add(r);
+        }
         continue;
       }
       answers.put(r, progress);
@@ -164,6 +172,9 @@ final class TimeoutDiagnosis {
                         + progress.afterRefusal()
                         + progress.instead()));
       }
+    }
+    if (!strangers.isEmpty()) {
+      found = found.and(unasked(strangers));
     }
     Diagnosis all = Disagreement.of(answers, group.size()).and(found);
     return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have called it by now") : all;
@@ -254,7 +265,13 @@ final class TimeoutDiagnosis {
   private Diagnosis silence(int rank) {
     return hasJoined(rank)
         ? new Diagnosis(rank, "rank " + rank + " does not answer")
-        : new Diagnosis(
-            -1, "rank " + rank + " cannot be asked because it never joined through this store");
+        : unasked(List.of(rank));
+  }
+
+  private static Diagnosis unasked(List<Integer> ranks) {
+    return new Diagnosis(
+        -1,
+        PeerLateException.ranks(ranks)
+            + " cannot be asked, having never joined through this store");
   }
 }

@@ -25,9 +25,11 @@ import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what a JDK Flight Recorder recording contains about a group. */
 @Timeout(300)
+@Isolated("records the operations of the whole process")
 class EventsTest {
   @TempDir Path folder;
 

@@ -95,6 +95,25 @@ class SlowOperationsTest {
   }
 
   @Test
+  void ranksThatNeverJoinedAreListedTogether() throws Exception {
+    LocalWorld.ranks(
+        3,
+        store,
+        meeting(2),
+        (options, rank) -> {
+          if (rank == 0) {
+            try (ProcessGroup group = ProcessGroup.init(withSlow(options, SLOW))) {
+              Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+              linger("ranks 1, 2 cannot be asked, having never joined through this store");
+              group.abort("seen");
+              assertThat(work).isNotNull();
+            }
+          }
+          return rank;
+        });
+  }
+
+  @Test
   void aQuestionIsNoFailure() throws Exception {
     play(
         meeting(2),

@@ -8,9 +8,11 @@ import dev.tutti.runtime.group.WarningCapture;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests that a process warns about settings that nothing reads; each test uses its own names. */
 @Timeout(300)
+@Isolated("sets system properties, of which the process warns once")
 class UnknownSettingsTest {
   private static List<String> warningsOf(String... settings) {
     try (WarningCapture warnings = new WarningCapture(UnknownSettings.class);
