@@ -17,6 +17,7 @@ import dev.tutti.spi.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import io.aeron.Subscription;
 import io.aeron.exceptions.AeronException;
 import java.io.Closeable;
 import java.io.IOException;
@@ -36,6 +37,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -359,7 +361,6 @@ public final class AeronStoreServer implements AutoCloseable {
       if (spin) {
         driver.spin();
       }
-      port.releaseUdp();
       in = Channels.udp(control.localAddress(), port());
       out = Channels.udp(control.remoteAddress(), Channels.port(there));
     } else if (transport != Handshake.IPC) {
@@ -369,8 +370,13 @@ public final class AeronStoreServer implements AutoCloseable {
         transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;
     driver.requireRoom();
     // Requests that arrived before this process had the stream did not ring the bell.
-    var requests =
-        aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
+    String requestsIn = in;
+    Supplier<Subscription> subscribe =
+        () ->
+            aeron.addSubscription(
+                requestsIn, session.requestStream(), image -> agent.wake(), image -> {});
+    Subscription requests =
+        transport == Handshake.UDP ? port.handOverUdp(subscribe) : subscribe.get();
     try {
       var replies = aeron.addExclusivePublication(Channels.out(out), session.replyStream());
       return new ServerClient(

@@ -10,6 +10,7 @@ import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.status.StatusQuery;
+import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.Map;
 import java.util.SortedMap;
@@ -47,6 +48,14 @@ public final class StatusCommand implements Callable<Integer> {
   private @Nullable String at;
 
   @Option(
+      names = "--prefix",
+      paramLabel = "PREFIX",
+      description =
+          "Prefix of the job's keys in the store. In Spark, the stage and its attempt, such as 3.0."
+              + " Default: none.")
+  private @Nullable String prefix;
+
+  @Option(
       names = "--watch",
       description = "Ask again every second, or at the interval of --every, until interrupted.")
   private boolean watch;
@@ -81,8 +90,8 @@ public final class StatusCommand implements Callable<Integer> {
     CountDownLatch ended = new CountDownLatch(1);
     try (Store store = StoreAddress.connect(place.url(), limit, place.settings());
         StatusQuery query =
-            StatusQuery.of(store, !watch)
-                .orElseThrow(() -> new LaunchException(1, "no rank has joined at " + place.url()));
+            StatusQuery.of(prefix == null ? store : new PrefixStore(prefix, store), !watch)
+                .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       JobView view = print(query, limit);
       long period = Setting.parseDuration(every).toNanos();
@@ -91,6 +100,10 @@ public final class StatusCommand implements Callable<Integer> {
       }
       return view.isTroubled() ? 1 : 0;
     }
+  }
+
+  private String noRank(String url) {
+    return "no rank has joined at " + url + (prefix == null ? "" : " below " + prefix);
   }
 
   private Place place() {

@@ -3,11 +3,15 @@ package dev.tutti.cli.status;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.cli.trace.StalledRank;
+import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.store.PrefixStore;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.ByteArrayOutputStream;
@@ -21,6 +25,11 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
@@ -88,10 +97,10 @@ class StatusCommandTest {
     return "tcp://127.0.0.1:" + server.port();
   }
 
-  private List<String[]> until(Predicate<List<String[]>> condition) {
+  private List<String[]> until(Predicate<List<String[]>> condition, String... more) {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (true) {
-      List<String[]> rows = status();
+      List<String[]> rows = status(more);
       if (condition.test(rows)) {
         return rows;
       }
@@ -164,6 +173,54 @@ class StatusCommandTest {
           .containsAll(before)
           .filteredOn(key -> !before.contains(key))
           .containsExactly("tutti/0/event/1");
+    }
+  }
+
+  /** Joins as one of two ranks whose keys have a prefix, and stays until the latch opens. */
+  private Callable<Void> joinBelow(
+      String prefix, int rank, CountDownLatch joined, CountDownLatch end) {
+    return () -> {
+      try (TcpStore store = new TcpStore("127.0.0.1", server.port());
+          ProcessGroup group =
+              ProcessGroup.init(
+                  GroupOptions.DEFAULT
+                      .withStore(new PrefixStore(prefix, store))
+                      .withRank(rank)
+                      .withSize(2)
+                      .withProvider(new ThreadedProvider()))) {
+        group.barrier();
+        joined.countDown();
+        assertThat(end.await(60, TimeUnit.SECONDS)).isTrue();
+      }
+      return null;
+    };
+  }
+
+  @Test
+  void aJobWhoseKeysHaveAPrefixIsFound() throws Exception {
+    CountDownLatch joined = new CountDownLatch(2);
+    CountDownLatch end = new CountDownLatch(1);
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Void>> both = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        both.add(threads.submit(joinBelow("3.0", rank, joined, end)));
+      }
+      try {
+        assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
+        List<String[]> rows =
+            until(
+                found -> found.size() == 3 && found.get(2)[3].equals("none since #1"),
+                "--prefix",
+                "3.0");
+        assertThat(rows.get(1)[0]).isEqualTo("0");
+        assertThat(rows.get(2)[0]).isEqualTo("1");
+        assertThat(exitCode).isZero();
+      } finally {
+        end.countDown();
+      }
+      for (Future<Void> each : both) {
+        each.get(60, TimeUnit.SECONDS);
+      }
     }
   }
 

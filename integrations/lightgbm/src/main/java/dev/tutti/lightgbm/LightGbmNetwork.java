@@ -37,9 +37,9 @@ public final class LightGbmNetwork implements AutoCloseable {
 
   /**
    * Makes a group the network of this thread, and loads LightGBM's library if necessary. All ranks
-   * call this: they exchange meaningless data for some 50 ms, so that the JVM has compiled the
-   * network's code when LightGBM trains. A group that fails meanwhile makes the first {@link #call}
-   * throw.
+   * call this: they exchange meaningless data for at most half a second, so that the JVM has
+   * compiled the network's code when LightGBM trains. A group that fails meanwhile makes the first
+   * {@link #call} throw.
    *
    * @param group the group of all ranks that train; it stays open when the network is closed
    * @throws LightGbmException if the library cannot be loaded, or refuses the network
@@ -58,7 +58,7 @@ public final class LightGbmNetwork implements AutoCloseable {
       throw e;
     }
     OPEN.set(network);
-    WarmUp.run(network.functions, group.size(), network.arena);
+    WarmUp.run(network.functions, group.size(), network.arena, System::nanoTime);
     return network;
   }
 

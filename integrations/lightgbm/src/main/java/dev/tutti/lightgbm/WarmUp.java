@@ -4,6 +4,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 
 /**
@@ -13,7 +15,10 @@ import java.util.stream.IntStream;
  */
 final class WarmUp {
   /** A few more calls than after which the JVM compiles a method (C1: 200). */
-  private static final int CALLS = 250;
+  static final int CALLS = 250;
+
+  /** The time after which all ranks stop, as between hosts that are far from each other. */
+  static final long MOST_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
   /** Bytes that each rank gathers, about as many as describe a split. */
   private static final int SPLIT = 256;
@@ -24,13 +29,15 @@ final class WarmUp {
   private WarmUp() {}
 
   /**
-   * Makes all calls. The functions keep a failure, as in training.
+   * Makes the calls. The functions keep a failure, as in training. The ranks gather how long each
+   * of them has taken so far, so that all stop after the same call.
    *
    * @param functions the functions of the network
    * @param ranks the number of its ranks
    * @param arena frees the function pointer that the calls need
+   * @param clock nanoseconds since any time
    */
-  static void run(NetworkFunctions functions, int ranks, Arena arena) {
+  static void run(NetworkFunctions functions, int ranks, Arena arena, LongSupplier clock) {
     Arena memory = Arena.ofAuto();
     MemorySegment reducer = memory.allocateFrom(ValueLayout.ADDRESS, functions.idleReducer(arena));
     MemorySegment splitStarts = starts(memory, ranks, SPLIT);
@@ -40,10 +47,18 @@ final class WarmUp {
     int whole = ranks * HISTOGRAM;
     MemorySegment all = memory.allocate(whole, Double.BYTES);
     MemorySegment own = memory.allocate(HISTOGRAM, Double.BYTES);
-    for (int i = 0; i < CALLS; i++) {
+    // A rank may open its network long before another: the clock starts when all have.
+    functions.allGather(own, SPLIT, splitStarts, splits, ranks, all, ranks * SPLIT);
+    long start = clock.getAsLong();
+    long longest = 0;
+    for (int i = 0; i < CALLS && longest < MOST_NANOS && functions.failure() == null; i++) {
       functions.reduceScatter(
           all, whole, Double.BYTES, histogramStarts, histograms, ranks, own, HISTOGRAM, reducer);
+      own.set(ValueLayout.JAVA_LONG, 0, clock.getAsLong() - start);
       functions.allGather(own, SPLIT, splitStarts, splits, ranks, all, ranks * SPLIT);
+      for (int rank = 0; rank < ranks; rank++) {
+        longest = Math.max(longest, all.get(ValueLayout.JAVA_LONG, (long) rank * SPLIT));
+      }
     }
   }
 

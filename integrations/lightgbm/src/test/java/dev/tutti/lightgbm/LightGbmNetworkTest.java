@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.microsoft.ml.lightgbm.lightgbmlib;
+import dev.tutti.Codec;
 import dev.tutti.ProcessGroup;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.testing.World;
@@ -25,6 +26,7 @@ import org.junit.jupiter.api.Test;
 /** LightGBM keeps a network per thread, so tests may run ranks as threads. */
 class LightGbmNetworkTest {
   private static final int ROWS = 3000;
+  private static final int NEVER = -1;
 
   @World(sizes = {1, 2, 3, 4})
   void ranksOfOneModel(ProcessGroup group) {
@@ -35,7 +37,7 @@ class LightGbmNetworkTest {
       }
       String model = training.model();
       assertThat(model).contains("Tree=2").doesNotContain("Tree=3");
-      List<String> all = group.allGatherObject(model, dev.tutti.Codec.STRING);
+      List<String> all = group.allGatherObject(model, Codec.STRING);
       assertThat(all).containsOnly(model);
       assertThat(network.failure()).isEmpty();
     }
@@ -54,8 +56,7 @@ class LightGbmNetworkTest {
     int calls = 0;
     int step = 1;
     for (int at = 0; ; at += step) {
-      AtomicInteger count = new AtomicInteger(at);
-      boolean failed = failsAt(count);
+      boolean failed = fails(NEVER, at);
       calls++;
       if (!failed) {
         break;
@@ -65,14 +66,28 @@ class LightGbmNetworkTest {
     assertThat(calls).isGreaterThan(45);
   }
 
-  /** Trains on two ranks, the last of which fails after some calls; tells whether it failed. */
-  private static boolean failsAt(AtomicInteger left) throws Exception {
+  @Test
+  void theFirstCallThrowsWhatFailedWhileTheNetworkWasOpened() throws Exception {
+    for (int at : new int[] {0, 1, 2, 100}) {
+      assertThat(fails(at, NEVER)).as("fails after %d calls", at).isTrue();
+    }
+  }
+
+  /**
+   * Trains on two ranks, the last of which fails after some calls while it opens its network, or
+   * after some calls from then on; tells whether it failed.
+   */
+  private static boolean fails(int opening, int open) throws Exception {
+    AtomicInteger left = new AtomicInteger(opening);
     List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
     ThreadedWorld.run(
         2,
         group -> {
           ProcessGroup used = group.rank() == 1 ? failing(group, left) : group;
           try (LightGbmNetwork network = LightGbmNetwork.open(used)) {
+            if (group.rank() == 1 && open != NEVER) {
+              left.set(open);
+            }
             try (Training training = train(network, used)) {
               for (int round = 0; round < 3; round++) {
                 training.round();

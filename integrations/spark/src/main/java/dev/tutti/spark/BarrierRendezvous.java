@@ -6,6 +6,8 @@ import dev.tutti.Settings;
 import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStoreServer;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.net.URI;
 import java.security.SecureRandom;
 import java.util.HexFormat;
@@ -22,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  * executor of rank 0.
  */
 final class BarrierRendezvous {
+  private static final Logger LOG = System.getLogger(BarrierRendezvous.class.getName());
   private static final String FAILED = "failed ";
   private static final String MASTER_ADDR = "MASTER_ADDR";
   private static final int TOKEN_BYTES = 32;
@@ -81,14 +84,13 @@ final class BarrierRendezvous {
     int space = told.indexOf(' ');
     int port = Integer.parseInt(told.substring(0, space));
     String host = HostPort.parse(task.getTaskInfos()[0].address()).host();
-    URI url =
-        URI.create(
-            "%s://%s/%d.%d"
-                .formatted(
-                    BarrierStoreProvider.SCHEME,
-                    new HostPort(host, port),
-                    task.stageId(),
-                    task.stageAttemptNumber()));
+    HostPort address = new HostPort(host, port);
+    String prefix = task.stageId() + "." + task.stageAttemptNumber();
+    URI url = URI.create(BarrierStoreProvider.SCHEME + "://" + address + "/" + prefix);
+    if (rank == 0) {
+      LOG.log(
+          Level.INFO, "tutti status --at tcp://{0} --prefix {1} shows this stage", address, prefix);
+    }
     Settings settings = withToken(own, told.substring(space + 1));
     if (settings.text(MASTER_ADDR).isEmpty()) {
       // Tells Gloo which of the host's addresses the others can reach.

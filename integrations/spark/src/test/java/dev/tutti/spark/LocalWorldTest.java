@@ -5,12 +5,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.Tensor;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.PrefixStore;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreOptions;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.spark.BarrierTaskContext;
 import org.apache.spark.api.java.JavaFutureAction;
@@ -25,6 +34,11 @@ import org.junit.jupiter.api.io.TempDir;
 /** Tests with ranks as threads of one executor, in this JVM. */
 class LocalWorldTest {
   private static final Map<Integer, String> FAILURES = new ConcurrentHashMap<>();
+
+  private static final List<String> COMMANDS = new CopyOnWriteArrayList<>();
+  private static final String TOKEN = "a token of the test for all its ranks";
+  private static final Pattern STATUS =
+      Pattern.compile("tutti status --at tcp://(.*):(\\d+) --prefix (\\d+\\.0) shows this stage");
 
   @TempDir static Path shared;
   private static JavaSparkContext spark;
@@ -91,6 +105,40 @@ class LocalWorldTest {
     Duration ofSpark = Duration.ofSeconds(50);
     Duration ofProgram = Duration.ofSeconds(40);
     assertThat(timeouts.collect()).containsExactly(ofSpark, ofProgram, ofSpark, ofProgram);
+  }
+
+  @Test
+  void rankZeroLogsHowToAskForTheStatus() {
+    Logger logger = Logger.getLogger(BarrierRendezvous.class.getName());
+    logger.setFilter(record -> COMMANDS.add(new SimpleFormatter().formatMessage(record)));
+    try {
+      JavaRDD<Boolean> found =
+          SparkWorld.mapPartitions(
+              Bodies.partitions(spark, 2),
+              (group, _) -> {
+                group.close();
+                GroupOptions options = GroupOptions.DEFAULT;
+                options = options.withSettings(options.settings().with("TUTTI_TOKEN", TOKEN));
+                SparkWorld.join(options).barrier();
+                return List.of(hasJoinedBelow(COMMANDS.getLast())).iterator();
+              });
+      assertThat(found.collect()).containsExactly(true, true);
+    } finally {
+      logger.setFilter(null);
+    }
+    assertThat(COMMANDS).hasSize(2);
+  }
+
+  /** Tells whether ranks joined at the store, and below the prefix, that a command names. */
+  private static boolean hasJoinedBelow(String command) {
+    Matcher parts = STATUS.matcher(command);
+    assertThat(parts.matches()).as(command).isTrue();
+    TcpStoreOptions options =
+        TcpStoreOptions.of(parts.group(1), Integer.parseInt(parts.group(2)))
+            .withToken(JobToken.of(TOKEN));
+    try (TcpStore store = new TcpStore(options)) {
+      return new PrefixStore(parts.group(3), store).listKeys().contains("tutti/0/joined/1");
+    }
   }
 
   @Test

@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreConnectionException;
+import io.aeron.exceptions.AeronException;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.DatagramChannel;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 /** Tests that a server has the UDP port of the number of its TCP port. */
@@ -24,12 +26,44 @@ class ServerPortTest {
   }
 
   @Test
-  void theUdpPortIsHeldUntilItIsReleased() throws IOException {
+  void theUdpPortIsHeldUntilItIsHandedOver() throws IOException {
     try (ServerPort port = ServerPort.listen(loopback(0))) {
       assertThat(port.listener().getLocalPort()).isEqualTo(port.number());
       assertThatThrownBy(() -> bindUdp(port.number())).isInstanceOf(BindException.class);
-      port.releaseUdp();
+      assertThat(port.<String>handOverUdp(() -> "bound")).isEqualTo("bound");
       bindUdp(port.number());
+    }
+  }
+
+  @Test
+  void aPortThatIsStillInUseIsTriedAgain() throws IOException {
+    try (ServerPort port = ServerPort.listen(loopback(0))) {
+      AtomicInteger tries = new AtomicInteger();
+      int last =
+          port.handOverUdp(
+              () -> {
+                if (tries.incrementAndGet() < 3) {
+                  throw new AeronException("channel error - Address already in use (at bind0)");
+                }
+                return tries.get();
+              });
+      assertThat(last).isEqualTo(3);
+    }
+  }
+
+  @Test
+  void otherErrorsAreNotTriedAgain() throws IOException {
+    try (ServerPort port = ServerPort.listen(loopback(0))) {
+      AtomicInteger tries = new AtomicInteger();
+      assertThatThrownBy(
+              () ->
+                  port.handOverUdp(
+                      () -> {
+                        throw new AeronException("try " + tries.incrementAndGet());
+                      }))
+          .isInstanceOf(AeronException.class)
+          .hasMessageContaining("try 1");
+      assertThat(tries).hasValue(1);
     }
   }
 
@@ -47,7 +81,7 @@ class ServerPortTest {
   void aNamedPortMayLackItsUdpPort() throws IOException {
     try (ServerPort free = ServerPort.listen(loopback(0));
         DatagramChannel other = DatagramChannel.open()) {
-      free.releaseUdp();
+      free.<Boolean>handOverUdp(() -> true);
       other.bind(loopback(free.number()));
       free.listener().close();
       try (ServerPort named = ServerPort.listen(loopback(free.number()))) {
