@@ -28,12 +28,14 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests sums of sparse tensors on fake devices. */
+@Order(1)
 class CudaSparseTest {
   private static final int MOST = 5000;
 

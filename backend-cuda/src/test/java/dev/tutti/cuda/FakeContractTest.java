@@ -5,8 +5,10 @@ import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Order;
 
 /** Runs the contract on fake devices. */
+@Order(1)
 class FakeContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
   private final ContractSubject subject =

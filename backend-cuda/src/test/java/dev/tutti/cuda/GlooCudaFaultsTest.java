@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AutoClose;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests Gloo operations on CUDA tensors that fail before the device has completed them. */
 @Timeout(300)
+@Order(1)
 class GlooCudaFaultsTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(2);
 

@@ -3,7 +3,9 @@ package dev.tutti.gloo;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ProcessGroupContract;
+import org.junit.jupiter.api.Order;
 
+@Order(1)
 class GlooContractTest extends ProcessGroupContract {
   @Override
   protected BackendProvider provider() {

@@ -4,8 +4,10 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Settings;
 import java.util.Set;
+import org.junit.jupiter.api.Order;
 
 /** Runs the contract suite with ranks on one host that do not share memory. */
+@Order(1)
 class GlooSocketsContractTest extends GlooContractTest {
   @Override
   protected Settings settings() {

@@ -18,6 +18,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,6 +29,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * are idle, as {@code DETECTS_DEAD_PEERS} promises. A stop that should do no harm lasts a second;
  * {@code -Dtutti.stopMillis=20000} makes it 20.
  */
+@Order(1)
 class KilledRankTest {
   private static final int SIZE = 4;
   private static final Duration LIMIT = Duration.ofSeconds(100);

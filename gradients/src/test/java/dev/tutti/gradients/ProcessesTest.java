@@ -2,8 +2,10 @@ package dev.tutti.gradients;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.testing.World;
+import org.junit.jupiter.api.Order;
 
 /** Reduces the gradients of random models between processes. */
+@Order(1)
 class ProcessesTest {
   @World(
       sizes = {2, 3},

@@ -2,7 +2,9 @@ package dev.tutti.aeron;
 
 import dev.tutti.Store;
 import dev.tutti.testing.StoreContract;
+import org.junit.jupiter.api.Order;
 
+@Order(1)
 class AeronStoreTest extends StoreContract {
   @Override
   protected Store open() {

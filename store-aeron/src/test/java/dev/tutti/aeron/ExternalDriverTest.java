@@ -25,6 +25,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -32,6 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests with a media driver that runs elsewhere, with its own settings. */
+@Order(1)
 class ExternalDriverTest {
   private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final int LIMIT_SECONDS = 60;

@@ -2,8 +2,10 @@ package dev.tutti.testing;
 
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.BackendProvider;
+import org.junit.jupiter.api.Order;
 
 // @start region="suite"
+@Order(1)
 class ThreadedContractTest extends ProcessGroupContract {
   @Override
   protected BackendProvider provider() {

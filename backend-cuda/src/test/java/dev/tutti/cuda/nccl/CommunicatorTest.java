@@ -17,6 +17,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
@@ -230,6 +231,7 @@ class CommunicatorTest {
 
   /** Lets a close be forced to its end while the abort that forced it continues. */
   @Test
+  @Tag("full")
   void aCloseWaitsForTheAbortThatItsDeadlineBegan() throws Exception {
     CountDownLatch held = new CountDownLatch(1);
     nccl.holdOn("ncclCommFinalize", new CountDownLatch(1));

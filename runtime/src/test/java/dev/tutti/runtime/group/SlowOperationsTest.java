@@ -19,11 +19,13 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests the warnings about operations that wait for long. */
 @Timeout(300)
+@Order(1)
 class SlowOperationsTest {
   private static final String SLOW = "100ms";
 

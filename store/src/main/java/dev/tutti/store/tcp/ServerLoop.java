@@ -125,6 +125,16 @@ final class ServerLoop implements Runnable {
       selector.close();
       throw e;
     }
+    loadWaits();
+  }
+
+  /**
+   * Loads the classes that a wait uses: clients may come before the first wait and leave no
+   * descriptor to open a class file with.
+   */
+  private void loadWaits() {
+    pause.start();
+    pause.staysAwake();
   }
 
   /** Makes the loop run a task between requests; may be called from any thread. */

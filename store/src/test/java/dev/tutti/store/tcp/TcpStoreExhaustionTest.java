@@ -28,12 +28,14 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests that clients cannot bring down a server with a heap of 64 MiB. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Order(1)
 class TcpStoreExhaustionTest {
   @TempDir Path folder;
   private Path log;
@@ -65,6 +67,8 @@ class TcpStoreExhaustionTest {
   private void requireServed() throws IOException {
     try (TcpStore good = connect()) {
       assertThat(good.add("alive", 1)).isPositive();
+    } catch (StoreConnectionException e) {
+      throw new AssertionError(Files.readString(log), e);
     }
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
     while (!takesALargeValue()) {

@@ -31,11 +31,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests the client, and the opening of stores, when things go wrong. */
+@Order(1)
+@Execution(ExecutionMode.CONCURRENT)
 class TcpStoreFailureTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration SHORT = Duration.ofMillis(300);
@@ -65,7 +70,7 @@ class TcpStoreFailureTest {
       early.accept().close();
       early.accept().close();
     }
-    try (TcpStoreServer server = new TcpStoreServer(port);
+    try (TcpStoreServer server = FreePort.serveAgain(port);
         TcpStore store = ended(client)) {
       store.set("key", "value");
       assertThat(store.get("key")).asString(UTF_8).isEqualTo("value");
@@ -388,7 +393,7 @@ class TcpStoreFailureTest {
     try (TcpStore store = new TcpStore(options(first.port()))) {
       assertThat(store.add("key", 1)).isEqualTo(1);
       first.close();
-      try (TcpStoreServer second = new TcpStoreServer(first.port())) {
+      try (TcpStoreServer second = FreePort.serveAgain(first.port())) {
         assertThatThrownBy(() -> store.add("key", 1))
             .isInstanceOf(StoreConnectionException.class)
             .hasMessageContaining("closed the connection");
@@ -523,7 +528,7 @@ class TcpStoreFailureTest {
         .hasMessageContaining("port " + port);
     ended(joining).close();
     // The port is free again.
-    try (TcpStoreServer server = new TcpStoreServer(port)) {
+    try (TcpStoreServer server = FreePort.serveAgain(port)) {
       assertThat(server.port()).isEqualTo(port);
     }
   }

@@ -401,7 +401,7 @@ class TcpStoreServerTest {
     first.close();
     first.close();
     try (client;
-        TcpStoreServer second = new TcpStoreServer(first.port());
+        TcpStoreServer second = FreePort.serveAgain(first.port());
         TcpStore fresh = new TcpStore("127.0.0.1", second.port())) {
       assertThat(fresh.keyCount()).isZero();
     }

@@ -13,12 +13,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.AbstractStringAssert;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that faulty backends are found, and that the reported programs can be run again. */
 @Timeout(value = 5, unit = TimeUnit.MINUTES)
+@Order(1)
 class FuzzerTest {
   private static final Duration PATIENCE = Duration.ofSeconds(5);
 
