@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.process.OwnJava;
+import dev.tutti.testing.Sampled;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,7 @@ class HealthyLogTest {
   private static final Pattern LOGGED =
       Pattern.compile(".*\\b(INFO|WARNING|ERROR|SEVERE)\\b.*", Pattern.DOTALL);
 
+  @Sampled
   @ParameterizedTest
   @CsvSource({"tcp, -1, 0", "tcp, 0, 2", "aeron, -1, 0"})
   void ranksLogNothingButTheirDebugServer(String store, String debugPort, int expected)

@@ -11,6 +11,7 @@ import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.testing.Sampled;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -312,6 +313,7 @@ class RunCommandTest {
     }
   }
 
+  @Sampled
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2})
   void namesTheRankWhoseCallIsTheOddOne(int odd) throws Exception {

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -18,6 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Tests that JDK recordings name the rank that is late, and show pauses beside what they held up.
  */
 @Timeout(180)
+@Tag("full")
 class PauseTest {
   private static final int SIZE = 3;
 

@@ -17,6 +17,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -118,6 +119,7 @@ class RecordOnRequestTest {
   }
 
   @Test
+  @Tag("full")
   void byJcmd() throws Exception {
     start(Map.of());
     String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
