@@ -7,6 +7,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 @Order(1)
+@SuppressWarnings("JUnitMethodInvoked") // to say for one when it runs
 class AeronStoreTest extends StoreContract {
   @Override
   protected Store open() {

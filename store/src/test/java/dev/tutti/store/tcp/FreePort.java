@@ -9,6 +9,7 @@ import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /** Finds ports for tests that must know a port before there is a server. */
 final class FreePort {
@@ -35,12 +36,17 @@ final class FreePort {
     }
   }
 
-  /** Starts a server on the port of a server that was closed a moment ago. */
+  /** Starts a server on a port on which another socket listened a moment ago. */
   static TcpStoreServer serveAgain(int port) {
+    return serveAgain(() -> new TcpStoreServer(port));
+  }
+
+  /** Starts a server in the same way. */
+  static TcpStoreServer serveAgain(Supplier<TcpStoreServer> start) {
     long deadline = System.nanoTime() + FREED_NANOS;
     while (true) {
       try {
-        return new TcpStoreServer(port);
+        return start.get();
       } catch (StoreConnectionException e) {
         if (System.nanoTime() - deadline > 0) {
           throw e;

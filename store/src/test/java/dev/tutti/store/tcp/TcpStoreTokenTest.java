@@ -144,7 +144,7 @@ class TcpStoreTokenTest {
         ending.accept().close();
         ending.accept().close();
       }
-      try (TcpStoreServer next = new TcpStoreServer(null, port, TOKEN);
+      try (TcpStoreServer next = FreePort.serveAgain(() -> new TcpStoreServer(null, port, TOKEN));
           TcpStore store = ended(opening)) {
         assertThat(store.add("n", 1)).isEqualTo(1);
         assertThat(next.port()).isEqualTo(port);
