@@ -10,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A {@link Cuda} on a fake driver with two kernels: that of stream blocks, and one that holds a
@@ -17,11 +18,11 @@ import java.util.concurrent.CountDownLatch;
  */
 public final class FakeMachine implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
-  private static final String HOLD = "hold";
 
   public final FakeCudaDriver fake;
   final FakeCollectives collectives;
   public final Cuda cuda;
+  private final AtomicInteger holds = new AtomicInteger();
 
   public FakeMachine(int devices) {
     fake = new FakeCudaDriver(devices);
@@ -63,10 +64,12 @@ public final class FakeMachine implements AutoCloseable {
   /** Holds a stream of a device, by its handle, until the latch is opened. */
   CountDownLatch hold(CudaDevice device, long stream) {
     CountDownLatch latch = new CountDownLatch(1);
-    fake.kernel(HOLD, 0, _ -> latch.await());
+    // A name of its own, since ranks may hold their streams at the same time.
+    String name = "hold" + holds.incrementAndGet();
+    fake.kernel(name, 0, _ -> latch.await());
     device.context().enter();
     long module = fake.driver().kernels().load(new byte[1]);
-    long function = fake.driver().kernels().function(module, HOLD);
+    long function = fake.driver().kernels().function(module, name);
     fake.driver().kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream, 1);
     fake.driver().kernels().unload(module);
     return latch;

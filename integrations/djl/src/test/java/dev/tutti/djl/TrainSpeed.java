@@ -22,7 +22,8 @@ import java.util.Locale;
 
 /**
  * Times steps of a network of 1.9 million parameters with batches of 512, which are divided among
- * all ranks; {@code benchmarks/training} runs it. PyTorch has one thread on each rank.
+ * all ranks; {@code benchmarks/training} runs it. Each rank has as many threads as {@code
+ * OMP_NUM_THREADS} says, or one.
  *
  * <p>Arguments: the number of steps to time.
  */
@@ -37,7 +38,8 @@ public final class TrainSpeed {
   /** Runs one rank; rank 0 prints the median time of a step, and its CPU time. */
   public static void main(String[] args) {
     int steps = Integer.parseInt(args[0]);
-    System.setProperty("ai.djl.pytorch.num_threads", "1");
+    System.setProperty(
+        "ai.djl.pytorch.num_threads", System.getenv().getOrDefault("OMP_NUM_THREADS", "1"));
     Engine.getInstance().setRandomSeed(1);
     try (ProcessGroup group = ProcessGroup.init()) {
       DataParallelListener parallel = new DataParallelListener(group);

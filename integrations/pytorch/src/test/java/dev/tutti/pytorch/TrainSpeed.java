@@ -15,11 +15,14 @@ import org.bytedeco.pytorch.global.torch;
 
 /**
  * Times steps of a network of 1.9 million parameters with batches of 512, which are divided among
- * all ranks; {@code benchmarks/training} runs it. PyTorch has one thread on each rank.
+ * all ranks; {@code benchmarks/training} runs it. Each rank has as many threads as {@code
+ * OMP_NUM_THREADS} says, or one.
  *
  * <p>Arguments: the number of steps to time.
  */
 public final class TrainSpeed {
+  private static final int THREADS =
+      Integer.parseInt(System.getenv().getOrDefault("OMP_NUM_THREADS", "1"));
   private static final int BATCH = 512;
   private static final int WARM_UP = 10;
   private static final OperatingSystemMXBean SYSTEM =
@@ -41,7 +44,7 @@ public final class TrainSpeed {
   public static void main(String[] args) {
     int steps = Integer.parseInt(args[0]);
     Loader.load(torch.class);
-    torch.set_num_threads(1);
+    torch.set_num_threads(THREADS);
     try (ProcessGroup group = ProcessGroup.init()) {
       torch.manual_seed(1);
       Network network = new Network();
