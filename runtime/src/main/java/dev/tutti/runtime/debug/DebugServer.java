@@ -8,6 +8,7 @@ import java.io.InputStream;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -79,7 +80,8 @@ public final class DebugServer implements AutoCloseable {
     server.setExecutor(threads);
     DebugServer debug = new DebugServer(server, threads, token);
     debug.serve(source);
-    server.start();
+    // The server's own thread keeps the JVM alive unless a daemon starts it.
+    CompletableFuture.runAsync(server::start, threads).join();
     return debug;
   }
 

@@ -58,6 +58,7 @@ public final class JobMonitor implements AutoCloseable {
   private static final Duration SLICE = Duration.ofSeconds(20);
   private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(1);
   private static final int RETRIES = 5;
+  private static final int LATE_RETRIES = 300;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
 
   private final Store readStore;
@@ -361,14 +362,17 @@ public final class JobMonitor implements AutoCloseable {
       } catch (StoreClosedException e) {
         return;
       } catch (StoreConnectionException e) {
-        if (answersAgain(key(number))) {
+        if (answersAgain(key(number), RETRIES)) {
           continue;
         }
         if (!closed) {
           LOG.log(Level.WARNING, "rank {0}: lost the store: {1}", rank, e.getMessage());
           loseServer(String.valueOf(e.getMessage()));
         }
-        return;
+        if (leaving || !answersAgain(key(number), LATE_RETRIES)) {
+          return;
+        }
+        LOG.log(Level.WARNING, "rank {0}: the store answers again", rank);
       } catch (RuntimeException | Error e) {
         giveUp(e);
         return;
@@ -404,8 +408,8 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /** Tells whether the store is still there although a connection to it was lost. */
-  private boolean answersAgain(String key) {
-    for (int i = 0; i < RETRIES && !closed && !keepsWills; i++) {
+  private boolean answersAgain(String key, int retries) {
+    for (int i = 0; i < retries && !closed && !keepsWills; i++) {
       LockSupport.parkNanos(RETRY_NANOS);
       try {
         boolean _ = readStore.check(List.of(key));

@@ -17,6 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests which ranks learn of failures when connections to the store are lost. */
 @Timeout(300)
@@ -45,10 +47,13 @@ class JobMonitorTest {
             });
   }
 
-  @Test
-  void failuresAreHeardOfAfterAConnectionWasLost() throws Exception {
-    losses.set(3);
-    try (JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
+  /** The first number of losses takes less than the time after which the store counts as lost. */
+  @ParameterizedTest
+  @ValueSource(ints = {3, 12})
+  void failuresAreHeardOfAfterAConnectionWasLost(int count) throws Exception {
+    losses.set(count);
+    try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
+        JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1), heard::complete);
       monitor.start(() -> new byte[0]);

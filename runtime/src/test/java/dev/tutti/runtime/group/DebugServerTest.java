@@ -125,6 +125,16 @@ class DebugServerTest {
   }
 
   @Test
+  void itDoesNotKeepTheJvmAlive() {
+    try (ProcessGroup _ = group()) {
+      assertThat(Thread.getAllStackTraces().keySet())
+          .filteredOn(thread -> thread.getName().startsWith("HTTP-Dispatcher"))
+          .isNotEmpty()
+          .allMatch(Thread::isDaemon);
+    }
+  }
+
+  @Test
   void theTokenIsABearerOrThePasswordOfABrowser() throws Exception {
     try (ProcessGroup _ = group()) {
       for (String header : List.of("Bearer " + TOKEN, "bearer " + TOKEN, basic("any", TOKEN))) {

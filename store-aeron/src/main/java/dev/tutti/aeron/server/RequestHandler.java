@@ -118,7 +118,7 @@ public final class RequestHandler implements Caller.Requests {
   @SuppressWarnings("ArrayRecordComponent")
   public record Will(String log, byte[] value) {}
 
-  /** Publishes the wills of a lost client. */
+  /** Publishes the wills of a lost client, even if the table is full, because others need them. */
   public void execute(Collection<Will> wills) {
     Map<String, Integer> next = new HashMap<>();
     for (Will will : wills) {
@@ -127,7 +127,7 @@ public final class RequestHandler implements Caller.Requests {
         number++;
       }
       next.put(will.log, number + 1);
-      table.set(will.log + number, will.value);
+      table.setBeyondLimit(will.log + number, will.value);
     }
   }
 

@@ -1,7 +1,9 @@
 package dev.tutti.aeron.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.Protocol;
@@ -87,5 +89,27 @@ class RequestHandlerTest {
     Asker other = new Asker(true, Integer.MAX_VALUE);
     ask(other, Protocol.LIST, 4, body -> {});
     assertThat(other.replies).containsExactly("4: " + (4 + 4 + 3 + 4 + 5));
+  }
+
+  @Test
+  void willsArePublishedThoughTheTableIsFull() {
+    RequestHandler full = new RequestHandler(2000, Protocol.MAX_BODY_BYTES);
+    full.table().set("key", new byte[800]);
+    assertThatThrownBy(() -> full.table().set("other", new byte[1500]))
+        .isInstanceOf(StoreException.class);
+
+    full.execute(
+        List.of(
+            new RequestHandler.Will("log/", new byte[500]),
+            new RequestHandler.Will("log/", new byte[600])));
+
+    assertThat(full.table().get("log/1")).hasSize(500);
+    assertThat(full.table().get("log/2")).hasSize(600);
+    assertThatThrownBy(() -> full.table().set("other", new byte[1]))
+        .isInstanceOf(StoreException.class);
+    full.table().delete("log/1");
+    full.table().delete("log/2");
+    full.table().set("other", new byte[1]);
+    assertThat(full.table().get("other")).hasSize(1);
   }
 }

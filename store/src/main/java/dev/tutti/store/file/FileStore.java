@@ -44,6 +44,7 @@ public final class FileStore implements Store {
    */
   private static final Logger LOG = System.getLogger(FileStore.class.getName());
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
@@ -252,12 +253,14 @@ public final class FileStore implements Store {
       }
       return value.clone();
     }
+    long deadline = Arguments.deadline(Arguments.nanos(timeout));
     return await(
             timeout,
             () ->
                 queue.length(shared.log.values()) == 0
                     ? null
-                    : shared.log.transact(false, graceful(0), queue::pop),
+                    : shared.log.transact(
+                        false, graceful(deadline - System.nanoTime()), queue::pop),
             () -> Arguments.popTimeout(key, timeout))
         .clone();
   }
@@ -338,7 +341,7 @@ public final class FileStore implements Store {
     try {
       shared.changed.signalAll();
       if (--shared.handles == 0) {
-        shared.log.transact(false, graceful(0), this::leave);
+        shared.log.transact(false, graceful(CLOSE_NANOS), this::leave);
       }
     } catch (StoreException e) {
       LOG.log(Level.WARNING, "cannot close store file {0}: {1}", shared.path, e.getMessage());

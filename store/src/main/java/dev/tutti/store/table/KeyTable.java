@@ -71,9 +71,18 @@ public final class KeyTable {
    * @throws StoreException if the table may not hold the value; the table is then unchanged
    */
   public void set(String key, byte[] value) {
+    set(key, value, most);
+  }
+
+  /** Sets a value even if the table then holds more than it may. */
+  public void setBeyondLimit(String key, byte[] value) {
+    set(key, value, Long.MAX_VALUE);
+  }
+
+  private void set(String key, byte[] value, long limit) {
     byte[] old = values.put(key, value);
     long more = value.length - (old == null ? -(long) cost(key) : old.length);
-    if (more > most - bytes) {
+    if (more > limit - bytes) {
       if (old == null) {
         values.remove(key);
       } else {

@@ -318,6 +318,35 @@ class FileStoreFileTest {
   }
 
   @Test
+  void aPopAndACloseWaitForAFileThatIsLockedForLongerThanASecond() throws Exception {
+    assumeTrue(Files.isExecutable(Path.of("/usr/bin/flock")), "needs util-linux's flock command");
+    List<Process> holders = new ArrayList<>();
+    try {
+      try (FileStore store = open(1)) {
+        store.queuePush("queue", new byte[] {7});
+        holders.add(lockFor("1.3"));
+        assertThat(store.queuePop("queue", Duration.ofSeconds(60))).containsExactly(7);
+        holders.add(lockFor("1.3"));
+      }
+    } finally {
+      for (Process holder : holders) {
+        holder.destroyForcibly().waitFor();
+      }
+    }
+    assertThat(file).doesNotExist();
+  }
+
+  /** Starts a process that locks the file for some seconds. */
+  private Process lockFor(String seconds) throws IOException {
+    Process holder =
+        new ProcessBuilder("flock", file.toString(), "sh", "-c", "echo locked; sleep " + seconds)
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    assertThat(holder.inputReader().readLine()).isEqualTo("locked");
+    return holder;
+  }
+
+  @Test
   void anInterruptNeverCutsARecord() throws Exception {
     try (FileStore store = open(2)) {
       Thread writer =
