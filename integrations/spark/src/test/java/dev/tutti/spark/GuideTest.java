@@ -34,7 +34,7 @@ class GuideTest {
         static int columns;
         static int rounds;
         static JavaRDD<Double> rdd;
-        static String train(LightGbmNetwork network, Iterator<Row> rows) {
+        static String train(ProcessGroup group, LightGbmNetwork network, Iterator<Row> rows) {
           throw new AssertionError();
         }
       """;
