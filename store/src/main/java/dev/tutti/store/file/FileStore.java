@@ -246,14 +246,15 @@ public final class FileStore implements Store {
   @Override
   public byte[] queuePop(String key, Duration timeout) {
     FileQueue queue = new FileQueue(name(key));
-    if (Arguments.nanos(timeout) <= 0) {
+    long nanos = Arguments.nanos(timeout);
+    if (nanos <= 0) {
       byte[] value = transact(queue::pop);
       if (value == null) {
         throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
       }
       return value.clone();
     }
-    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    long deadline = Arguments.deadline(nanos);
     return await(
             timeout,
             () ->

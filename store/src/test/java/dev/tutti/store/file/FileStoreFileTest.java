@@ -295,14 +295,9 @@ class FileStoreFileTest {
 
   @Test
   void givesUpWhenOthersKeepTheFileLocked() throws Exception {
-    assumeTrue(Files.isExecutable(Path.of("/usr/bin/flock")), "needs util-linux's flock command");
     try (FileStore store = new FileStore(file, 2, Duration.ofMillis(1200))) {
-      Process holder =
-          new ProcessBuilder("flock", file.toString(), "sh", "-c", "echo locked; read line")
-              .redirectError(ProcessBuilder.Redirect.INHERIT)
-              .start();
+      Process holder = lockWhile("read line");
       try {
-        assertThat(holder.inputReader().readLine()).isEqualTo("locked");
         long start = System.nanoTime();
         assertThatThrownBy(() -> store.set("key", "value"))
             .isInstanceOf(StoreTimeoutException.class)
@@ -319,14 +314,13 @@ class FileStoreFileTest {
 
   @Test
   void aPopAndACloseWaitForAFileThatIsLockedForLongerThanASecond() throws Exception {
-    assumeTrue(Files.isExecutable(Path.of("/usr/bin/flock")), "needs util-linux's flock command");
     List<Process> holders = new ArrayList<>();
     try {
       try (FileStore store = open(1)) {
         store.queuePush("queue", new byte[] {7});
-        holders.add(lockFor("1.3"));
+        holders.add(lockWhile("sleep 1.3"));
         assertThat(store.queuePop("queue", Duration.ofSeconds(60))).containsExactly(7);
-        holders.add(lockFor("1.3"));
+        holders.add(lockWhile("sleep 1.3"));
       }
     } finally {
       for (Process holder : holders) {
@@ -336,10 +330,11 @@ class FileStoreFileTest {
     assertThat(file).doesNotExist();
   }
 
-  /** Starts a process that locks the file for some seconds. */
-  private Process lockFor(String seconds) throws IOException {
+  /** Starts a process that keeps the file locked while a shell command runs. */
+  private Process lockWhile(String command) throws IOException {
+    assumeTrue(Files.isExecutable(Path.of("/usr/bin/flock")), "needs util-linux's flock command");
     Process holder =
-        new ProcessBuilder("flock", file.toString(), "sh", "-c", "echo locked; sleep " + seconds)
+        new ProcessBuilder("flock", file.toString(), "sh", "-c", "echo locked; " + command)
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     assertThat(holder.inputReader().readLine()).isEqualTo("locked");
