@@ -12,6 +12,8 @@ module dev.tutti.store {
   exports dev.tutti.store;
   exports dev.tutti.store.file;
   exports dev.tutti.store.tcp;
+  exports dev.tutti.store.net to
+      dev.tutti.aeron;
   exports dev.tutti.store.table to
       dev.tutti.aeron;
   exports dev.tutti.tls to

@@ -10,6 +10,7 @@ import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.ReleasedPort;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -141,7 +142,11 @@ public final class AeronClusterServer implements AutoCloseable {
     for (int i = 0; i < ClusterMembers.PORTS; i++) {
       InetSocketAddress wanted = new InetSocketAddress(own.host(), own.port() + i);
       try (DatagramSocket socket = new DatagramSocket(null)) {
-        socket.bind(wanted);
+        ReleasedPort.bind(
+            () -> {
+              socket.bind(wanted);
+              return socket;
+            });
       } catch (IOException e) {
         throw new StoreConnectionException(
             ("UDP port %d at %s for a member of a store cluster is in use or cannot be bound: %s;"

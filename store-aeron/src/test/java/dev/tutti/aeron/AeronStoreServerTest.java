@@ -301,24 +301,6 @@ class AeronStoreServerTest {
     assertThat(directory).isEmptyDirectory();
   }
 
-  /**
-   * Starts a server on a port that was freed a moment ago: a process that is being started has a
-   * copy of its socket until it runs its program.
-   */
-  private static AeronStoreServer serveAgain(AeronStoreOptions options) {
-    long deadline = System.nanoTime() + LONG.toNanos();
-    while (true) {
-      try {
-        return new AeronStoreServer(options);
-      } catch (StoreConnectionException e) {
-        if (System.nanoTime() - deadline > 0) {
-          throw e;
-        }
-        Thread.onSpinWait();
-      }
-    }
-  }
-
   @Test
   void aServerThatEndsWhileAClientConnectsIsTriedAgain() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
@@ -340,7 +322,7 @@ class AeronStoreServerTest {
         control.close();
       }
       long start = System.nanoTime();
-      try (AeronStoreServer server = serveAgain(options(port));
+      try (AeronStoreServer server = new AeronStoreServer(options(port));
           AeronStore store = opening.get(60, TimeUnit.SECONDS)) {
         store.set("key", "value");
         assertThat(server.port()).isEqualTo(port);

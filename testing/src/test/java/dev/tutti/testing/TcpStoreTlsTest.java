@@ -122,7 +122,9 @@ class TcpStoreTlsTest extends StoreContract {
         TcpStoreServer plain = server(null)) {
       assertThat(refused(encrypted, null))
           .hasMessageContaining("uses TLS, but this process does not; TUTTI_TLS must be the same");
-      assertThat(refused(plain, one)).hasMessageContaining("TUTTI_TLS must be the same for the");
+      assertThat(refused(plain, one))
+          .hasMessageContaining("it refused this process: (unexpected_message)")
+          .hasMessageContaining("TUTTI_TLS must be the same for the");
       try (TcpStore member = new TcpStore(options(encrypted, one))) {
         member.set("key", "value");
         assertThat(member.get("key")).isEqualTo(new byte[] {'v', 'a', 'l', 'u', 'e'});

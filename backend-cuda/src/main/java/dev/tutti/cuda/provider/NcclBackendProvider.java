@@ -199,9 +199,14 @@ public final class NcclBackendProvider implements BackendProvider {
    */
   @Override
   public Backend create(BackendContext context) {
-    if (context.settings().get(TlsSettings.ENABLED) && !TOLD.getAndSet(true)) {
+    warn(context.settings());
+    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
+  }
+
+  /** Logs once, where ranks want encryption, that NCCL has none. */
+  static void warn(Settings settings) {
+    if (settings.get(TlsSettings.ENABLED) && !TOLD.getAndSet(true)) {
       LOG.log(Level.WARNING, PLAIN);
     }
-    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
   }
 }

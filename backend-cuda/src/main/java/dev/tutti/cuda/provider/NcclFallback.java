@@ -46,6 +46,7 @@ final class NcclFallback {
       Function<Settings, NcclCalls> nccl,
       FarRanksException reason) {
     NcclCalls calls = new NcclFallback(context, reason).agree(nccl);
+    NcclBackendProvider.warn(context.settings());
     String text = "the ranks are connected by NCCL because " + reason.getMessage();
     return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
   }

@@ -2,6 +2,7 @@ package dev.tutti.aeron.server;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.spi.HostPort;
+import dev.tutti.store.net.ReleasedPort;
 import io.aeron.exceptions.AeronException;
 import java.io.Closeable;
 import java.io.IOException;
@@ -10,8 +11,6 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.channels.DatagramChannel;
 import java.nio.channels.ServerSocketChannel;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -23,12 +22,6 @@ import org.jspecify.annotations.Nullable;
 public final class ServerPort implements Closeable {
   private static final int BACKLOG = 4096;
   private static final int ATTEMPTS = 100;
-
-  /** How the JDK says on Linux, and Aeron after it, that a port is in use. */
-  private static final String IN_USE = "Address already in use";
-
-  private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(1);
-  private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private final ServerSocket listener;
   private @Nullable DatagramChannel held;
@@ -67,8 +60,11 @@ public final class ServerPort implements Closeable {
     ServerSocket socket = ServerSocketChannel.open().socket();
     try {
       socket.setReuseAddress(true);
-      socket.bind(wanted, BACKLOG);
-      return new ServerPort(socket);
+      return ReleasedPort.bind(
+          () -> {
+            socket.bind(wanted, BACKLOG);
+            return new ServerPort(socket);
+          });
     } catch (IOException e) {
       socket.close();
       throw e;
@@ -102,28 +98,16 @@ public final class ServerPort implements Closeable {
   }
 
   /**
-   * Hands the UDP port over to the media driver. A released port may stay in use for a moment: a
-   * process that was started just then has a copy of the socket until it runs its program.
+   * Hands the UDP port over to the media driver.
    *
    * @param bind lets the driver bind the port, and is called again while the port is in use, for at
-   *     most a second
+   *     most two seconds
    * @return what the last call of {@code bind} returned
    * @throws AeronException if the driver cannot bind the port
    */
   public <T> T handOverUdp(Supplier<T> bind) throws IOException {
     releaseUdp();
-    long deadline = System.nanoTime() + PATIENCE_NANOS;
-    while (true) {
-      try {
-        return bind.get();
-      } catch (AeronException e) {
-        boolean isInUse = String.valueOf(e.getMessage()).contains(IN_USE);
-        if (!isInUse || System.nanoTime() - deadline > 0) {
-          throw e;
-        }
-        LockSupport.parkNanos(PAUSE_NANOS);
-      }
-    }
+    return ReleasedPort.<T, RuntimeException>bind(bind::get);
   }
 
   private synchronized void releaseUdp() throws IOException {

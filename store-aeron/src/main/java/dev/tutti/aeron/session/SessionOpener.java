@@ -24,6 +24,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
 import java.time.Duration;
@@ -107,8 +108,21 @@ public final class SessionOpener {
     }
   }
 
+  /** Connects to the first address of the server that answers. */
+  private Control connect() throws IOException {
+    IOException failure = new IOException("host " + host + " has no address");
+    for (InetAddress address : InetAddress.getAllByName(host)) {
+      try {
+        return Control.connect(new InetSocketAddress(address, port), timing, deadline);
+      } catch (IOException e) {
+        failure = e;
+      }
+    }
+    throw failure;
+  }
+
   private Session tryOpen() throws IOException {
-    Control control = Control.connect(new InetSocketAddress(host, port), timing, deadline);
+    Control control = connect();
     try {
       Handshake.Session session = Handshake.ask(control, options.token(), deadline);
       boolean shared =

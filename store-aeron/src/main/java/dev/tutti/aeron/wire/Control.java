@@ -30,6 +30,9 @@ public final class Control implements AutoCloseable {
    */
   private static final int LONGEST_TEXT = 4096;
 
+  /** How long an address may take to accept a connection. */
+  private static final int CONNECT_MILLIS = 10_000;
+
   private final Socket socket;
   private final InputStream in;
   private final OutputStream out;
@@ -52,7 +55,7 @@ public final class Control implements AutoCloseable {
       throws IOException {
     Socket socket = new Socket();
     try {
-      socket.connect(address, millisTo(deadline));
+      socket.connect(address, Math.min(millisTo(deadline), CONNECT_MILLIS));
       return new Control(socket, timing);
     } catch (IOException | RuntimeException e) {
       socket.close();

@@ -58,7 +58,7 @@ final class ConnectionPool implements AutoCloseable {
         TcpConnection connection = admitted(TcpConnection.open(candidate, tls, deadline), deadline);
         server = candidate;
         return connection;
-      } catch (TokenException | TlsRefusedException e) {
+      } catch (RefusedException e) {
         throw e;
       } catch (IOException e) {
         failure = e;

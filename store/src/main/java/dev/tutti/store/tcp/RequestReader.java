@@ -35,6 +35,7 @@ final class RequestReader {
 
   private final TokenHandshake.Gate gate;
   private final ServerMemory.Client memory;
+  private final SendQueue replies;
   private long taken;
   private boolean validated;
   private int query = -1;
@@ -55,10 +56,12 @@ final class RequestReader {
    *
    * @param gate decides which requests to let through
    * @param memory counts the memory of requests
+   * @param replies takes what a client can read that uses TLS here
    */
-  RequestReader(TokenHandshake.Gate gate, ServerMemory.Client memory) {
+  RequestReader(TokenHandshake.Gate gate, ServerMemory.Client memory, SendQueue replies) {
     this.gate = gate;
     this.memory = memory;
+    this.replies = replies;
   }
 
   /** Tells whether the client has shown that it speaks the protocol. */
@@ -159,6 +162,11 @@ final class RequestReader {
       return false;
     }
     byte first = in.get(in.position());
+    if (first == Wire.TLS_HANDSHAKE) {
+      replies.putRaw(Wire.TLS_ALERT);
+      throw new ProtocolException(
+          "it starts TLS, which this server does not use; " + TlsRefusedException.SAME);
+    }
     if (first != Wire.VALIDATE) {
       throw new ProtocolException(
           first == (byte) Wire.MAGIC

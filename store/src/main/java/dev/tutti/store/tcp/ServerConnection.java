@@ -96,7 +96,7 @@ final class ServerConnection {
     this.address = LimitedLog.addressOf(channel);
     this.replies = new SendQueue(memory);
     this.gate = new TokenHandshake.Gate(token, replies);
-    this.requests = new RequestReader(gate, memory);
+    this.requests = new RequestReader(gate, memory, replies);
   }
 
   /**

@@ -54,11 +54,8 @@ final class TcpClient implements AutoCloseable {
   private static final String OTHER =
       ", as a Gloo rank or another server that is not a store would";
 
-  /**
-   * How many times in a row a server may close the connection instead of answering the token
-   * handshake.
-   */
-  private static final int TOKEN_ATTEMPTS = 5;
+  /** How long a server may close connections instead of answering the handshake. */
+  private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private final ConnectionPool pool;
   private final long timeoutNanos;
@@ -100,7 +97,7 @@ final class TcpClient implements AutoCloseable {
   private void connect() {
     long deadline = Arguments.deadline(timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
-    int refusals = 0;
+    long closingUntil = System.nanoTime() + CLOSING_NANOS;
     @Nullable IOException reason = null;
     for (int attempt = 1; ; attempt++) {
       long began = System.nanoTime();
@@ -109,13 +106,10 @@ final class TcpClient implements AutoCloseable {
         usedAt = System.nanoTime();
         return;
       } catch (IOException e) {
-        refusals =
-            e instanceof TokenException || e instanceof TlsRefusedException ? refusals + 1 : 0;
-        if (e instanceof TlsRefusedException refused
-            && !(refused.mayPass && refusals < TOKEN_ATTEMPTS)) {
-          throw failure(e);
-        }
-        if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
+        long now = System.nanoTime();
+        if (!(e instanceof RefusedException refused)) {
+          closingUntil = now + CLOSING_NANOS;
+        } else if (!refused.mayPass || now - closingUntil >= 0) {
           throw failure(e);
         }
         if (e instanceof ForeignServerException) {
@@ -123,10 +117,12 @@ final class TcpClient implements AutoCloseable {
               "no store server at %s: %s".formatted(server(), e.getMessage()), e);
         }
         // An attempt that began just before the deadline says less than earlier ones.
-        boolean cut =
-            e instanceof DeadlineException && System.nanoTime() - began < LONGEST_PAUSE_NANOS;
+        boolean cut = e instanceof DeadlineException && now - began < LONGEST_PAUSE_NANOS;
         reason = cut && reason != null ? reason : e;
-        long left = deadline - System.nanoTime();
+        long left = deadline - now;
+        if (left <= 0 && reason instanceof RefusedException) {
+          throw failure(reason);
+        }
         if (left <= 0) {
           throw new StoreConnectionException(
               "no store server at %s within %d ms, %d attempts: %s"

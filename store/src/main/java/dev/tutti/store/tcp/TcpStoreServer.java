@@ -6,6 +6,7 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.ReleasedPort;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -145,8 +146,7 @@ public final class TcpStoreServer implements AutoCloseable {
     }
     try {
       listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      listener.bind(wanted, BACKLOG);
-      return listener;
+      return ReleasedPort.bind(() -> listener.bind(wanted, BACKLOG));
     } catch (BindException e) {
       throw closing(
           listener,

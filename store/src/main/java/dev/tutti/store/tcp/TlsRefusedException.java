@@ -10,18 +10,14 @@ import javax.net.ssl.SSLException;
  * Thrown when only one side of a store connection uses encryption, or when one side does not trust
  * the other.
  */
-final class TlsRefusedException extends IOException {
+final class TlsRefusedException extends RefusedException {
   private static final long serialVersionUID = 1L;
 
-  private static final String SAME =
+  static final String SAME =
       TlsSettings.ENABLED.name() + " must be the same for the server and all ranks";
 
-  /** Whether the cause may be that the server was about to end. */
-  final boolean mayPass;
-
   private TlsRefusedException(String message, boolean mayPass, IOException cause) {
-    super(message, cause);
-    this.mayPass = mayPass;
+    super(message, mayPass, cause);
   }
 
   /**

@@ -1,16 +1,10 @@
 package dev.tutti.store.tcp;
 
-import java.io.IOException;
-
 /** Thrown when client and server do not have the same token. */
-final class TokenException extends IOException {
+final class TokenException extends RefusedException {
   private static final long serialVersionUID = 1L;
 
-  /** Whether the cause may be that the server was about to end. */
-  final boolean mayPass;
-
   TokenException(String message, boolean mayPass) {
-    super(message);
-    this.mayPass = mayPass;
+    super(message, mayPass, null);
   }
 }

@@ -91,6 +91,13 @@ final class Wire {
   static final byte TOKEN_REFUSED = 1;
 
   static final int MAGIC = 0x3C85F7CE;
+
+  /** The first byte of a client that starts TLS (RFC 8446, section 5.1). */
+  static final byte TLS_HANDSHAKE = 22;
+
+  /** How a server without TLS answers such a client: the fatal alert "unexpected message". */
+  static final byte[] TLS_ALERT = {21, 3, 3, 0, 2, 2, 10};
+
   static final byte READY = 0;
   static final byte NOT_READY = 1;
   static final byte STOP_WAITING = 0;

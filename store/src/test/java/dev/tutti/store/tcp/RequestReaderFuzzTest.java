@@ -96,9 +96,10 @@ class RequestReaderFuzzTest {
 
   private void feed() {
     JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
+    SendQueue replies = new SendQueue();
     RequestReader reader =
         new RequestReader(
-            new TokenHandshake.Gate(token, new SendQueue()), new ServerMemory().client());
+            new TokenHandshake.Gate(token, replies), new ServerMemory().client(), replies);
     window.clear();
     try {
       while (stream.hasRemaining()) {

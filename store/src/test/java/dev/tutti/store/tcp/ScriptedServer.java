@@ -51,6 +51,13 @@ final class ScriptedServer implements AutoCloseable {
     return new Peer(socket).expect("00 ce f7 85 3c");
   }
 
+  /** Closes each connection at once, until this server is closed. */
+  Void closeAll() throws IOException {
+    while (true) {
+      listener.accept().close();
+    }
+  }
+
   /** Accepts a main connection, and answers the capability query as PyTorch does. */
   Peer acceptMain() throws IOException {
     return acceptQuestion().sendNonce();

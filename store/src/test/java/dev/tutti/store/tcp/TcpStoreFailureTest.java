@@ -70,7 +70,7 @@ class TcpStoreFailureTest {
       early.accept().close();
       early.accept().close();
     }
-    try (TcpStoreServer server = FreePort.serveAgain(port);
+    try (TcpStoreServer server = new TcpStoreServer(port);
         TcpStore store = ended(client)) {
       store.set("key", "value");
       assertThat(store.get("key")).asString(UTF_8).isEqualTo("value");
@@ -393,7 +393,7 @@ class TcpStoreFailureTest {
     try (TcpStore store = new TcpStore(options(first.port()))) {
       assertThat(store.add("key", 1)).isEqualTo(1);
       first.close();
-      try (TcpStoreServer second = FreePort.serveAgain(first.port())) {
+      try (TcpStoreServer second = new TcpStoreServer(first.port())) {
         assertThatThrownBy(() -> store.add("key", 1))
             .isInstanceOf(StoreConnectionException.class)
             .hasMessageContaining("closed the connection");
@@ -528,7 +528,7 @@ class TcpStoreFailureTest {
         .hasMessageContaining("port " + port);
     ended(joining).close();
     // The port is free again.
-    try (TcpStoreServer server = FreePort.serveAgain(port)) {
+    try (TcpStoreServer server = new TcpStoreServer(port)) {
       assertThat(server.port()).isEqualTo(port);
     }
   }

@@ -49,6 +49,15 @@ class TcpStoreServerTest {
     log.close();
   }
 
+  /** The client sends the header of a ClientHello, and reads the alert "unexpected message". */
+  @Test
+  void aClientThatStartsTlsGetsAnAlert() throws IOException {
+    try (RawClient client = RawClient.connect(server.port()).send("16 03 01 02 00")) {
+      client.expect("15 03 03 00 02 02 0a").expectEnd();
+      log.await(server.port(), "it starts TLS, which this server does not use; TUTTI_TLS must be");
+    }
+  }
+
   static Stream<Arguments> badRequests() {
     return Stream.of(
         Arguments.of("00 ce f7 85 3d", "magic number"),
@@ -401,7 +410,7 @@ class TcpStoreServerTest {
     first.close();
     first.close();
     try (client;
-        TcpStoreServer second = FreePort.serveAgain(first.port());
+        TcpStoreServer second = new TcpStoreServer(first.port());
         TcpStore fresh = new TcpStore("127.0.0.1", second.port())) {
       assertThat(fresh.keyCount()).isZero();
     }

@@ -1,0 +1,63 @@
+package dev.tutti.store.net;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.SocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+class ReleasedPortTest {
+  @Test
+  void aPortThatIsReleasedMeanwhileIsBound() throws IOException {
+    ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+    SocketAddress address = held.getLocalSocketAddress();
+    AtomicInteger tries = new AtomicInteger();
+    try (ServerSocketChannel next = ServerSocketChannel.open()) {
+      ReleasedPort.bind(
+          () -> {
+            if (tries.incrementAndGet() == 3) {
+              held.close();
+            }
+            return next.bind(address);
+          });
+      assertThat(tries).hasValue(3);
+      assertThat(next.getLocalAddress()).isEqualTo(address);
+    } finally {
+      held.close();
+    }
+  }
+
+  @Test
+  void aPortThatStaysInUseIsRefused() throws IOException {
+    try (ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        ServerSocketChannel next = ServerSocketChannel.open()) {
+      assertThatThrownBy(() -> ReleasedPort.bind(() -> next.bind(held.getLocalSocketAddress())))
+          .isInstanceOf(BindException.class)
+          .hasMessageContaining("Address already in use");
+    }
+  }
+
+  /** 192.0.2.1 is reserved for documentation, so no host has it. */
+  @Test
+  void otherErrorsAreNotTriedAgain() throws IOException {
+    try (ServerSocketChannel next = ServerSocketChannel.open()) {
+      AtomicInteger tries = new AtomicInteger();
+      assertThatThrownBy(
+              () ->
+                  ReleasedPort.bind(
+                      () -> {
+                        tries.incrementAndGet();
+                        return next.bind(new InetSocketAddress("192.0.2.1", 0));
+                      }))
+          .isInstanceOf(BindException.class);
+      assertThat(tries).hasValue(1);
+    }
+  }
+}
