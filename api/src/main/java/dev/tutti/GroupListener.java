@@ -65,11 +65,17 @@ public interface GroupListener {
     /** Returns the tensors that are written. */
     List<Tensor> outputs();
 
-    /** Returns the total size in bytes of the tensors read, or of those written if none is read. */
+    /**
+     * Returns the total size in bytes of the tensors read, or of those written if none is read; of
+     * a sparse tensor, that of its indices and values.
+     */
     default long byteCount() {
       long bytes = 0;
       for (Tensor tensor : inputs().isEmpty() ? outputs() : inputs()) {
-        bytes += tensor.byteSize();
+        bytes +=
+            tensor.isSparse()
+                ? tensor.indices().byteSize() + tensor.values().byteSize()
+                : tensor.byteSize();
       }
       return bytes;
     }

@@ -61,19 +61,25 @@ class FakeBackendTest {
     inGroup(
         new FakeProvider(),
         group -> {
-          Tensor tensor = Tensor.of(3f, -1f);
-          for (ReduceOp op : Samples.opsOn(DType.FLOAT32, RANK)) {
-            group.allReduce(tensor, op);
-            group.reduce(tensor, op, RANK);
+          Tensor matrix = Tensor.of(3f, 0f, -1f, 0f).view(2, 2);
+          for (Tensor tensor :
+              List.of(
+                  Tensor.of(3f, -1f),
+                  Tensor.wrap(new float[] {3, -1}),
+                  matrix.transpose(0, 1).select(0, 0))) {
+            for (ReduceOp op : Samples.opsOn(DType.FLOAT32, RANK)) {
+              group.allReduce(tensor, op);
+              group.reduce(tensor, op, RANK);
+            }
+            group.allReduceCoalesced(List.of(tensor), ReduceOp.SUM, CallOptions.DEFAULT);
+            group.broadcast(tensor, 0);
+            group.send(tensor, 1);
+            group.recv(tensor, 3);
+            assertThat(group.recvAnySource(tensor)).isEqualTo(3);
+            group.barrier();
+            group.monitoredBarrier(Duration.ofSeconds(1), MissingRanks.ALL);
+            assertThat(doubles(tensor)).containsExactly(3, -1);
           }
-          group.allReduceCoalesced(List.of(tensor), ReduceOp.SUM, CallOptions.DEFAULT);
-          group.broadcast(tensor, 0);
-          group.send(tensor, 1);
-          group.recv(tensor, 3);
-          assertThat(group.recvAnySource(tensor)).isEqualTo(3);
-          group.barrier();
-          group.monitoredBarrier(Duration.ofSeconds(1), MissingRanks.ALL);
-          assertThat(doubles(tensor)).containsExactly(3, -1);
         });
   }
 

@@ -270,6 +270,21 @@ class TcpStoreInteropTest {
     }
   }
 
+  /** The key of a barrier may look like that of a round of another one. */
+  @ParameterizedTest
+  @EnumSource(names = {"LIBUV", "LEGACY"})
+  void barriersWithSimilarNamesAreApart(Server kind) {
+    try (LibtorchStore theirs = LibtorchStore.server(kind == Server.LEGACY);
+        Store ours =
+            new TcpStore(TcpStoreOptions.of("127.0.0.1", theirs.port()).withTimeout(LONG))) {
+      ours.barrier("b", 1, LONG);
+      ours.barrier("b/0", 1, LONG);
+      assertThatThrownBy(() -> ours.barrier("b/1", 2, Duration.ZERO))
+          .isInstanceOf(StoreTimeoutException.class);
+      ours.barrier("b", 1, LONG);
+    }
+  }
+
   @Test
   void ourServerCountsLibtorchsProcess() throws Exception {
     try (TcpStoreServer server = new TcpStoreServer(0);

@@ -74,7 +74,11 @@ class TcpStoreTlsTest extends StoreContract {
   }
 
   private static TcpStoreServer server(@Nullable SSLContext tls) {
-    return new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, JobToken.NONE, tls);
+    return server(tls, JobToken.NONE);
+  }
+
+  private static TcpStoreServer server(@Nullable SSLContext tls, JobToken token) {
+    return new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, token, tls);
   }
 
   private static TcpStoreOptions options(TcpStoreServer server, @Nullable SSLContext tls) {
@@ -85,8 +89,12 @@ class TcpStoreTlsTest extends StoreContract {
   }
 
   private static Throwable refused(TcpStoreServer server, @Nullable SSLContext tls) {
+    return refused(options(server, tls));
+  }
+
+  private static Throwable refused(TcpStoreOptions options) {
     long start = System.nanoTime();
-    Throwable failure = catchThrowable(() -> new TcpStore(options(server, tls)).close());
+    Throwable failure = catchThrowable(() -> new TcpStore(options).close());
     assertThat(failure).isInstanceOf(StoreException.class);
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
     return failure;
@@ -136,18 +144,22 @@ class TcpStoreTlsTest extends StoreContract {
   @Timeout(120)
   void whoIsNotTrustedIsToldWhichSideRefused() throws GeneralSecurityException, IOException {
     TestAuthority authority = new TestAuthority(folder, "third");
-    try (TcpStoreServer server = server(one)) {
+    try (TcpStoreServer server = server(one);
+        TcpStoreServer secret = server(one, TOKEN)) {
       assertThat(refused(server, other))
           .hasMessageContaining("this process refused it: ")
           .hasMessageContaining(
               "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of the other side must be issued by an authority"
                   + " in GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of this process");
       SSLContext trusting = context(folder.resolve("one.pem"), authority.issue("third"));
-      assertThat(refused(server, trusting))
-          .hasMessageContaining("it refused this process: ")
-          .hasMessageContaining(
-              "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of this process must be issued by an authority in"
-                  + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of the other side");
+      for (TcpStoreOptions options :
+          List.of(options(server, trusting), options(secret, trusting).withToken(TOKEN))) {
+        assertThat(refused(options))
+            .hasMessageContaining("it refused this process: ")
+            .hasMessageContaining(
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of this process must be issued by an authority"
+                    + " in GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of the other side");
+      }
     }
   }
 

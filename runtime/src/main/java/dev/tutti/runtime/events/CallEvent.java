@@ -1,6 +1,8 @@
 package dev.tutti.runtime.events;
 
 import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Call;
 import jdk.jfr.DataAmount;
@@ -70,11 +72,19 @@ abstract class CallEvent extends Event implements OperationTrace {
     type = call.type().label();
     DType elements = call.dtype();
     dtype = elements == null ? null : elements.label();
-    bytes = elements == null ? 0 : call.numel() * elements.byteSize();
+    bytes = elements == null ? 0 : bytes(call, elements);
     backend = newBackend;
     path = newPath;
     state = newState.name();
     take(call, queuedNanos);
     commit();
+  }
+
+  private static long bytes(Call call, DType elements) {
+    if (call.type() == OpType.ALL_REDUCE_SPARSE) {
+      Tensor sparse = call.input();
+      return sparse.indices().byteSize() + sparse.values().byteSize();
+    }
+    return call.numel() * elements.byteSize();
   }
 }

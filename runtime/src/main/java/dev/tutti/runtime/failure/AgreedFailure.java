@@ -92,7 +92,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
     String text = what + " failed: " + describe(info.rank());
     // An exception that a group threw earlier already says all this.
     Throwable below = cause instanceof CollectiveException ? null : cause;
-    boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();
+    boolean same = event.isOf(info.opType(), info.sequenceNumber(), info.rank());
     if ((event.kind() == Kind.TIMEOUT && same) || cause instanceof TimeoutException) {
       return new CollectiveTimeoutException(text, info, below, missing(info.rank(), cause));
     }

@@ -61,6 +61,11 @@ public record FailureEvent(
     ABORTED
   }
 
+  /** Tells whether this is the failure of an operation; messages are numbered on each rank. */
+  boolean isOf(OpType type, long number, int rank) {
+    return op == type && sequence == number && (!type.isPointToPoint() || reporter == rank);
+  }
+
   /**
    * Creates the event that a rank leaves behind in case it is lost; it fails all groups of the
    * rank.

@@ -103,9 +103,15 @@ public final class Failures {
     }
   }
 
-  /** Releases all waiting threads, because the group is closed. */
+  /** Releases all waiting threads and ends set-ups of subgroups, because the group is closed. */
   public void close() {
     settled.countDown();
+    listeners.forEach(this::start);
+  }
+
+  /** Tells whether the group was closed. */
+  public boolean isGone() {
+    return group.isGone();
   }
 
   /** Settles on what this rank knows if the others cannot be asked. */
@@ -211,9 +217,7 @@ public final class Failures {
 
   private boolean isFirst(OperationState op) {
     Known first = known.get();
-    return first != null
-        && first.event.op() == op.type()
-        && first.event.sequence() == op.sequenceNumber();
+    return first != null && first.event.isOf(op.type(), op.sequenceNumber(), identity.rank());
   }
 
   /** Returns the exception of the group as a whole; null while nothing has failed. */

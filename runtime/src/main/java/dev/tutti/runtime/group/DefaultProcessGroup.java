@@ -23,6 +23,7 @@ import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Call;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -56,7 +57,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   private final MovementSpecs movements;
   private final Subgroups subgroups;
   private final ObjectCollectives objects;
-  private final Consumer<ProcessGroup> whenClosed;
+  private final Consumer<DefaultProcessGroup> whenClosed;
 
   DefaultProcessGroup(Group group, Job job) {
     this(group, job, closed -> {});
@@ -67,7 +68,7 @@ final class DefaultProcessGroup implements ProcessGroup {
    *
    * @param whenClosed told when the group is closed, whatever closes it
    */
-  DefaultProcessGroup(Group group, Job job, Consumer<ProcessGroup> whenClosed) {
+  DefaultProcessGroup(Group group, Job job, Consumer<DefaultProcessGroup> whenClosed) {
     this.group = group;
     this.job = job;
     this.runner = group.runner;
@@ -522,8 +523,13 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void close() {
-    subgroups.close();
-    if (group.close()) {
+    close(Deadlines.in(group.identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT)));
+  }
+
+  /** Closes this group and its subgroups; operations that are pending at the limit fail. */
+  void close(long limitNanos) {
+    subgroups.close(limitNanos);
+    if (group.close(limitNanos)) {
       job.groupClosed(group);
       whenClosed.accept(this);
     }

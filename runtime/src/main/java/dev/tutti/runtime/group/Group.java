@@ -405,17 +405,26 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     }
   }
 
-  /** Closes this group; false if another thread has closed it or is closing it. */
+  /** Closes this group, and gives operations the time of the setting to end. */
   boolean close() {
+    return close(Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT)));
+  }
+
+  /**
+   * Closes this group.
+   *
+   * @param limitNanos when operations that are still pending fail
+   * @return whether this call closed it; false if another thread has done so or is closing it
+   */
+  boolean close(long limitNanos) {
     synchronized (this) {
       if (life != Life.OPEN) {
         return false;
       }
       life = Life.CLOSING;
     }
-    long limit = Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT));
     boolean failed = failures.isFailing();
-    if (failed || !runner.stopWhenIdle(limit)) {
+    if (failed || !runner.stopWhenIdle(limitNanos)) {
       String text = "the group was closed with operations pending" + pending.summary();
       if (!failed) {
         LOG.log(

@@ -18,10 +18,10 @@ import dev.tutti.runtime.settings.UnknownSettings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
@@ -67,12 +67,19 @@ final class GroupInit {
       return new DefaultProcessGroup(group, job);
     } catch (RuntimeException e) {
       InitFailure.Missing missing = job.missing();
-      if (group != null) {
-        group.close();
-      }
-      job.close(true, failedRank(e));
+      leave(job, group, failedRank(e));
       throw failures.of(e, missing);
+    } catch (Error e) {
+      leave(job, group, -1);
+      throw e;
     }
+  }
+
+  private static void leave(Job job, @Nullable Group group, int failedRank) {
+    if (group != null) {
+      group.close();
+    }
+    job.close(true, failedRank);
   }
 
   private static Settings settingsOf(GroupOptions options) {
@@ -172,7 +179,8 @@ final class GroupInit {
   }
 
   private static Map<String, BackendProvider> providers(GroupOptions options, Settings settings) {
-    Map<String, BackendProvider> chosen = new LinkedHashMap<>();
+    // Sorted, so that all ranks set up their backends in the same order.
+    Map<String, BackendProvider> chosen = new TreeMap<>();
     Optional<BackendProvider> given = options.provider();
     if (given.isPresent()) {
       Providers.requireUsable(given.get(), settings);

@@ -32,6 +32,7 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -205,19 +206,24 @@ final class Job {
                     .build();
             bound.put(type, bind(provider, type, context, parent, ranks));
           });
-      Group group = new Group(identity, groupTimeout, monitor, Map.copyOf(bound), records);
+      Group group =
+          new Group(identity, groupTimeout, monitor, Collections.unmodifiableMap(bound), records);
       group.start();
       stores.values().forEach(UninterruptedStore::endSetUp);
       early.tell(group);
       return group;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       closeAll(bound);
       try {
         if (parent != null && parent.failures.isFailing()) {
           // The others learn of that failure, not of this one, which follows from it.
           throw e;
         }
-        throw failure.of(early.causeOf(e));
+        RuntimeException told =
+            e instanceof RuntimeException exception
+                ? exception
+                : new BackendException("group " + name + " could not be set up: " + e, e);
+        throw failure.of(early.causeOf(told));
       } finally {
         monitor.leave(name);
       }
@@ -265,7 +271,7 @@ final class Job {
       return BoundBackend.of(provider, type, backend);
     } catch (TuttiException e) {
       throw e;
-    } catch (Exception | LinkageError e) {
+    } catch (Exception | Error e) {
       throw new BackendException(
           "backend '"
               + provider.name()

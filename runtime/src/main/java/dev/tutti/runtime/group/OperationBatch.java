@@ -5,6 +5,7 @@ import dev.tutti.CallOptions;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.runtime.operation.BatchWork;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -98,9 +99,29 @@ final class OperationBatch implements Batch {
         begun.add(backend);
       }
       specs.forEach(spec -> works.add(group.runner.submit(spec)));
-    } finally {
-      begun.forEach(Backend::endBatch);
+    } catch (RuntimeException | Error e) {
+      endBatches(begun);
+      endStarted(works, e);
+      throw e;
     }
+    endBatches(begun);
     return new BatchWork(works, group);
+  }
+
+  private static void endBatches(List<Backend> begun) {
+    begun.forEach(Backend::endBatch);
+  }
+
+  /** Ends what was started before a part was refused, because nobody else can wait for it. */
+  private void endStarted(List<Work> works, Throwable cause) {
+    if (works.stream().allMatch(Work::isCompleted)) {
+      return;
+    }
+    group.abort("a batch was started in part: " + cause);
+    try {
+      new BatchWork(works, group).awaitUninterrupted();
+    } catch (TuttiException e) {
+      cause.addSuppressed(e);
+    }
   }
 }

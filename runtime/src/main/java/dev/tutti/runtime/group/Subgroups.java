@@ -1,6 +1,7 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.Capabilities;
+import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
@@ -30,7 +31,7 @@ import java.util.stream.IntStream;
 final class Subgroups {
   private final Group group;
   private final Job job;
-  private final List<ProcessGroup> children = new CopyOnWriteArrayList<>();
+  private final List<DefaultProcessGroup> children = new CopyOnWriteArrayList<>();
   private int count;
   private volatile boolean closing;
 
@@ -125,6 +126,11 @@ final class Subgroups {
     try {
       return step.get();
     } catch (StoreException e) {
+      if (group.isClosed()) {
+        GroupClosedException closed = group.closed(type);
+        closed.addSuppressed(e);
+        throw closed;
+      }
       if (e instanceof StoreSilentException) {
         group.monitor.noteSilence();
       }
@@ -216,7 +222,7 @@ final class Subgroups {
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     }
-    ProcessGroup child = new DefaultProcessGroup(created, job, children::remove);
+    DefaultProcessGroup child = new DefaultProcessGroup(created, job, children::remove);
     children.add(child);
     if (closing || group.isClosed()) {
       // Closed in the meantime, perhaps before this child could be seen.
@@ -265,10 +271,11 @@ final class Subgroups {
     }
   }
 
-  void close() {
+  /** Closes the subgroups; operations that are pending at the limit fail. */
+  void close(long limitNanos) {
     closing = true;
-    for (ProcessGroup child : children) {
-      child.close();
+    for (DefaultProcessGroup child : children) {
+      child.close(limitNanos);
     }
   }
 }

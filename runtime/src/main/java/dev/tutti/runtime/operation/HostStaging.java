@@ -1,5 +1,7 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Call;
@@ -30,7 +32,10 @@ public final class HostStaging {
    * @param rank this rank; the root of a broadcast only reads its tensor
    */
   public HostStaging(BoundBackend backend, Call given, int rank) {
-    stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
+    Capabilities capabilities = backend.capabilities();
+    stridedTaken = capabilities.has(Feature.STRIDED_TENSORS);
+    // A backend without real results may leave its outputs as they are.
+    boolean isKept = !capabilities.has(Feature.REAL_RESULTS);
     if (areTaken(given.inputs()) && areTaken(given.outputs())) {
       call = given;
     } else {
@@ -41,7 +46,7 @@ public final class HostStaging {
               given.inputs().stream().map(tensor -> input(tensor, isBack)).toList(),
               given.isInPlace()
                   ? List.of()
-                  : given.outputs().stream().map(tensor -> staged(tensor, false, true)).toList());
+                  : given.outputs().stream().map(tensor -> staged(tensor, isKept, true)).toList());
     }
   }
 

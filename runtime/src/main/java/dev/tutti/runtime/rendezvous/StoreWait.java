@@ -1,5 +1,6 @@
 package dev.tutti.runtime.rendezvous;
 
+import dev.tutti.GroupClosedException;
 import dev.tutti.Store;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
@@ -75,8 +76,8 @@ public final class StoreWait {
    *
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @return whether the keys exist
-   * @throws TuttiException if the group failed in the meantime, or the store failed, or was silent
-   *     at the deadline
+   * @throws TuttiException if the group failed or was closed in the meantime, or the store failed,
+   *     or was silent at the deadline
    */
   public boolean await(List<String> keys, long deadlineNanos) {
     while (true) {
@@ -86,6 +87,11 @@ public final class StoreWait {
         return true;
       } catch (StoreTimeoutException e) {
         failures.throwAgreed();
+        if (failures.isGone()) {
+          throw new GroupClosedException(
+              "group %s was closed on rank %d while it waited for other ranks"
+                  .formatted(group.name(), group.rank()));
+        }
         if (deadlineNanos - System.nanoTime() > 0) {
           continue;
         }

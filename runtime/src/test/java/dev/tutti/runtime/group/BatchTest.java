@@ -8,9 +8,11 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -61,6 +63,27 @@ class BatchTest {
       assertThat(sent).hasValue(0);
       group.batch().send(tensor, 1, 0).send(tensor, 1, 0).run();
       assertThat(sent).hasValue(2);
+    }
+  }
+
+  @Test
+  void nothingOfABatchIsPendingAfterAPartWasRefused() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicReference<Operation> pending = new AtomicReference<>();
+    provider.recv = (op, tensor, peer) -> pending.set(op);
+    provider.send =
+        (op, tensor, peer) -> {
+          throw new UnsupportedOperationException("not now");
+        };
+    provider.abort = cause -> pending.get().fail(cause, -1);
+    try (ProcessGroup group = provider.join(2)) {
+      Batch batch = group.batch().recv(Tensor.of(1f), 1, 0).send(Tensor.of(1f), 1, 0);
+      assertThatThrownBy(batch::run)
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessageContaining("not now");
+      assertThat(pending.get().isDone()).isTrue();
+      assertThatThrownBy(() -> group.recv(Tensor.of(1f), 1))
+          .hasMessageContaining("a batch was started in part");
     }
   }
 }

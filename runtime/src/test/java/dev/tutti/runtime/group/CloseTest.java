@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.ProcessGroup;
@@ -14,6 +15,7 @@ import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -193,5 +195,24 @@ class CloseTest {
           store.released.countDown();
           return null;
         });
+  }
+
+  @Test
+  void subgroupsShareTheTimeForClosing() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.features = new Feature[] {Feature.TAGS};
+    provider.recv = (op, tensor, peer) -> {};
+    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "2s");
+    List<Work> works = new ArrayList<>();
+    for (int i = 0; i < 8; i++) {
+      ProcessGroup part = group.subgroup(List.of(0, 1)).orElseThrow();
+      works.add(part.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC));
+    }
+    long start = System.nanoTime();
+    group.close();
+    // One after another would take 16 s.
+    assertThat(Duration.ofNanos(System.nanoTime() - start))
+        .isBetween(Duration.ofSeconds(2), Duration.ofSeconds(12));
+    assertThat(works).allMatch(Work::isCompleted);
   }
 }

@@ -12,6 +12,7 @@ import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
@@ -20,6 +21,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -79,6 +81,28 @@ class FailureReportTest {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure).hasMessageContaining("rank 2 did not send in time");
     }
+  }
+
+  /** Messages are numbered on each rank, so the first one of rank 2 is not that of rank 0. */
+  @Test
+  void aTimeoutIsThatOfTheRankThatHadIt() throws Exception {
+    CountDownLatch pending = new CountDownLatch(1);
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    play(
+        deaf(),
+        group -> {
+          assertThat(pending.await(60, TimeUnit.SECONDS)).isTrue();
+          receiveInVain(group, 1, 7);
+        },
+        group -> {},
+        group -> {
+          Work own = group.recv(Tensor.of(0f), 1, 7, CallOptions.ASYNC);
+          pending.countDown();
+          thrown.set(catchThrowable(own::await));
+        });
+    assertThat(thrown.get())
+        .isInstanceOf(PeerFailedException.class)
+        .isNotInstanceOf(CollectiveTimeoutException.class);
   }
 
   /** The backend lets mismatched calls pass; the ranks find out when one is missing. */

@@ -14,6 +14,7 @@ import dev.tutti.Work;
 import dev.tutti.runtime.operation.Listeners;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -318,5 +319,17 @@ class ListenerTest {
       assertThat(group.failure().orElseThrow())
           .hasMessageContaining("group 0 failed: this rank aborted the group: enough");
     }
+  }
+
+  @Test
+  void theBytesOfASparseTensorAreThoseOfWhatItHolds() {
+    List<Long> bytes = new ArrayList<>();
+    try (ProcessGroup group = new ScriptedProvider().alone()) {
+      group.addListener(before(event -> bytes.add(event.byteCount())));
+      Tensor values = Tensor.of(1f, 2f, 3f);
+      Tensor indices = Tensor.of(0L, 5L, 9L).view(1, 3);
+      group.allReduce(Tensor.sparse(indices, values, 1L << 40));
+    }
+    assertThat(bytes).containsExactly(3 * 8 + 3 * 4L);
   }
 }

@@ -505,4 +505,30 @@ class SetUpTest {
           });
     }
   }
+
+  @Test
+  void anErrorDuringSetUpFailsTheOthersAtOnce() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            throw new OutOfMemoryError("no more threads");
+          }
+          context.store().get("address/1", context.timeout());
+        };
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            provider,
+            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
+    assertThat(failures.get(1))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("no more threads")
+        .hasRootCauseInstanceOf(OutOfMemoryError.class);
+    assertThat(failures.get(0))
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("rank 1")
+        .hasMessageContaining("no more threads");
+  }
 }

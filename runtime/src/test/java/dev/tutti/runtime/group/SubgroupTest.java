@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.GroupClosedException;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
@@ -21,6 +23,7 @@ import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
@@ -343,5 +346,64 @@ class SubgroupTest {
       }
       return super.create(context);
     }
+  }
+
+  @Test
+  @SuppressWarnings("try") // it is closed during the call
+  void aSplitEndsWhenTheGroupCloses() throws Exception {
+    HashStore store = new HashStore();
+    CountDownLatch closed = new CountDownLatch(1);
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            store,
+            new LocalProvider(),
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                if (rank == 1) {
+                  assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+                  return null;
+                }
+                AtomicReference<Throwable> thrown = new AtomicReference<>();
+                CompletableFuture<Void> split =
+                    LocalWorld.async(() -> thrown.set(catchThrowable(() -> group.split(0, 0))));
+                LocalWorld.until(
+                    "the split",
+                    () -> store.listKeys().stream().anyMatch(key -> key.contains("split/")));
+                group.close();
+                split.get(30, TimeUnit.SECONDS);
+                return thrown.get();
+              } finally {
+                if (rank == 0) {
+                  closed.countDown();
+                }
+              }
+            });
+    assertThat(failures.get(0)).isInstanceOf(GroupClosedException.class);
+  }
+
+  @Test
+  @SuppressWarnings("try") // it is closed during the call
+  void theSetUpOfASubgroupEndsWhenTheGroupCloses() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.features = new Feature[0];
+    CountDownLatch entered = new CountDownLatch(1);
+    provider.create =
+        context -> {
+          if (!context.group().equals("0")) {
+            entered.countDown();
+            context.store().get("never", context.timeout());
+          }
+        };
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    try (ProcessGroup group = provider.join(2)) {
+      group.setTimeout(Duration.ofMinutes(10));
+      CompletableFuture<Void> creation =
+          LocalWorld.async(() -> thrown.set(catchThrowable(() -> group.subgroup(List.of(0, 1)))));
+      assertThat(entered.await(60, TimeUnit.SECONDS)).isTrue();
+      group.close();
+      creation.get(30, TimeUnit.SECONDS);
+    }
+    assertThat(thrown.get()).isInstanceOf(GroupClosedException.class);
   }
 }

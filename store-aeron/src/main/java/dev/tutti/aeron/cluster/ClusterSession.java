@@ -54,7 +54,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
    * After a pause so long that Aeron's client has ended itself, it gives up at once.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
-  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
+  private static final long LEAST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
   private static final long SIGN_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long QUIET_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
@@ -65,6 +65,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private final EmbeddedDriver driver;
   private final Aeron aeron;
   private final Timing timing;
+  private final long graceNanos;
   private final ClusterProbe probe;
   private final boolean spin;
   private final FrameReader reader;
@@ -101,6 +102,8 @@ public final class ClusterSession implements StoreSession, EgressListener {
     this.driver = driver;
     this.aeron = aeron;
     this.timing = timing;
+    // A new leader takes back the calls that gave up while there was none.
+    this.graceNanos = Math.max(LEAST_GRACE_NANOS, timing.electedNanos() + timing.askNanos());
     this.probe = probe;
     this.spin = spin;
     this.reader = new FrameReader(session, new Replies());
@@ -196,7 +199,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     try {
       requireUsable();
       Sent own = Objects.requireNonNull(calls.get(call.number));
-      own.giveUp = deadline + GRACE_NANOS;
+      own.giveUp = deadline + graceNanos;
       if (code == Protocol.CANCEL) {
         own.isCancelled = true;
       } else {
@@ -262,7 +265,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
         requireUsable();
         long now = System.nanoTime();
         boolean late =
-            endable ? now - deadline > 0 : call.isLate(now, deadline, lastFrame, GRACE_NANOS);
+            endable ? now - deadline > 0 : call.isLate(now, deadline, lastFrame, graceNanos);
         if (late || (endable && call.isClosed())) {
           return false;
         }
@@ -453,7 +456,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   @Override
   public long graceNanos() {
-    return GRACE_NANOS;
+    return graceNanos;
   }
 
   @Override

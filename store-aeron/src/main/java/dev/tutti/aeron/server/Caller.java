@@ -71,7 +71,7 @@ public abstract class Caller {
   }
 
   /**
-   * Accounts for the memory that a waiting call takes.
+   * Accounts for the memory that a waiting call or a will takes.
    *
    * @throws StoreException if the call takes more than this caller may hold
    */

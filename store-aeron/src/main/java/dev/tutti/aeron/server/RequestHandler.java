@@ -95,11 +95,16 @@ public final class RequestHandler implements Caller.Requests {
         }
         case Protocol.CANCEL -> caller.cancel(call);
         case Protocol.WILL -> {
-          caller.wills.put(call, new Will(in.readKey(LONGEST_LOG), in.readValue()));
+          Will will = new Will(in.readKey(LONGEST_LOG), in.readValue());
+          caller.hold(call, LONE_BYTES + will.log.length() + will.value.length);
+          caller.wills.put(call, will);
           number(caller, call, call);
         }
         case Protocol.WITHDRAW -> {
-          caller.wills.remove(in.readLong());
+          long will = in.readLong();
+          if (caller.wills.remove(will) != null) {
+            caller.release(will);
+          }
           done(caller, call);
         }
         default -> throw new MalformedMessageException("unknown request " + code);
@@ -166,9 +171,7 @@ public final class RequestHandler implements Caller.Requests {
     if (keys.size() != values.size()) {
       throw new MalformedMessageException(keys.size() + " keys and " + values.size() + " values");
     }
-    for (int i = 0; i < keys.size(); i++) {
-      table.set(keys.get(i), values.get(i));
-    }
+    table.setAll(keys, values::get);
     done(caller, call);
   }
 

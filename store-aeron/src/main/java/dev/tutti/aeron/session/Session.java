@@ -383,6 +383,7 @@ public final class Session implements StoreSession {
         said = control.await();
       }
       why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
+      takeLast();
     } catch (IOException e) {
       why = ENDED + ": " + e.getMessage();
     } catch (Throwable e) {
@@ -391,6 +392,28 @@ public final class Session implements StoreSession {
     lose(why);
     if (!closed && isShared()) {
       DriverDirectory.deleteIfStale(sharedFolder);
+    }
+  }
+
+  /** Takes the replies that the server sent before it left. */
+  private void takeLast() {
+    whileThere(
+        () -> {
+          if (isUsable()) {
+            takeAll();
+          }
+        });
+  }
+
+  /** Runs a task while no other thread takes replies, unless this session is closed. */
+  private void whileThere(Runnable task) {
+    replyLock.lock();
+    try {
+      if (!aeron.isClosed()) {
+        task.run();
+      }
+    } finally {
+      replyLock.unlock();
     }
   }
 
@@ -471,14 +494,7 @@ public final class Session implements StoreSession {
 
     @Override
     public void whileThere(Runnable task) {
-      replyLock.lock();
-      try {
-        if (!aeron.isClosed()) {
-          task.run();
-        }
-      } finally {
-        replyLock.unlock();
-      }
+      Session.this.whileThere(task);
     }
 
     @Override

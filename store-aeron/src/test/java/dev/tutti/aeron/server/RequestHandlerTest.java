@@ -8,7 +8,9 @@ import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.Protocol;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
@@ -17,7 +19,7 @@ class RequestHandlerTest {
   private final RequestHandler commands = new RequestHandler();
 
   /** A caller that keeps the code and length of each reply. */
-  private static final class Asker extends Caller {
+  private static class Asker extends Caller {
     final List<String> replies = new ArrayList<>();
     private final boolean heard;
     private final int most;
@@ -107,9 +109,71 @@ class RequestHandlerTest {
     assertThat(full.table().get("log/2")).hasSize(600);
     assertThatThrownBy(() -> full.table().set("other", new byte[1]))
         .isInstanceOf(StoreException.class);
+    full.table().set("key", new byte[799]);
+    assertThat(full.table().get("key")).hasSize(799);
     full.table().delete("log/1");
     full.table().delete("log/2");
     full.table().set("other", new byte[1]);
     assertThat(full.table().get("other")).hasSize(1);
+  }
+
+  @Test
+  void aWillCountsAsHeldByItsClient() {
+    Map<Long, Long> held = new HashMap<>();
+    Asker asker =
+        new Asker(true, Integer.MAX_VALUE) {
+          @Override
+          void hold(long call, long bytes) {
+            if (bytes > 5000) {
+              throw new StoreException("too much");
+            }
+            held.put(call, bytes);
+          }
+
+          @Override
+          void release(long call) {
+            held.remove(call);
+          }
+
+          @Override
+          public void fail(long call, Throwable failure, BodyWriter body) {
+            refuse(call, failure, body);
+          }
+        };
+    leaveWill(asker, 1, 1000);
+    assertThat(held).hasEntrySatisfying(1L, bytes -> assertThat(bytes).isBetween(1004L, 2000L));
+    leaveWill(asker, 2, 6000);
+    ask(asker, Protocol.WITHDRAW, 3, body -> body.putLong(1));
+    assertThat(asker.replies).containsExactly("1: 8", "2: failed", "3: 0");
+    assertThat(held).isEmpty();
+    assertThat(asker.wills).isEmpty();
+  }
+
+  private void leaveWill(Caller caller, long call, int bytes) {
+    ask(
+        caller,
+        Protocol.WILL,
+        call,
+        body -> {
+          body.putText("log/");
+          body.putBytes(new byte[bytes]);
+        });
+  }
+
+  @Test
+  void severalValuesAreSetTogetherOrNotAtAll() {
+    RequestHandler small = new RequestHandler(2000, Protocol.MAX_BODY_BYTES);
+    small.table().set("first", new byte[500]);
+    assertThatThrownBy(
+            () ->
+                small
+                    .table()
+                    .setAll(List.of("first", "second"), i -> new byte[i == 0 ? 600 : 1500]))
+        .isInstanceOf(StoreException.class);
+    assertThat(small.table().get("first")).hasSize(500);
+    assertThat(small.table().get("second")).isNull();
+    small.table().setAll(List.of("first", "second", "first"), i -> new byte[100 + i]);
+    assertThat(small.table().get("first")).hasSize(102);
+    assertThat(small.table().get("second")).hasSize(101);
   }
 }

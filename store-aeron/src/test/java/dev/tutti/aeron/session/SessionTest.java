@@ -8,8 +8,10 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
+import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.Timing;
@@ -107,6 +109,7 @@ class SessionTest {
     final Session link;
     private final ServerSocket listener = new ServerSocket(0);
     private final Subscription requests;
+    private final ExclusivePublication replies;
     private final FrameReader reader = new FrameReader(1, this::take);
 
     Server() throws IOException {
@@ -114,6 +117,7 @@ class SessionTest {
       EmbeddedDriver driver = driver(timing);
       Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
       requests = aeron.addSubscription(Channels.IPC, 10);
+      replies = aeron.addExclusivePublication(Channels.IPC, 11);
       InetSocketAddress address =
           new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.getLocalPort());
       ExclusivePublication publication = aeron.addExclusivePublication(Channels.IPC, 10);
@@ -123,6 +127,17 @@ class SessionTest {
       while (publication.availableWindow() <= 0) {
         assertThat(System.nanoTime()).as("waited " + LIMIT).isLessThan(deadline);
         Thread.onSpinWait();
+      }
+    }
+
+    /** Answers a call with the number seven. */
+    void answer(long call) {
+      BodyWriter body = new BodyWriter();
+      body.putLong(7);
+      FrameWriter writer = new FrameWriter(replies, 1);
+      for (int at = 0; at >= 0; ) {
+        assertThat(System.nanoTime()).isLessThan(deadline);
+        at = writer.write(Protocol.OK, call, body.buffer(), body.length(), at);
       }
     }
 
@@ -170,6 +185,26 @@ class SessionTest {
         Socket there = server.listener.accept()) {
       server.link.release();
       assertThat(there.getInputStream().readAllBytes()).containsExactly(Handshake.GOODBYE);
+    }
+  }
+
+  @Test
+  void anAnswerThatCameBeforeTheGoodbyeCounts() throws Exception {
+    try (Server server = new Server();
+        Socket there = server.listener.accept()) {
+      PendingCall first = server.link.newCall();
+      server.answer(first.number);
+      assertThat(server.link.await(first, server.deadline, true)).isTrue();
+      PendingCall call = server.link.newCall();
+      server.answer(call.number);
+      there.getOutputStream().write(Handshake.GOODBYE);
+      while (server.link.isUsable()) {
+        assertThat(System.nanoTime()).isLessThan(server.deadline);
+        Thread.onSpinWait();
+      }
+      assertThat(server.link.await(call, server.deadline, true)).isTrue();
+      assertThat(call.code()).isEqualTo(Protocol.OK);
+      assertThat(call.body().readLong()).isEqualTo(7);
     }
   }
 

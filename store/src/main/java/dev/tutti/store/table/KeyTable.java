@@ -6,11 +6,13 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -79,17 +81,37 @@ public final class KeyTable {
     set(key, value, Long.MAX_VALUE);
   }
 
+  /**
+   * Sets several values; of equal keys, the last one counts.
+   *
+   * @throws StoreException if the table may not hold them all; the table is then unchanged
+   */
+  public void setAll(List<String> keys, IntFunction<byte[]> value) {
+    Map<String, byte[]> last = LinkedHashMap.newLinkedHashMap(keys.size());
+    for (int i = 0; i < keys.size(); i++) {
+      last.put(keys.get(i), value.apply(i));
+    }
+    long more = 0;
+    for (Map.Entry<String, byte[]> each : last.entrySet()) {
+      more += growth(each.getKey(), each.getValue());
+    }
+    if (more > 0 && more > most - bytes) {
+      throw tooMuch(keys.getFirst(), more);
+    }
+    last.forEach(this::setBeyondLimit);
+  }
+
+  private long growth(String key, byte[] value) {
+    byte[] old = values.get(key);
+    return value.length - (old == null ? -(long) cost(key) : old.length);
+  }
+
   private void set(String key, byte[] value, long limit) {
-    byte[] old = values.put(key, value);
-    long more = value.length - (old == null ? -(long) cost(key) : old.length);
-    if (more > limit - bytes) {
-      if (old == null) {
-        values.remove(key);
-      } else {
-        values.put(key, old);
-      }
+    long more = growth(key, value);
+    if (more > 0 && more > limit - bytes) {
       throw tooMuch(key, more);
     }
+    values.put(key, value);
     bytes += more;
     Set<KeyWaiter> waiters = keyWaiters.remove(key);
     if (waiters != null) {

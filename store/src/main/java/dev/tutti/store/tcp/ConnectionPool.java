@@ -9,6 +9,7 @@ import java.util.ArrayDeque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
@@ -16,6 +17,9 @@ import org.jspecify.annotations.Nullable;
 final class ConnectionPool implements AutoCloseable {
   /** The maximum number of idle connections that are kept. */
   static final int MAX_IDLE = 4;
+
+  /** How long an address may take to accept a connection before the next one is tried. */
+  private static final long CONNECT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private final String host;
   private final int port;
@@ -49,13 +53,14 @@ final class ConnectionPool implements AutoCloseable {
   TcpConnection open(long deadline) throws IOException {
     InetSocketAddress known = server;
     if (known != null) {
-      return admitted(TcpConnection.open(known, tls, deadline), deadline);
+      return open(known, deadline, deadline);
     }
     IOException failure = new IOException("host " + host + " has no address");
     for (InetAddress address : InetAddress.getAllByName(host)) {
       InetSocketAddress candidate = new InetSocketAddress(address, port);
       try {
-        TcpConnection connection = admitted(TcpConnection.open(candidate, tls, deadline), deadline);
+        long connectBy = Math.min(deadline, System.nanoTime() + CONNECT_NANOS);
+        TcpConnection connection = open(candidate, connectBy, deadline);
         server = candidate;
         return connection;
       } catch (RefusedException e) {
@@ -67,8 +72,10 @@ final class ConnectionPool implements AutoCloseable {
     throw failure;
   }
 
-  /** Registers a connection, and proves the token on it if there is one. */
-  private TcpConnection admitted(TcpConnection connection, long deadline) throws IOException {
+  /** Opens a connection, and proves the token on it if there is one. */
+  private TcpConnection open(InetSocketAddress address, long connectBy, long deadline)
+      throws IOException {
+    TcpConnection connection = TcpConnection.open(address, tls, connectBy, deadline);
     register(connection);
     if (token.isSet()) {
       try {

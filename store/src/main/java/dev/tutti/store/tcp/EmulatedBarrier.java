@@ -26,7 +26,8 @@ final class EmulatedBarrier {
    * All members of a round have left the previous round, so that round's key is deleted when the
    * new round starts.
    */
-  private static final String PREFIX = "tutti/barrier";
+  private static final String STATE = "tutti/barrier";
+  private static final String RELEASE = "tutti/barrier-round/";
   private static final int NAME_BITS = 48;
   private static final int FIRST_MEMBER = 3;
 
@@ -43,7 +44,7 @@ final class EmulatedBarrier {
     this.key = key;
     this.size = size;
     // The key already has its slash.
-    this.stateKey = PREFIX + key;
+    this.stateKey = STATE + key;
     name = Long.toHexString(ThreadLocalRandom.current().nextLong(1L << NAME_BITS));
   }
 
@@ -167,7 +168,8 @@ final class EmulatedBarrier {
   }
 
   private String releaseKey(long round) {
-    return stateKey + "/" + round;
+    // The round comes first: the key of a barrier may end with a slash and a number.
+    return RELEASE + round + key;
   }
 
   /** The state of the barrier; its text is empty before the first member comes. */

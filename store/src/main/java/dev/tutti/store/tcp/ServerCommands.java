@@ -73,12 +73,7 @@ final class ServerCommands {
       case Wire.DELETE_KEY -> reply.putLong(table.delete(request.key()) ? 1 : 0);
       case Wire.APPEND -> table.append(request.key(), request.value(0));
       case Wire.MULTI_GET -> putValues(reply, request.takeKeys());
-      case Wire.MULTI_SET -> {
-        List<String> keys = request.takeKeys();
-        for (int i = 0; i < keys.size(); i++) {
-          table.set(keys.get(i), request.value(i));
-        }
-      }
+      case Wire.MULTI_SET -> table.setAll(request.takeKeys(), request::value);
       case Wire.CANCEL_WAIT -> {
         client.cancelWaits();
         reply.putByte(Wire.WAIT_CANCELED);

@@ -97,7 +97,8 @@ final class TcpClient implements AutoCloseable {
   private void connect() {
     long deadline = Arguments.deadline(timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
-    long closingUntil = System.nanoTime() + CLOSING_NANOS;
+    int refusals = 0;
+    long closingUntil = 0;
     @Nullable IOException reason = null;
     for (int attempt = 1; ; attempt++) {
       long began = System.nanoTime();
@@ -107,10 +108,13 @@ final class TcpClient implements AutoCloseable {
         return;
       } catch (IOException e) {
         long now = System.nanoTime();
-        if (!(e instanceof RefusedException refused)) {
-          closingUntil = now + CLOSING_NANOS;
-        } else if (!refused.mayPass || now - closingUntil >= 0) {
-          throw failure(e);
+        if (e instanceof RefusedException refused) {
+          closingUntil = refusals++ == 0 ? now + CLOSING_NANOS : closingUntil;
+          if (!refused.mayPass || now - closingUntil >= 0) {
+            throw failure(e);
+          }
+        } else {
+          refusals = 0;
         }
         if (e instanceof ForeignServerException) {
           throw new StoreException(

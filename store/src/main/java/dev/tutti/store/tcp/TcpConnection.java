@@ -16,7 +16,6 @@ import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
-import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
@@ -34,9 +33,6 @@ final class TcpConnection implements AutoCloseable {
    * short; they continue and leave the thread's interrupt status unchanged.
    */
   private static final int BUFFER_BYTES = 8 * 1024;
-
-  /** How long one address may take to accept a connection before the next one is tried. */
-  private static final long CONNECT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private static final byte TLS_ALERT = 21;
   private static final byte TLS_MAJOR = 3;
@@ -73,13 +69,15 @@ final class TcpConnection implements AutoCloseable {
    * Connects, and puts the greeting of the protocol before the first request.
    *
    * @param tls the context for encryption; null for a plain connection
+   * @param connectBy when the server must have accepted the connection
+   * @param deadline when it must be encrypted, too
    * @throws TlsRefusedException if only one of the two sides uses encryption, or one does not trust
    *     the other
-   * @throws DeadlineException if there is no connection by the deadline, or the address does not
-   *     answer for ten seconds
+   * @throws DeadlineException if there is no connection in time
    * @throws IOException if connecting fails
    */
-  static TcpConnection open(InetSocketAddress server, @Nullable SSLContext tls, long deadline)
+  static TcpConnection open(
+      InetSocketAddress server, @Nullable SSLContext tls, long connectBy, long deadline)
       throws IOException {
     SocketChannel channel = SocketChannel.open();
     Selector selector = null;
@@ -91,9 +89,8 @@ final class TcpConnection implements AutoCloseable {
       SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
       TcpConnection connection = new TcpConnection(channel, tls, selector, key);
       if (!channel.connect(server)) {
-        long until = Math.min(deadline, System.nanoTime() + CONNECT_NANOS);
         while (!channel.finishConnect()) {
-          connection.await(SelectionKey.OP_CONNECT, until);
+          connection.await(SelectionKey.OP_CONNECT, connectBy);
         }
       }
       // A connect to a free port of this host can connect to itself.

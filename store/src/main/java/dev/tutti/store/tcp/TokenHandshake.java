@@ -45,7 +45,7 @@ final class TokenHandshake {
     try {
       connection.send(deadline);
       answer = connection.readByte(deadline);
-    } catch (DeadlineException e) {
+    } catch (DeadlineException | RefusedException e) {
       throw e;
     } catch (IOException e) {
       throw new TokenException(

@@ -266,8 +266,9 @@ class C10dWireTest {
     byte[] state = main.read(40);
     assertThat(state).asString(UTF_8).startsWith("1 1 ");
     main.sendValue(state);
-    main.expect(request(Wire.SET, "tutti/barrier/b/0", "1"));
-    main.expect(request(Wire.DELETE_KEY, "tutti/barrier/b/-1")).send("00 00 00 00 00 00 00 00");
+    main.expect(request(Wire.SET, "tutti/barrier-round/0/b", "1"));
+    main.expect(request(Wire.DELETE_KEY, "tutti/barrier-round/-1/b"))
+        .send("00 00 00 00 00 00 00 00");
     ended(barrier);
   }
 

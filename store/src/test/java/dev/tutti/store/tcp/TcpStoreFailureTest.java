@@ -291,7 +291,7 @@ class TcpStoreFailureTest {
       assertThat(state).matches("0 2 \\S+ [0-9a-f]+");
       main.sendValue(state.getBytes(UTF_8));
       try (Peer side = server.accept()) {
-        side.expect(request(Wire.WAIT, 1L, "tutti/barrier/key/0"));
+        side.expect(request(Wire.WAIT, 1L, "tutti/barrier-round/0/key"));
         assertThatThrownBy(() -> ended(first)).hasCauseInstanceOf(StoreTimeoutException.class);
       }
       // The client tried to leave over this connection.
