@@ -115,11 +115,11 @@ public final class GradientReducer implements AutoCloseable {
 
   /**
    * Returns the memory of a gradient, which is part of a bucket: the backward pass writes or adds
-   * to it, and after {@link #await} it holds the mean. The memory is zero at first; the reducer
-   * does not zero it later, unless a parameter was not used.
+   * to it, and after {@link #await} it holds the mean. The memory is zero at first and after {@link
+   * #join}; otherwise the reducer zeroes it only if a parameter was not used.
    *
-   * <p>The view is valid until the end of the first step, which may form buckets anew; a view
-   * obtained after that is valid until the reducer is closed. An outdated view throws {@link
+   * <p>The view is valid until the end of the first step, which may form buckets anew and may be a
+   * step within {@link #join}; a view obtained after that is valid until the reducer is closed. An outdated view throws {@link
    * IllegalStateException} when it is read or written. With {@link ReducerOptions#withoutRebuild},
    * the first view stays valid.
    *
@@ -242,7 +242,8 @@ public final class GradientReducer implements AutoCloseable {
   /**
    * Reports that this rank has no inputs left, and takes part in the steps of the others with zeros
    * until no rank has any inputs. Afterwards, all ranks have the parameters and buffers of a rank
-   * that took the most steps, the highest such rank, and may continue together.
+   * that took the most steps, the highest such rank, and may continue together. The gradients in
+   * the buckets are zero, and what passes within {@link #noSync} added is forgotten.
    *
    * @throws IllegalStateException if the options do not allow uneven inputs, or a pass has begun
    * @throws GradientException if a step fails, here or on another rank

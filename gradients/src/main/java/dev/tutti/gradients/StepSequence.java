@@ -278,8 +278,8 @@ final class StepSequence {
 
   /**
    * Takes part in the steps of the others, with zeros, until no rank has inputs; then all ranks
-   * take over the parameters and buffers of a rank that had inputs for the longest. Called between
-   * steps.
+   * take over the parameters and buffers of a rank that had inputs for the longest, and begin
+   * again with gradients of zero. Called between steps.
    */
   void shadow() {
     try {
@@ -305,6 +305,8 @@ final class StepSequence {
     int last = uneven.lastRank(ownSteps);
     ParameterAgreement.broadcast(group, parameters.all(), last);
     ParameterAgreement.broadcast(group, options.buffers(), last);
+    zero();
+    marks.nextPass(true);
     mean = ReduceOp.AVG;
     ownSteps = 0;
   }

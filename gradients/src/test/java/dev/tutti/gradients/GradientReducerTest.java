@@ -298,6 +298,60 @@ class GradientReducerTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource
+  void gradientsAreZeroAfterAJoin(Worlds world) {
+    world.run(
+        2,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT
+                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE)
+                  .withBucketBytes(8, 8);
+          try (GradientReducer reducer = new GradientReducer(group, parameters(2, 3), options)) {
+            for (int epoch = 0; epoch < 2; epoch++) {
+              for (int step = 0; step < 2 + group.rank(); step++) {
+                addTo(reducer, 6);
+                double mean = step < 2 ? 6 : 3;
+                assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(mean);
+                assertThat(reducer.gradient(1).toDoubleArray()).containsOnly(mean);
+                reducer.zeroGradients();
+              }
+              reducer.join();
+              assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(0);
+            }
+          }
+        });
+  }
+
+  @Test
+  void aJoinForgetsPassesWithoutSynchronisation() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT
+                  .withUnusedParameters()
+                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
+          try (GradientReducer reducer = new GradientReducer(group, parameters(1, 1), options)) {
+            if (group.rank() == 0) {
+              try (Registration _ = reducer.noSync()) {
+                addTo(reducer, 8);
+              }
+            } else {
+              addTo(reducer, 4);
+            }
+            reducer.join();
+            reducer.gradient(1).fill(5);
+            reducer.ready(1);
+            reducer.await();
+            assertThat(reducer.gradient(1).toDoubleArray()).containsOnly(5);
+            assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(0);
+            assertThat(reducer.isUsed(0)).isFalse();
+          }
+        });
+  }
+
   @Test
   void anyThreadMayMarkInAnyOrder() {
     Worlds.SHARED_MEMORY.run(
