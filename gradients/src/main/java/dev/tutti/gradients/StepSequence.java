@@ -225,8 +225,11 @@ final class StepSequence {
           only,
           e);
     }
+    if (!hasInputs) {
+      return;
+    }
     clock.add(System.nanoTime() - before, bucket.tensor().byteSize());
-    if (hasInputs && copied != null && !used.isExchanged()) {
+    if (copied != null && !used.isExchanged()) {
       copyOut(bucket);
     }
   }

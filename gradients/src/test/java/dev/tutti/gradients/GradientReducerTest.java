@@ -353,6 +353,25 @@ class GradientReducerTest {
   }
 
   @Test
+  void theStepsOfOthersAreNotInTheStatistics() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT.withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
+          try (GradientReducer reducer = new GradientReducer(group, parameters(2, 3), options)) {
+            for (int step = 0; step < 2 * group.rank(); step++) {
+              step(reducer, 2, 1);
+            }
+            reducer.join();
+            step(reducer, 2, 1);
+            assertThat(reducer.statistics().bytes()).isEqualTo(20);
+            assertThat(reducer.meanStatistics().bytes()).isEqualTo(20);
+          }
+        });
+  }
+
+  @Test
   void anyThreadMayMarkInAnyOrder() {
     Worlds.SHARED_MEMORY.run(
         2,
