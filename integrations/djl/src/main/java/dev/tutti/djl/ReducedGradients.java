@@ -13,7 +13,10 @@ import dev.tutti.gradients.ReducerOptions;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 
 /**
  * The gradients of a model's parameters, reduced over all ranks.
@@ -31,8 +34,13 @@ final class ReducedGradients implements AutoCloseable {
   ReducedGradients(ProcessGroup group, Trainer trainer, ReducerOptions options) {
     List<String> names = new ArrayList<>();
     List<NDArray> buffers = new ArrayList<>();
+    // A block that is used twice lists its parameters twice; arrays equal each other by content.
+    Set<NDArray> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     for (Pair<String, Parameter> each : trainer.getModel().getBlock().getParameters()) {
       NDArray array = requireUsable(trainer, each);
+      if (!seen.add(array)) {
+        continue;
+      }
       if (each.getValue().requiresGradient()) {
         names.add(each.getKey());
         parameters.add(array);

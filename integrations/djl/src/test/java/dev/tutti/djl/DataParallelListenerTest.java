@@ -9,6 +9,7 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
@@ -56,13 +57,18 @@ class DataParallelListenerTest {
     final Trainer trainer;
 
     Training(ProcessGroup group, int units) {
-      Engine.getInstance().setRandomSeed(10 + group.rank());
-      parallel = new DataParallelListener(group);
-      model.setBlock(
+      this(
+          group,
           new SequentialBlock()
               .add(Linear.builder().setUnits(units).build())
               .add(BatchNorm.builder().build())
               .add(Linear.builder().setUnits(2).build()));
+    }
+
+    Training(ProcessGroup group, Block block) {
+      Engine.getInstance().setRandomSeed(10 + group.rank());
+      parallel = new DataParallelListener(group);
+      model.setBlock(block);
       trainer = newTrainer(parallel);
     }
 
@@ -221,6 +227,24 @@ class DataParallelListenerTest {
       training.parallel.reduceGradients();
       requireMeans(group, local, training.gradients());
       requireShared(training);
+    }
+  }
+
+  @World
+  void aBlockThatIsUsedTwiceIsReducedOnce(ProcessGroup group) {
+    Block shared = Linear.builder().setUnits(6).build();
+    try (Training training = new Training(group, new SequentialBlock().add(shared).add(shared))) {
+      training.started();
+      assertThat(training.arrays(true)).hasSize(4);
+      for (int step = 0; step < 3; step++) {
+        training.backward(1 + step + group.rank());
+        List<float[]> local = training.gradients();
+        training.parallel.reduceGradients();
+        requireMeans(group, local, training.gradients());
+        assertThat(training.parallel.reducer().statistics().bytes()).isEqualTo((36 + 6) * 4);
+        training.trainer.step();
+        requireAlike(group, training.arrays(true));
+      }
     }
   }
 
