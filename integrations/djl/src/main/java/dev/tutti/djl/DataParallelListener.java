@@ -140,21 +140,18 @@ public final class DataParallelListener extends TrainingListenerAdapter {
    * @param model the model to save
    * @param path the path of the folder, on rank 0
    * @param name the name of the model
-   * @throws IOException on all ranks, if rank 0 cannot save it
+   * @throws IOException on the other ranks, if rank 0 cannot save it for whatever reason; rank 0
+   *     throws what the model threw
    */
   public void save(Model model, Path path, @Nullable String name) throws IOException {
-    IOException failure = null;
-    if (group.rank() == 0) {
-      try {
+    Tensor failed = Tensor.of(1);
+    try {
+      if (group.rank() == 0) {
         model.save(path, name);
-      } catch (IOException e) {
-        failure = e;
+        failed.setLong(0, 0);
       }
-    }
-    Tensor failed = Tensor.of(failure == null ? 0 : 1);
-    group.broadcast(failed, 0);
-    if (failure != null) {
-      throw failure;
+    } finally {
+      group.broadcast(failed, 0);
     }
     if (failed.getLong(0) != 0) {
       throw new IOException("rank 0 could not save the model in its folder " + path);

@@ -28,6 +28,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientException;
 import dev.tutti.testing.World;
+import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -320,6 +321,31 @@ class DataParallelListenerTest {
         }
         Files.delete(folder);
       }
+    }
+  }
+
+  @World
+  void whatSavingThrowsReachesAllRanks(ProcessGroup group) throws IOException {
+    Block unsaved =
+        new SequentialBlock() {
+          @Override
+          public void saveParameters(DataOutputStream stream) {
+            throw new IllegalStateException("not to be saved");
+          }
+        }.add(Linear.builder().setUnits(2).build());
+    Path folder = Files.createTempDirectory("tutti-djl-");
+    try (Training training = new Training(group, unsaved).started()) {
+      assertThatThrownBy(() -> training.parallel.save(training.model, folder, "digits"))
+          .isInstanceOf(group.rank() == 0 ? IllegalStateException.class : IOException.class)
+          .hasMessageContaining(group.rank() == 0 ? "not to be saved" : "rank 0 could not save");
+      group.barrier();
+    } finally {
+      try (Stream<Path> files = Files.list(folder)) {
+        for (Path file : files.toList()) {
+          Files.delete(file);
+        }
+      }
+      Files.delete(folder);
     }
   }
 
