@@ -83,6 +83,10 @@ public final class Tensors {
     }
     try (TensorOptions typed = new TensorOptions(scalarType(tensor.dtype()));
         TensorOptions options = typed.device(deviceOf(tensor.device()))) {
+      if (tensor.numel() == 0) {
+        // There is no memory to lend; PyTorch cannot return the address 0.
+        return torch.empty_strided(tensor.shape(), tensor.strides(), options);
+      }
       return torch.from_blob(
           LentMemory.lend(tensor), tensor.shape(), tensor.strides(), LentMemory.RETURN, options);
     }

@@ -78,6 +78,9 @@ class TensorsTest {
     Tensor empty = Tensors.of(torch.zeros(0, 3));
     assertThat(empty.shape()).containsExactly(0, 3);
     assertThat(empty.numel()).isZero();
+    try (org.bytedeco.pytorch.Tensor back = Tensors.toTorch(empty)) {
+      assertThat(Tensors.of(back).describe()).isEqualTo(empty.describe());
+    }
   }
 
   @Test
