@@ -89,7 +89,7 @@ public final class DataParallel implements AutoCloseable {
     for (int i = 0; i < marked.length; i++) {
       int index = i;
       parameters.add(new ModuleParameter(trained.get(i), () -> comes(index)));
-      parameters.get(i).use(reducer.gradient(i));
+      bind(i);
     }
   }
 
@@ -101,17 +101,30 @@ public final class DataParallel implements AutoCloseable {
     if (before != null) {
       complete(before);
     }
+    // A join on the reducer may have formed new buckets since the last step.
+    guard(() -> bind(index));
+  }
+
+  private void bind(int index) {
+    parameters.get(index).use(reducer.gradient(index));
+  }
+
+  private void complete(int index) {
+    guard(
+        () -> {
+          parameters.get(index).collect();
+          marked[index] = true;
+          reducer.ready(index);
+        });
   }
 
   /** Keeps exceptions from passing through the frames of autograd; {@link #await} throws them. */
-  private void complete(int index) {
+  private void guard(Runnable action) {
     if (failure.get() != null) {
       return;
     }
     try {
-      parameters.get(index).collect();
-      marked[index] = true;
-      reducer.ready(index);
+      action.run();
     } catch (RuntimeException e) {
       failure.compareAndSet(null, e);
     }
@@ -133,7 +146,7 @@ public final class DataParallel implements AutoCloseable {
     }
     reducer.await();
     for (int i = 0; i < marked.length; i++) {
-      parameters.get(i).use(reducer.gradient(i));
+      bind(i);
       if (synchronizing && !marked[i] && reducer.isUsed(i)) {
         parameters.get(i).putView();
       }

@@ -227,6 +227,41 @@ class DataParallelTest {
     }
   }
 
+  /** Layers that are registered in another order than backward reaches them. */
+  private static final class Shuffled extends Module {
+    final LinearImpl second = register_module("second", new LinearImpl(5, 3));
+    final LinearImpl first = register_module("first", new LinearImpl(6, 5));
+
+    void backward(Tensor input) {
+      second.forward(first.forward(input)).square().mean().backward();
+    }
+  }
+
+  @World
+  void aRankMayJoinBeforeItsFirstBackward(ProcessGroup group) {
+    ReducerOptions options =
+        ReducerOptions.DEFAULT
+            .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE)
+            .withBucketBytes(1, 1);
+    Shuffled network = new Shuffled();
+    fill(network, 0);
+    Shuffled alone = new Shuffled();
+    fill(alone, 0);
+    try (DataParallel parallel = new DataParallel(network, group, options)) {
+      if (group.rank() == 0) {
+        network.backward(part(group, 0));
+        parallel.await();
+      }
+      parallel.reducer().join();
+
+      network.zero_grad(true);
+      network.backward(part(group, 1));
+      parallel.await();
+      alone.backward(input(1));
+      requireGradients(List.of(network.parameters().get()), List.of(alone.parameters().get()));
+    }
+  }
+
   @World
   void twoBackwardsInAStepFail(ProcessGroup group) {
     Network network = network(group);
