@@ -3,6 +3,7 @@ package dev.tutti.pytorch;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientException;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import java.util.ArrayList;
@@ -30,6 +31,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class DataParallel implements AutoCloseable {
   private final List<ModuleParameter> parameters = new ArrayList<>();
+  private final ProcessGroup group;
   private final GradientReducer reducer;
   private final Map<Thread, Integer> written = new ConcurrentHashMap<>();
   private final boolean[] marked;
@@ -55,12 +57,13 @@ public final class DataParallel implements AutoCloseable {
    *     parameters to other memory or another device
    * @param group the group of all ranks that train the module; it needs a backend for the host
    * @param options how to reduce; names, buffers and gradients are taken from the module
-   * @throws dev.tutti.gradients.GradientException on all ranks, if their parameters or options
+   * @throws GradientException on all ranks, if their parameters or options
    *     differ; describes the first difference, and leaves the group usable
    * @throws IllegalArgumentException if no parameter requires a gradient, or a parameter is of a
    *     kind that {@link Tensors#of} or the reducer refuses
    */
   public DataParallel(Module module, ProcessGroup group, ReducerOptions options) {
+    this.group = group;
     List<String> names = new ArrayList<>();
     List<Tensor> tensors = new ArrayList<>();
     List<Tensor> buffers = new ArrayList<>();
@@ -134,14 +137,20 @@ public final class DataParallel implements AutoCloseable {
    * Ends a backward, and returns when the gradients of all parameters have been averaged over all
    * ranks; within {@link #noSync}, only ends the backward.
    *
-   * @throws dev.tutti.gradients.GradientException if a parameter got no gradient, with its name, or
-   *     if the step failed here or on another rank, naming the lost rank, if there is one
+   * @throws GradientException if a parameter got no gradient, with its name, or if the step failed
+   *     here or on another rank, naming the lost rank, if there is one
+   * @throws RuntimeException if PyTorch cannot write a gradient into its bucket; the group is then
+   *     aborted, so that the other ranks do not wait
    */
   public void await() {
     written.values().forEach(this::complete);
     written.clear();
     RuntimeException failed = failure.get();
     if (failed != null) {
+      // The reducer has already told the other ranks of its own failures.
+      if (!(failed instanceof GradientException) && !group.isClosed()) {
+        group.abort("a gradient did not get into its bucket: " + firstLine(failed));
+      }
       throw failed;
     }
     reducer.await();
@@ -152,6 +161,11 @@ public final class DataParallel implements AutoCloseable {
       }
       marked[i] = false;
     }
+  }
+
+  /** Describes a failure without the native stack trace in PyTorch's messages. */
+  private static String firstLine(RuntimeException failed) {
+    return failed.toString().lines().findFirst().orElse("");
   }
 
   /**

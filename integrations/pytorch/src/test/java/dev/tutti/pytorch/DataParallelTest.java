@@ -18,6 +18,7 @@ import org.bytedeco.javacpp.Loader;
 import org.bytedeco.pytorch.BatchNorm1dImpl;
 import org.bytedeco.pytorch.BatchNormOptions;
 import org.bytedeco.pytorch.LinearImpl;
+import org.bytedeco.pytorch.LinearOptions;
 import org.bytedeco.pytorch.Module;
 import org.bytedeco.pytorch.Scalar;
 import org.bytedeco.pytorch.Tensor;
@@ -259,6 +260,23 @@ class DataParallelTest {
       parallel.await();
       alone.backward(input(1));
       requireGradients(List.of(network.parameters().get()), List.of(alone.parameters().get()));
+    }
+  }
+
+  @World
+  void aGradientThatIsGoneFailsTheStepOnAllRanks(ProcessGroup group) {
+    LinearOptions withoutBias = new LinearOptions(6, 3);
+    withoutBias.bias().put(false);
+    LinearImpl layer = new LinearImpl(withoutBias);
+    try (DataParallel parallel = new DataParallel(layer, group)) {
+      layer.forward(part(group, 0)).square().mean().backward();
+      if (group.rank() == 1) {
+        layer.zero_grad(true);
+      }
+      assertThatThrownBy(parallel::await)
+          .isInstanceOf(group.rank() == 0 ? GradientException.class : RuntimeException.class)
+          .hasMessageContaining(
+              group.rank() == 0 ? "rank 1 aborted the group: a gradient did not" : "undefined");
     }
   }
 
