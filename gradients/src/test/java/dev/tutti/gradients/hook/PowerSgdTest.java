@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
@@ -275,6 +276,50 @@ class PowerSgdTest {
           }
           assertThat(Math.sqrt(missing / size)).isLessThan(0.2);
         });
+  }
+
+  @Test
+  void newBucketsAfterTheFirstStepLoseNothing() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT
+                  .withBucketBytes(1, 1)
+                  .withHook(new PowerSgd(PowerSgdOptions.DEFAULT.withPlainSteps(0)));
+          double[][] kept = sums(group, options.withoutRebuild());
+          double[][] formedAnew = sums(group, options);
+          assertThat(formedAnew).isDeepEqualTo(kept);
+        });
+  }
+
+  /** Returns the sums of the means of two matrices that become ready in forward order. */
+  private static double[][] sums(ProcessGroup group, ReducerOptions options) {
+    double[][] sums = new double[2][ROWS * COLUMNS];
+    double[][][] all = gradients(2, 0);
+    try (GradientReducer reducer =
+        new GradientReducer(
+            group,
+            List.of(
+                Tensor.allocate(DType.FLOAT32, ROWS, COLUMNS),
+                Tensor.allocate(DType.FLOAT32, ROWS, COLUMNS)),
+            options)) {
+      for (int step = 0; step < 4; step++) {
+        for (int m = 0; m < 2; m++) {
+          for (int i = 0; i < ROWS * COLUMNS; i++) {
+            reducer.gradient(m).setDouble(i, all[group.rank()][i / COLUMNS][i % COLUMNS]);
+          }
+          reducer.ready(m);
+        }
+        reducer.await();
+        for (int m = 0; m < 2; m++) {
+          for (int i = 0; i < ROWS * COLUMNS; i++) {
+            sums[m][i] += reducer.gradient(m).getDouble(i);
+          }
+        }
+      }
+    }
+    return sums;
   }
 
   @Test
