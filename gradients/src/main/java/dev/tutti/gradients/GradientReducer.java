@@ -119,9 +119,9 @@ public final class GradientReducer implements AutoCloseable {
    * #join}; otherwise the reducer zeroes it only if a parameter was not used.
    *
    * <p>The view is valid until the end of the first step, which may form buckets anew and may be a
-   * step within {@link #join}; a view obtained after that is valid until the reducer is closed. An outdated view throws {@link
-   * IllegalStateException} when it is read or written. With {@link ReducerOptions#withoutRebuild},
-   * the first view stays valid.
+   * step within {@link #join}; a view obtained after that is valid until the reducer is closed. An
+   * outdated view throws {@link IllegalStateException} when it is read or written. With {@link
+   * ReducerOptions#withoutRebuild}, the first view stays valid.
    *
    * @param index the index of the parameter
    * @throws IndexOutOfBoundsException if there is no such parameter

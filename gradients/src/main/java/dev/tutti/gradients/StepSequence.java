@@ -281,8 +281,8 @@ final class StepSequence {
 
   /**
    * Takes part in the steps of the others, with zeros, until no rank has inputs; then all ranks
-   * take over the parameters and buffers of a rank that had inputs for the longest, and begin
-   * again with gradients of zero. Called between steps.
+   * take over the parameters and buffers of a rank that had inputs for the longest, and begin again
+   * with gradients of zero. Called between steps.
    */
   void shadow() {
     try {

@@ -53,8 +53,8 @@ public final class PowerSgdOptions {
   /**
    * Changes the number of steps that are reduced as they are before approximation begins: 1000 by
    * default, as approximations hurt most at the start. The first step is always reduced as it is if
-   * approximations depend on earlier ones, by error feedback or a warm start, since the buckets that
-   * follow it may be new.
+   * approximations depend on earlier ones, by error feedback or a warm start, since the buckets
+   * that follow it may be new.
    *
    * @param steps the number of steps, at least 0
    */

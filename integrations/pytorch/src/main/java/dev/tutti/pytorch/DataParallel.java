@@ -57,8 +57,8 @@ public final class DataParallel implements AutoCloseable {
    *     parameters to other memory or another device
    * @param group the group of all ranks that train the module; it needs a backend for the host
    * @param options how to reduce; names, buffers and gradients are taken from the module
-   * @throws GradientException on all ranks, if their parameters or options
-   *     differ; describes the first difference, and leaves the group usable
+   * @throws GradientException on all ranks, if their parameters or options differ; describes the
+   *     first difference, and leaves the group usable
    * @throws IllegalArgumentException if no parameter requires a gradient, or a parameter is of a
    *     kind that {@link Tensors#of} or the reducer refuses
    */
