@@ -14,13 +14,15 @@ import java.util.TreeSet;
  * @param groups the ranks of each group
  * @param entries the entries of each rank, oldest first
  * @param pauses the pauses of the ranks' JVMs
+ * @param notes what to tell the user about the files
  */
 record RankTrace(
     SortedMap<String, SortedSet<Integer>> groups,
     SortedMap<Integer, List<TraceEntry>> entries,
-    List<Pause> pauses) {
+    List<Pause> pauses,
+    List<String> notes) {
   static RankTrace empty() {
-    return new RankTrace(new TreeMap<>(), new TreeMap<>(), new ArrayList<>());
+    return new RankTrace(new TreeMap<>(), new TreeMap<>(), new ArrayList<>(), new ArrayList<>());
   }
 
   void addRank(int rank) {

@@ -63,6 +63,7 @@ public final class TraceCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     RankTrace trace = TraceFiles.read(files);
+    trace.notes().forEach(note -> terminal.err().println("tutti trace: " + note));
     if (trace.entries().isEmpty()) {
       throw new IllegalArgumentException("no operations in " + files);
     }

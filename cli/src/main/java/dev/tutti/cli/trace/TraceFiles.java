@@ -1,39 +1,25 @@
 package dev.tutti.cli.trace;
 
-import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.runtime.operation.FlightRecord;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import jdk.jfr.consumer.RecordedEvent;
-import jdk.jfr.consumer.RecordingFile;
 import org.jspecify.annotations.Nullable;
 
-/**
- * The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, and of JDK
- * recordings.
- */
+/** The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, or JFR. */
 final class TraceFiles {
   private static final Pattern RANK = Pattern.compile("(\\d+)(\\.json)?$");
-
-  private static final String ALL = "0";
 
   private TraceFiles() {}
 
@@ -48,9 +34,11 @@ final class TraceFiles {
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
     for (Path path : expand(paths)) {
       byte[] head = head(path);
-      if (head.length == 3 && new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
-        readRecording(path, trace);
-      } else if (head.length > 0 && (head[0] & 0xff) == 0x80) {
+      if (head.length == 0) {
+        trace.notes().add(path + " is empty: its rank was killed, or is still running");
+      } else if (new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
+        JdkRecording.read(path, trace);
+      } else if ((head[0] & 0xff) == 0x80) {
         pickles.put(path, Files.readAllBytes(path));
       } else {
         add(path, () -> JsonReader.read(Files.readString(path)), trace);
@@ -138,14 +126,14 @@ final class TraceFiles {
     return Integer.parseInt(end.group(1));
   }
 
-  private static List<Integer> ranks(String text) {
+  static List<Integer> ranks(String text) {
     return Arrays.stream(text.replaceAll("[\\[\\]\\s]", "").split(","))
         .filter(each -> !each.isEmpty())
         .map(Integer::valueOf)
         .toList();
   }
 
-  private static TraceEntry entry(int rank, Map<?, ?> fields) {
+  static TraceEntry entry(int rank, Map<?, ?> fields) {
     boolean isMessage = Boolean.TRUE.equals(fields.get("is_p2p"));
     boolean isOfTorch = text(fields.get("op")).isEmpty();
     boolean isRetired = Boolean.TRUE.equals(fields.get("retired"));
@@ -179,7 +167,7 @@ final class TraceFiles {
     return known == OpType.UNKNOWN ? ofTorch(bare) : known;
   }
 
-  private static OpType labelled(String label) {
+  static OpType labelled(String label) {
     return Arrays.stream(OpType.values())
         .filter(type -> type.label().equals(label))
         .findFirst()
@@ -204,7 +192,7 @@ final class TraceFiles {
     };
   }
 
-  private static List<List<Long>> sizes(@Nullable Object value) {
+  static List<List<Long>> sizes(@Nullable Object value) {
     List<List<Long>> all = new ArrayList<>();
     if (value instanceof List<?> tensors) {
       for (Object tensor : tensors) {
@@ -216,124 +204,11 @@ final class TraceFiles {
     return all;
   }
 
-  private static String text(@Nullable Object value) {
+  static String text(@Nullable Object value) {
     return value instanceof String text ? text : "";
   }
 
   private static long number(@Nullable Object value, long otherwise) {
     return value instanceof Number number ? number.longValue() : otherwise;
-  }
-
-  private static void readRecording(Path path, RankTrace trace) throws IOException {
-    List<RecordedEvent> events = RecordingFile.readAllEvents(path);
-    // Events hold the rank in their group; the global rank is the one in the group of all ranks.
-    Set<Integer> ranks =
-        events.stream()
-            .filter(event -> event.getEventType().getName().startsWith("dev.tutti."))
-            .filter(event -> event.hasField("rank") && ALL.equals(event.getString("group")))
-            .map(event -> event.getInt("rank"))
-            .collect(Collectors.toSet());
-    Set<List<Object>> read = new HashSet<>();
-    for (RecordedEvent event : events) {
-      boolean isMessage = event.getEventType().getName().equals("dev.tutti.Message");
-      if (isMessage || event.getEventType().getName().equals("dev.tutti.Operation")) {
-        int own = event.getInt("rank");
-        boolean isOfAll = ALL.equals(event.getString("group"));
-        TraceEntry entry =
-            ofEvent(event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage);
-        read.add(key(entry));
-        trace.add(entry);
-      }
-    }
-    Set<Integer> inFile = new HashSet<>(ranks);
-    read.forEach(key -> inFile.add((Integer) key.getFirst()));
-    readPauses(events, inFile, trace);
-    Map<List<Object>, TraceEntry> records = readRecords(events, trace);
-    records.keySet().removeAll(read);
-    records.values().forEach(trace::add);
-  }
-
-  /** Reads the garbage collector's pauses, which stop all ranks of the process. */
-  private static void readPauses(List<RecordedEvent> events, Set<Integer> ranks, RankTrace trace) {
-    Map<Integer, String> causes = new HashMap<>();
-    for (RecordedEvent event : events) {
-      if (event.getEventType().getName().equals("jdk.GarbageCollection")) {
-        causes.put(event.getInt("gcId"), event.getString("name") + ", " + event.getString("cause"));
-      }
-    }
-    for (RecordedEvent event : events) {
-      if (event.getEventType().getName().equals("jdk.GCPhasePause")) {
-        String what =
-            event.getString("name") + " (" + causes.getOrDefault(event.getInt("gcId"), "?") + ")";
-        for (int rank : ranks) {
-          long start = nanos(event.getStartTime());
-          trace.pauses().add(new Pause(rank, start, nanos(event.getEndTime()), what));
-        }
-      }
-    }
-  }
-
-  /** Reads the flight records in a recording; the last one of each operation counts. */
-  private static Map<List<Object>, TraceEntry> readRecords(
-      List<RecordedEvent> events, RankTrace trace) {
-    Map<List<Object>, TraceEntry> latest = new LinkedHashMap<>();
-    for (RecordedEvent event : events) {
-      if (event.getEventType().getName().equals("dev.tutti.FlightRecord")) {
-        int rank = event.getInt("globalRank");
-        trace.addRank(rank);
-        trace.addGroup(event.getString("group"), ranks(event.getString("ranks")));
-        String json = text(event.getString("entry"));
-        if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
-          TraceEntry entry = asEvents(entry(rank, fields), fields);
-          latest.put(key(entry), entry);
-        }
-      }
-    }
-    return latest;
-  }
-
-  private static List<Object> key(TraceEntry entry) {
-    return List.of(entry.rank(), entry.group(), entry.isMessage(), entry.sequence());
-  }
-
-  /** Converts an entry to the form that events have, so that it can be compared with them. */
-  private static TraceEntry asEvents(TraceEntry entry, Map<?, ?> fields) {
-    boolean isRead = !entry.sizes().isEmpty();
-    String name =
-        isRead
-            ? entry.dtype()
-            : fields.get("output_dtypes") instanceof List<?> types && !types.isEmpty()
-                ? String.valueOf(types.getFirst())
-                : "";
-    long numel = isRead ? entry.numel() : TraceEntry.numel(sizes(fields.get("output_sizes")));
-    return Arrays.stream(DType.values())
-        .filter(dtype -> FlightRecord.dtypeName(dtype).equals(name))
-        .findFirst()
-        .map(dtype -> entry.withBytes(dtype.label(), numel * dtype.byteSize()))
-        .orElseGet(() -> entry.withBytes("", 0));
-  }
-
-  private static TraceEntry ofEvent(RecordedEvent event, int rank, boolean isMessage) {
-    String dtype = text(event.getString("dtype"));
-    long bytes = event.getLong("bytes");
-    return new TraceEntry(
-        rank,
-        event.getString("group"),
-        labelled(event.getString("type")),
-        event.getLong("sequence"),
-        dtype,
-        bytes,
-        TraceEntry.sizesOf(dtype, bytes),
-        "",
-        isMessage ? event.getInt("peer") : -1,
-        text(event.getString("path")),
-        event.getString("state").equals("COMPLETED") ? TraceEntry.COMPLETED : "started",
-        nanos(event.getStartTime()),
-        nanos(event.getEndTime()),
-        false);
-  }
-
-  private static long nanos(Instant time) {
-    return time.getEpochSecond() * 1_000_000_000 + time.getNano();
   }
 }

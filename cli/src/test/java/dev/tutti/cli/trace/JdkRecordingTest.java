@@ -9,10 +9,13 @@ import dev.tutti.Tensor;
 import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import jdk.jfr.Recording;
 import org.junit.jupiter.api.Test;
@@ -24,25 +27,64 @@ import org.junit.jupiter.api.parallel.Isolated;
 @Timeout(300)
 @Isolated("records the operations of the whole process")
 class JdkRecordingTest {
-  @Test
-  void operationsOfARecordingAreCounted(@TempDir Path folder) throws Exception {
-    Path file = folder.resolve("job.jfr");
+  @TempDir Path folder;
+
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  private int trace(Path file) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    return Main.execute(
+        new CliModule(terminal, Map.of()), terminal, Map.of(), "trace", file.toString());
+  }
+
+  /** Records a job whose ranks are threads. */
+  private Path record(String name, int size, RankBody role) throws Exception {
+    Path file = folder.resolve(name);
     try (Recording recording = new Recording()) {
       recording.start();
-      ThreadedWorld.run(
-          2, group -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC).await());
+      ThreadedWorld.run(size, role);
       recording.stop();
       recording.dump(file);
     }
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    Terminal terminal = new Terminal(new PrintStream(out, true, UTF_8), System.err, false, false);
-    int status =
-        Main.execute(
-            new CliModule(terminal, Map.of()), terminal, Map.of(), "trace", file.toString());
-    assertThat(status).isZero();
+    return file;
+  }
+
+  @Test
+  void operationsOfARecordingAreCounted() throws Exception {
+    Path file =
+        record(
+            "job.jfr",
+            2,
+            group -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC).await());
+    assertThat(trace(file)).isZero();
     assertThat(out.toString(UTF_8))
         .containsPattern("(?m)^ *0 +1 ")
         .containsPattern("(?m)^ *1 +1 ")
         .contains("allReduce 1");
+  }
+
+  @Test
+  void theEmptyFileOfAKilledRankIsLeftOut() throws Exception {
+    record("job.jfr", 2, group -> group.allReduce(Tensor.of(1f)));
+    Path empty = Files.createFile(folder.resolve("killed.jfr"));
+    assertThat(trace(folder)).isZero();
+    assertThat(out.toString(UTF_8)).contains("all collectives match");
+    assertThat(err.toString(UTF_8).lines())
+        .containsExactly(
+            "tutti trace: " + empty + " is empty: its rank was killed, or is still running");
+  }
+
+  @Test
+  void aRecordingThatIsCutOffIsRefusedByName() throws Exception {
+    byte[] whole = Files.readAllBytes(record("job.jfr", 1, group -> group.barrier()));
+    Path half = folder.resolve("half.jfr");
+    Files.write(half, Arrays.copyOf(whole, whole.length / 2));
+    int status = trace(half);
+    assertThat(err.toString(UTF_8))
+        .startsWith("tutti trace: " + half + ": not a whole recording: ");
+    assertThat(status).isEqualTo(Main.USAGE);
   }
 }
