@@ -96,7 +96,7 @@ final class JdkRecording {
         trace.addGroup(event.getString("group"), TraceFiles.ranks(event.getString("ranks")));
         String json = TraceFiles.text(event.getString("entry"));
         if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
-          TraceEntry entry = asEvents(TraceFiles.entry(rank, fields), fields);
+          TraceEntry entry = asEvents(TraceFiles.entry(rank, fields));
           latest.put(key(entry), entry);
         }
       }
@@ -109,20 +109,11 @@ final class JdkRecording {
   }
 
   /** Converts an entry to the form that events have, so that it can be compared with them. */
-  private static TraceEntry asEvents(TraceEntry entry, Map<?, ?> fields) {
-    boolean isRead = !entry.sizes().isEmpty();
-    String name =
-        isRead
-            ? entry.dtype()
-            : fields.get("output_dtypes") instanceof List<?> types && !types.isEmpty()
-                ? String.valueOf(types.getFirst())
-                : "";
-    long numel =
-        isRead ? entry.numel() : TraceEntry.numel(TraceFiles.sizes(fields.get("output_sizes")));
+  static TraceEntry asEvents(TraceEntry entry) {
     return Arrays.stream(DType.values())
-        .filter(dtype -> FlightRecord.dtypeName(dtype).equals(name))
+        .filter(dtype -> FlightRecord.dtypeName(dtype).equals(entry.dtype()))
         .findFirst()
-        .map(dtype -> entry.withBytes(dtype.label(), numel * dtype.byteSize()))
+        .map(dtype -> entry.withBytes(dtype.label(), entry.numel() * dtype.byteSize()))
         .orElseGet(() -> entry.withBytes("", 0));
   }
 

@@ -11,8 +11,8 @@ import java.util.List;
  * @param type the type of the operation
  * @param sequence the number of the operation among the group's collectives or the rank's messages
  * @param dtype the type of the elements, or empty
- * @param numel the number of elements that the rank contributed
- * @param sizes the sizes of the inputs, in words
+ * @param numel the number of elements of the inputs, or of the outputs if there are no inputs
+ * @param sizes the sizes of the same tensors, in words
  * @param reduceOp the reduction operator, or empty
  * @param root the root of a collective or the peer of a message, or -1
  * @param path the path that the operation took, or empty

@@ -137,7 +137,9 @@ final class TraceFiles {
     boolean isMessage = Boolean.TRUE.equals(fields.get("is_p2p"));
     boolean isOfTorch = text(fields.get("op")).isEmpty();
     boolean isRetired = Boolean.TRUE.equals(fields.get("retired"));
-    List<List<Long>> sizes = sizes(fields.get("input_sizes"));
+    // Who only receives has no inputs, as in a scatter from another rank.
+    boolean hasInputs = !sizes(fields.get("input_sizes")).isEmpty();
+    List<List<Long>> sizes = sizes(fields.get(hasInputs ? "input_sizes" : "output_sizes"));
     return new TraceEntry(
         rank,
         fields.get("process_group") instanceof List<?> names && !names.isEmpty()
@@ -145,7 +147,7 @@ final class TraceFiles {
             : "0",
         type(fields),
         number(fields.get(isMessage ? "p2p_seq_id" : "collective_seq_id"), 0),
-        fields.get("input_dtypes") instanceof List<?> types && !types.isEmpty()
+        fields.get(hasInputs ? "input_dtypes" : "output_dtypes") instanceof List<?> types && !types.isEmpty()
             ? String.valueOf(types.getFirst())
             : "",
         TraceEntry.numel(sizes),
@@ -192,7 +194,7 @@ final class TraceFiles {
     };
   }
 
-  static List<List<Long>> sizes(@Nullable Object value) {
+  private static List<List<Long>> sizes(@Nullable Object value) {
     List<List<Long>> all = new ArrayList<>();
     if (value instanceof List<?> tensors) {
       for (Object tensor : tensors) {

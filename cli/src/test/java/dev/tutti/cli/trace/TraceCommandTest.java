@@ -24,6 +24,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -171,6 +172,35 @@ class TraceCommandTest {
         .contains(
             "PROBLEM group 0: rank 1 has not called broadcast #2 Float[2], which 2 of 3 ranks"
                 + " have called; its last collective was allReduce #1 Float[1]");
+  }
+
+  @Test
+  void ranksThatHaveNoInputsOrNoOutputsMatchTheOthers() throws Exception {
+    run(
+        3,
+        Duration.ofSeconds(60),
+        group -> {
+          boolean isRoot = group.rank() == 1;
+          List<Tensor> all = List.of(Tensor.of(1f), Tensor.of(2f), Tensor.of(3f));
+          group.scatter(Tensor.of(0f), isRoot ? all : List.of(), 1);
+          group.gather(isRoot ? all : List.of(), Tensor.of(4f), 1);
+          group.broadcast(Tensor.of(5f), 1);
+          group.reduce(Tensor.of(6f), ReduceOp.SUM, 1);
+          group.barrier();
+          if (group.rank() == 0) {
+            group.send(Tensor.of(7f), 1, 0);
+          } else if (isRoot) {
+            group.recv(Tensor.of(0f), 0, 0);
+          }
+        });
+    assertThat(tutti(folder)).as(out.toString(UTF_8)).isZero();
+    assertThat(out.toString(UTF_8)).startsWith("all collectives match");
+    Map<Integer, Map<?, ?>> records = new HashMap<>();
+    for (int rank = 0; rank < 3; rank++) {
+      Path file = folder.resolve("flight-record-" + rank + ".json");
+      records.put(rank, (Map<?, ?>) JsonReader.read(Files.readString(file)));
+    }
+    assertThat(LiveComparison.of(records).disagreements()).isEmpty();
   }
 
   @Test
