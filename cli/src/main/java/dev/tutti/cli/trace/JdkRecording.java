@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
@@ -51,6 +52,7 @@ final class JdkRecording {
     Set<Integer> inFile = new HashSet<>(ranks);
     read.forEach(key -> inFile.add((Integer) key.getFirst()));
     readPauses(events, inFile, trace);
+    readGroups(events, trace);
     Map<List<Object>, TraceEntry> records = readRecords(events, trace);
     records.keySet().removeAll(read);
     records.values().forEach(trace::add);
@@ -81,6 +83,17 @@ final class JdkRecording {
           long start = nanos(event.getStartTime());
           trace.pauses().add(new Pause(rank, start, nanos(event.getEndTime()), what));
         }
+      }
+    }
+  }
+
+  /** Reads which ranks there are: a rank that left no file has no other trace in the recording. */
+  private static void readGroups(List<RecordedEvent> events, RankTrace trace) {
+    for (RecordedEvent event : events) {
+      if (event.getEventType().getName().equals("dev.tutti.Group")
+          && ALL.equals(event.getString("group"))) {
+        trace.addRank(event.getInt("rank"));
+        trace.addGroup(ALL, IntStream.range(0, event.getInt("size")).boxed().toList());
       }
     }
   }

@@ -12,12 +12,14 @@ import dev.tutti.cli.process.Terminal;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -86,5 +88,27 @@ class JdkRecordingTest {
     assertThat(err.toString(UTF_8))
         .startsWith("tutti trace: " + half + ": not a whole recording: ");
     assertThat(status).isEqualTo(Main.USAGE);
+  }
+
+  /** Writes the events of one rank to a file of its own. */
+  private void keepOnly(int rank, Path whole) throws IOException {
+    try (RecordingFile all = new RecordingFile(whole)) {
+      all.write(
+          folder.resolve(rank + ".jfr"),
+          event ->
+              !event.getEventType().getName().startsWith("dev.tutti.")
+                  || (event.hasField("rank") && event.getInt("rank") == rank));
+    }
+  }
+
+  @Test
+  void aRankWithoutARecordingIsMissingEvenIfTheGroupIsClosed() throws Exception {
+    Path whole = record("whole", 3, group -> group.allReduce(Tensor.of(1f)));
+    keepOnly(0, whole);
+    keepOnly(1, whole);
+    Files.delete(whole);
+    assertThat(trace(folder)).isEqualTo(1);
+    assertThat(out.toString(UTF_8).lines().filter(line -> line.startsWith("PROBLEM")))
+        .containsExactly("PROBLEM group 0: no record of rank 2");
   }
 }
