@@ -45,7 +45,7 @@ final class JdkRecording {
         boolean isOfAll = ALL.equals(event.getString("group"));
         TraceEntry entry =
             ofEvent(event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage);
-        read.add(key(entry));
+        read.add(entry.key());
         trace.add(entry);
       }
     }
@@ -110,15 +110,11 @@ final class JdkRecording {
         String json = TraceFiles.text(event.getString("entry"));
         if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
           TraceEntry entry = asEvents(TraceFiles.entry(rank, fields));
-          latest.put(key(entry), entry);
+          latest.put(entry.key(), entry);
         }
       }
     }
     return latest;
-  }
-
-  private static List<Object> key(TraceEntry entry) {
-    return List.of(entry.rank(), entry.group(), entry.isMessage(), entry.sequence());
   }
 
   /** Converts an entry to the form that events have, so that it can be compared with them. */

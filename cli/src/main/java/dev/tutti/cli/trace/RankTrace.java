@@ -3,10 +3,13 @@ package dev.tutti.cli.trace;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
 
 /**
  * The content of the records of all ranks.
@@ -37,6 +40,20 @@ record RankTrace(
     addRank(entry.rank());
     addGroup(entry.group(), List.of(entry.rank()));
     entries.getOrDefault(entry.rank(), new ArrayList<>()).add(entry);
+  }
+
+  /** Adds what another trace has in addition to this one, in another form. */
+  void addMissing(RankTrace other, UnaryOperator<TraceEntry> form) {
+    other.groups.forEach(this::addGroup);
+    other.entries.forEach(
+        (rank, all) -> {
+          addRank(rank);
+          Set<List<Object>> known =
+              entries.getOrDefault(rank, List.of()).stream()
+                  .map(TraceEntry::key)
+                  .collect(Collectors.toSet());
+          all.stream().filter(entry -> !known.contains(entry.key())).map(form).forEach(this::add);
+        });
   }
 
   /** Returns the collectives of a group by number, each with its entries by rank. */

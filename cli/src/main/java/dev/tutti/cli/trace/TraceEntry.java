@@ -40,6 +40,11 @@ record TraceEntry(
     boolean isOfTorch) {
   static final String COMPLETED = "completed";
 
+  /** Returns what tells this operation from others. */
+  List<Object> key() {
+    return List.of(rank, group, isMessage(), sequence);
+  }
+
   boolean isMessage() {
     return type.isPointToPoint();
   }

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -24,13 +25,15 @@ final class TraceFiles {
   private TraceFiles() {}
 
   /**
-   * Reads files, and all files in folders. A pickle is read only if no other file has its rank,
-   * since a JSON file contains more.
+   * Reads files, and all files in folders. A pickle is read only if no JSON file has its rank,
+   * since a JSON file contains more. Recordings contain less of each operation than the records
+   * do; if there are any, only what both have is compared.
    *
    * @throws IllegalArgumentException naming a file that is none of these
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
+    RankTrace records = RankTrace.empty();
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
     for (Path path : expand(paths)) {
       byte[] head = head(path);
@@ -41,12 +44,15 @@ final class TraceFiles {
       } else if ((head[0] & 0xff) == 0x80) {
         pickles.put(path, Files.readAllBytes(path));
       } else {
-        add(path, () -> JsonReader.read(Files.readString(path)), trace);
+        add(path, () -> JsonReader.read(Files.readString(path)), records);
       }
     }
     for (Map.Entry<Path, byte[]> pickle : pickles.entrySet()) {
-      add(pickle.getKey(), () -> PickleReader.read(pickle.getValue()), trace);
+      add(pickle.getKey(), () -> PickleReader.read(pickle.getValue()), records);
     }
+    trace.addMissing(
+        records,
+        trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
     return trace;
   }
 

@@ -17,6 +17,7 @@ import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordingFile;
@@ -110,5 +111,26 @@ class JdkRecordingTest {
     assertThat(trace(folder)).isEqualTo(1);
     assertThat(out.toString(UTF_8).lines().filter(line -> line.startsWith("PROBLEM")))
         .containsExactly("PROBLEM group 0: no record of rank 2");
+  }
+
+  @Test
+  void aRecordingMatchesTheFlightRecordsOfOtherRanksAndItsOwn() throws Exception {
+    Path whole =
+        record(
+            "whole",
+            2,
+            group -> {
+              group.allReduce(Tensor.of(1f, 2f), ReduceOp.MAX);
+              group.broadcast(Tensor.of(3d), 1);
+              group.dumpFlightRecord(folder.resolve("rank_"));
+            });
+    keepOnly(0, whole);
+    Files.delete(whole);
+    assertThat(trace(folder)).as(out.toString(UTF_8)).isZero();
+    assertThat(out.toString(UTF_8))
+        .contains("all collectives match")
+        .containsPattern("(?m)^ *0 +2 ")
+        .containsPattern("(?m)^ *1 +2 ");
+    assertThat(TraceFiles.read(List.of(folder)).entries().get(0)).hasSize(2);
   }
 }
