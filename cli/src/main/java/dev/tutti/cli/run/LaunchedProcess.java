@@ -5,7 +5,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.run.RankOutput.Channel;
 import java.io.BufferedOutputStream;
-import java.io.Closeable;
 import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -15,9 +14,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -30,10 +29,10 @@ final class LaunchedProcess {
   private final ProcessTree tree;
   private final long startNanos;
   private final Tail tail;
-  private final List<Thread> pumps;
+  private final List<OutputPump> pumps;
 
   private LaunchedProcess(
-      int rank, Process process, long startNanos, Tail tail, List<Thread> pumps) {
+      int rank, Process process, long startNanos, Tail tail, List<OutputPump> pumps) {
     this.rank = rank;
     this.process = process;
     this.tree = ProcessTree.of(process);
@@ -51,6 +50,7 @@ final class LaunchedProcess {
    * @param output receives what the process prints
    * @param logs the directory for {@code stdout.log} and {@code stderr.log}, if any
    * @param tailLines the number of last lines to remember
+   * @param patience how long to wait for more output after the process has ended
    * @param onExit called when the process ends, on a thread of the JDK
    * @throws IOException if the program cannot be started or a log cannot be written
    */
@@ -61,6 +61,7 @@ final class LaunchedProcess {
       RankOutput output,
       Optional<Path> logs,
       int tailLines,
+      Duration patience,
       Consumer<RankExit> onExit)
       throws IOException {
     LogFile outLog;
@@ -79,8 +80,8 @@ final class LaunchedProcess {
     long startNanos = System.nanoTime();
     Process process = builder.start();
     Tail tail = new Tail(tailLines);
-    Thread out = pump(rank, process, Channel.OUT, outLog, tail, output);
-    Thread err = pump(rank, process, Channel.ERR, errLog, tail, output);
+    OutputPump out = pump(rank, process, Channel.OUT, outLog, tail, output, patience);
+    OutputPump err = pump(rank, process, Channel.ERR, errLog, tail, output, patience);
     LaunchedProcess started =
         new LaunchedProcess(rank, process, startNanos, tail, List.of(out, err));
     var _ = process.onExit().thenAccept(ended -> onExit.accept(started.exit(ended)));
@@ -92,39 +93,40 @@ final class LaunchedProcess {
     return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
   }
 
-  private static Thread pump(
-      int rank, Process process, Channel channel, LogFile log, Tail tail, RankOutput output) {
+  private static OutputPump pump(
+      int rank,
+      Process process,
+      Channel channel,
+      LogFile log,
+      Tail tail,
+      RankOutput output,
+      Duration patience) {
     TraceBuffer buffer = new TraceBuffer(lines -> output.lines(rank, channel, lines));
-    LinePump pump =
-        new LinePump(
-            channel == Channel.OUT ? process.getInputStream() : process.getErrorStream(),
-            new LinePump.Sink() {
-              @Override
-              public void accept(byte[] line) {
-                tail.add(line);
-                log.write(line);
-                buffer.accept(line);
-              }
+    LinePump.Sink sink =
+        new LinePump.Sink() {
+          @Override
+          public void accept(byte[] line) {
+            tail.add(line);
+            log.write(line);
+            buffer.accept(line);
+          }
 
-              @Override
-              public boolean isHolding() {
-                return buffer.isHolding();
-              }
+          @Override
+          public boolean isHolding() {
+            return buffer.isHolding();
+          }
 
-              @Override
-              public void release() {
-                buffer.release();
-              }
-            });
-    return Thread.ofPlatform()
-        .daemon()
-        .name("tutti-rank" + rank + "-" + channel.name().toLowerCase(java.util.Locale.ROOT))
-        .start(
-            () -> {
-              try (log) {
-                pump.run();
-              }
-            });
+          @Override
+          public void release() {
+            buffer.release();
+          }
+        };
+    return OutputPump.start(
+        "tutti-rank" + rank + "-" + channel.name().toLowerCase(Locale.ROOT),
+        channel == Channel.OUT ? process.getInputStream() : process.getErrorStream(),
+        sink,
+        patience,
+        log::close);
   }
 
   /** Returns the rank. */
@@ -147,35 +149,14 @@ final class LaunchedProcess {
     return !process.isAlive() || tree.isRootDead();
   }
 
-  /**
-   * Waits until all output has been passed on. Output ends when the last process that holds it
-   * ends.
-   *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}; the rest of the
-   *     output is dropped then
-   */
-  void awaitOutput(long deadlineNanos) throws InterruptedException {
-    for (Thread pump : pumps) {
-      long left = deadlineNanos - System.nanoTime();
-      TimeUnit.NANOSECONDS.timedJoin(pump, Math.max(1, left));
-    }
-    if (pumps.stream().anyMatch(Thread::isAlive)) {
-      closeQuietly(process.getInputStream());
-      closeQuietly(process.getErrorStream());
-    }
+  /** Returns the pumps of its output. */
+  List<OutputPump> pumps() {
+    return pumps;
   }
 
   /** Returns the last lines that the process printed, on either output, without stack frames. */
   List<String> tail() {
     return tail.lines();
-  }
-
-  private static void closeQuietly(Closeable stream) {
-    try {
-      stream.close();
-    } catch (IOException e) {
-      // Nothing is lost: the output was already given up.
-    }
   }
 
   /** The last lines; stack frames are left out, so that exceptions remain. */

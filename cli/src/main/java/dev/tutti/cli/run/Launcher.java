@@ -10,6 +10,7 @@ import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
 import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -36,7 +37,12 @@ public final class Launcher {
   private static final Duration SETTLE = Duration.ofSeconds(10);
 
   /** How long output may take to arrive after the last process has ended. */
-  private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(2);
+  private static final Duration OUTPUT_PATIENCE = Duration.ofSeconds(2);
+
+  /** How long an attempt waits for its output, even if nobody takes it. */
+  private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(3);
+
+  private static final Duration OUTPUT_TICK = Duration.ofMillis(20);
 
   /** The additional time that nodes wait for each other. */
   private static final Duration MARGIN = Duration.ofSeconds(5);
@@ -47,6 +53,10 @@ public final class Launcher {
   private final Consumer<String> messages;
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
+
+  /** The pumps of output that has not all been passed on. */
+  private final List<OutputPump> pumps = new ArrayList<>();
+
   private final Object signalLock = new Object();
 
   /** The first signal that arrived, or 0. */
@@ -157,6 +167,8 @@ public final class Launcher {
   public int run() throws InterruptedException {
     try (refusals) {
       return runAttempts();
+    } finally {
+      awaitOutput(Long.MAX_VALUE);
     }
   }
 
@@ -285,6 +297,7 @@ public final class Launcher {
                 output,
                 plan.logDirectory(rank, attempt.number),
                 plan.tailLines(),
+                OUTPUT_PATIENCE,
                 exit -> events.add(new Event.Ended(attempt.number, exit))));
       } catch (IOException e) {
         String text = "cannot start rank " + rank + ": " + Reasons.of(e);
@@ -310,10 +323,8 @@ public final class Launcher {
       }
     }
     sweep(attempt);
-    long outputDeadline = System.nanoTime() + OUTPUT_TIMEOUT.toNanos();
-    for (LaunchedProcess rank : attempt.ranks) {
-      rank.awaitOutput(outputDeadline);
-    }
+    attempt.ranks.forEach(rank -> pumps.addAll(rank.pumps()));
+    awaitOutput(OUTPUT_TIMEOUT.toNanos());
     Verdict verdict = attempt.verdict;
     if (verdict == null) {
       throw new LaunchException(1, "the other nodes did not report how they ended");
@@ -324,6 +335,23 @@ public final class Launcher {
       messages.accept(FailureReport.write(plan, verdict, blame, attempt.ranks, attempt.exits));
     }
     return verdict;
+  }
+
+  /**
+   * Waits until all output has been passed on. Output ends when the last process that holds it
+   * ends, or when it is given up.
+   */
+  private void awaitOutput(long atMostNanos) throws InterruptedException {
+    long start = System.nanoTime();
+    long before = start;
+    while (!pumps.isEmpty() && before - start < atMostNanos) {
+      pumps.getFirst().await(OUTPUT_TICK);
+      long now = System.nanoTime();
+      // While the launcher itself was stopped, the pumps were too.
+      long elapsed = Math.min(now - before, 5 * OUTPUT_TICK.toNanos());
+      pumps.removeIf(pump -> pump.isDone(elapsed, signal != 0));
+      before = now;
+    }
   }
 
   /** Waits for the next event; returns null when the deadline of the current phase has passed. */

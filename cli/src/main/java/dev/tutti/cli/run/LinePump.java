@@ -38,6 +38,7 @@ final class LinePump implements Runnable {
   private final Sink sink;
   private byte[] pending = new byte[256];
   private int length;
+  private volatile boolean delivering;
 
   LinePump(InputStream input, Sink sink) {
     this.input = input;
@@ -49,18 +50,26 @@ final class LinePump implements Runnable {
     byte[] chunk = new byte[8192];
     try (input) {
       for (int n = input.read(chunk); n >= 0; n = input.read(chunk)) {
+        delivering = true;
         take(chunk, n);
         if (sink.isHolding() && isQuiet()) {
           sink.release();
         }
+        delivering = false;
       }
     } catch (IOException e) {
       // The stream was closed under the reader: the launcher gave up on it.
     }
+    delivering = true;
     if (length > 0) {
       emit();
     }
     sink.release();
+  }
+
+  /** Tells whether lines are being passed on, rather than awaited. */
+  boolean isDelivering() {
+    return delivering;
   }
 
   private boolean isQuiet() throws IOException {

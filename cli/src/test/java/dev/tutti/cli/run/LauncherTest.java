@@ -13,6 +13,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.Tag;
@@ -53,6 +58,65 @@ class LauncherTest {
     assertThat(run(TestPlans.shell(2, "seq 1 20000; printf end"))).isZero();
     for (int rank = 0; rank < 2; rank++) {
       assertThat(output.out(rank)).hasSize(20001).endsWith("19999", "20000", "end");
+    }
+  }
+
+  /** An output that takes nothing until it is opened, as a terminal that is paused. */
+  private final class PausedOutput implements RankOutput {
+    private final CountDownLatch opened = new CountDownLatch(1);
+
+    @Override
+    public void lines(int rank, Channel channel, List<byte[]> lines) {
+      try {
+        assertThat(opened.await(60, TimeUnit.SECONDS)).isTrue();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+      output.lines(rank, channel, lines);
+    }
+  }
+
+  /** Starts a rank that fails, and waits until that is reported. */
+  private Future<Integer> startAndFail(
+      ExecutorService threads, PausedOutput paused, AtomicReference<Launcher> started)
+      throws InterruptedException {
+    LaunchPlan plan = TestPlans.shell(1, "seq 1 5000; printf end >&2; exit 3");
+    RankRange ranks = new RankRange(0, 1, plan.masterAddress(), 4711);
+    CountDownLatch reported = new CountDownLatch(1);
+    Launcher launcher =
+        new Launcher(
+            plan,
+            new SingleNode(ranks, () -> {}, () -> {}, HashStore::new),
+            paused,
+            _ -> reported.countDown());
+    started.set(launcher);
+    Future<Integer> code = threads.submit(launcher::run);
+    assertThat(reported.await(60, TimeUnit.SECONDS)).isTrue();
+    return code;
+  }
+
+  @Test
+  void keepsOutputThatNobodyTakesForAWhile() throws Exception {
+    try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
+      PausedOutput paused = new PausedOutput();
+      Future<Integer> code = startAndFail(threads, paused, new AtomicReference<>());
+      paused.opened.countDown();
+      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(3);
+      assertThat(output.out(0)).hasSize(5000).endsWith("4999", "5000");
+      assertThat(output.lines()).contains("0:ERR:end");
+    }
+  }
+
+  @Test
+  void aSignalEndsTheWaitForOutputThatNobodyTakes() throws Exception {
+    try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
+      PausedOutput paused = new PausedOutput();
+      AtomicReference<Launcher> launcher = new AtomicReference<>();
+      Future<Integer> code = startAndFail(threads, paused, launcher);
+      launcher.get().signalled(Posix.SIGTERM);
+      assertThat(code.get(50, TimeUnit.SECONDS)).isEqualTo(3);
+      assertThat(output.lines()).isEmpty();
+      paused.opened.countDown();
     }
   }
 
