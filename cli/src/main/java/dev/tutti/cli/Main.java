@@ -99,12 +99,15 @@ public final class Main implements Runnable {
     CommandLine run = line.getSubcommands().get("run");
     if (run != null) {
       run.setStopAtPositional(true);
+      CommandSpec spec = run.getCommandSpec();
       run.setDefaultValueProvider(
           argument ->
-              argument instanceof OptionSpec option && !option.hidden()
+              argument instanceof OptionSpec option
+                      && !option.hidden()
+                      && !isGivenWithUnderscores(spec, option)
                   ? environment.get(petName(option))
                   : null);
-      addUnderscoreNames(run.getCommandSpec());
+      addUnderscoreNames(spec);
     }
     try {
       return line.execute(args);
@@ -148,11 +151,20 @@ public final class Main implements Runnable {
    */
   private static void addUnderscoreNames(CommandSpec spec) {
     for (OptionSpec option : List.copyOf(spec.options())) {
-      String name = option.names()[0].substring(2).replace('-', '_');
+      String name = underscoreName(option);
       if (name.contains("_")) {
-        spec.addOption(OptionSpec.builder(option).names("--" + name).hidden(true).build());
+        spec.addOption(OptionSpec.builder(option).names(name).hidden(true).build());
       }
     }
+  }
+
+  private static String underscoreName(OptionSpec option) {
+    return "--" + option.names()[0].substring(2).replace('-', '_');
+  }
+
+  private static boolean isGivenWithUnderscores(CommandSpec spec, OptionSpec option) {
+    OptionSpec same = spec.findOption(underscoreName(option));
+    return same != null && !same.stringValues().isEmpty();
   }
 
   private static int failed(Throwable thrown, CommandLine line, boolean debug) {

@@ -130,6 +130,9 @@ class RunCommandTest {
     assertThat(plan.localSize()).isEqualTo(5);
     assertThat(plan.masterAddress()).isEqualTo("head");
     assertThat(planOf("--nproc=2", "true").localSize()).isEqualTo(2);
+    assertThat(planOf("--nproc_per_node=4", "true").localSize()).isEqualTo(4);
+    assertThat(planOf("--master_addr", "other", "true").masterAddress()).isEqualTo("other");
+    assertThat(planOf("--master_addr", "other", "true").localSize()).isEqualTo(5);
   }
 
   @ParameterizedTest
