@@ -91,6 +91,10 @@ final class RankProcesses {
         command.add(option);
       }
     }
+    // Surefire enables assertions without an option.
+    if (testClass.desiredAssertionStatus()) {
+      command.add("-enableassertions");
+    }
     command.addAll(List.of("-cp", ManagementFactory.getRuntimeMXBean().getClassPath()));
     command.add(RankProcessMain.class.getName());
     String parameterTypes =

@@ -107,6 +107,28 @@ class WorldProcessesTest {
   }
 
   @Test
+  void assertStatementsAreCheckedAsInOtherTests() {
+    ClassLoader loader = AssertingProcess.class.getClassLoader();
+    String name = AssertingProcess.class.getName();
+    loader.setClassAssertionStatus(name, true);
+    try {
+      assertThat(
+              Execution.of(AssertingProcess.class)
+                  .thrownBy("asserts [size=1, backend=fake, processes]"))
+          .hasMessageContaining("AssertionError: one is not two");
+    } finally {
+      loader.setClassAssertionStatus(name, WorldProcessesTest.class.desiredAssertionStatus());
+    }
+  }
+
+  static class AssertingProcess {
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    void asserts(ProcessGroup group) {
+      assert group.size() == 2 : "one is not two";
+    }
+  }
+
+  @Test
   void aKilledProcessIsReported() {
     Throwable thrown =
         Execution.of(KilledProcess.class).thrownBy("dies [size=1, backend=fake, processes]");
