@@ -26,8 +26,8 @@ final class TraceFiles {
 
   /**
    * Reads files, and all files in folders. A pickle is read only if no JSON file has its rank,
-   * since a JSON file contains more. Recordings contain less of each operation than the records
-   * do; if there are any, only what both have is compared.
+   * since a JSON file contains more. Recordings contain less of each operation than the records do;
+   * if there are any, only what both have is compared.
    *
    * @throws IllegalArgumentException naming a file that is none of these
    */
@@ -51,8 +51,7 @@ final class TraceFiles {
       add(pickle.getKey(), () -> PickleReader.read(pickle.getValue()), records);
     }
     trace.addMissing(
-        records,
-        trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
+        records, trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
     return trace;
   }
 
@@ -143,7 +142,7 @@ final class TraceFiles {
     boolean isMessage = Boolean.TRUE.equals(fields.get("is_p2p"));
     boolean isOfTorch = text(fields.get("op")).isEmpty();
     boolean isRetired = Boolean.TRUE.equals(fields.get("retired"));
-    // Who only receives has no inputs, as in a scatter from another rank.
+    // A rank that only receives has no inputs, as in a scatter from another rank.
     boolean hasInputs = !sizes(fields.get("input_sizes")).isEmpty();
     List<List<Long>> sizes = sizes(fields.get(hasInputs ? "input_sizes" : "output_sizes"));
     return new TraceEntry(
@@ -153,7 +152,8 @@ final class TraceFiles {
             : "0",
         type(fields),
         number(fields.get(isMessage ? "p2p_seq_id" : "collective_seq_id"), 0),
-        fields.get(hasInputs ? "input_dtypes" : "output_dtypes") instanceof List<?> types && !types.isEmpty()
+        fields.get(hasInputs ? "input_dtypes" : "output_dtypes") instanceof List<?> types
+                && !types.isEmpty()
             ? String.valueOf(types.getFirst())
             : "",
         TraceEntry.numel(sizes),
