@@ -4,6 +4,7 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
+import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -32,6 +33,7 @@ public final class CudaBackend implements Backend {
   private final int rank;
   private final int size;
   private final @Nullable CollectiveLauncher launcher;
+  private final @Nullable SoleRank sole;
   private volatile @Nullable Throwable aborted;
 
   public CudaBackend(CudaWorld world) {
@@ -40,6 +42,16 @@ public final class CudaBackend implements Backend {
     this.rank = world.rank();
     this.size = world.size();
     this.launcher = world.collectives();
+    this.sole = size == 1 ? new SoleRank(device) : null;
+  }
+
+  @Override
+  public void run(Operation op) throws Exception {
+    Backend.super.run(op);
+    SoleRank alone = sole;
+    if (alone != null && !op.isDone() && op.type() != OpType.ALLOCATE_SYMMETRIC) {
+      alone.follow(op);
+    }
   }
 
   /** Returns the launcher, or null if there is nothing to do. */
@@ -439,5 +451,9 @@ public final class CudaBackend implements Backend {
   @Override
   public void close() {
     world.close();
+    SoleRank alone = sole;
+    if (alone != null) {
+      alone.close();
+    }
   }
 }
