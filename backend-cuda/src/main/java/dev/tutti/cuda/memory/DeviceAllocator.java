@@ -97,7 +97,7 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Allocates memory.
+   * Allocates memory. Enters the device's context.
    *
    * @param bytes the size, at least 1
    * @param stream the stream in whose order the memory is used
@@ -109,14 +109,15 @@ public final class DeviceAllocator {
     }
     long rounded = roundUp(bytes, GRAIN);
     DeviceBlock block = tryAllocate(rounded, stream);
-    if (block != null) {
-      return block;
+    if (block == null) {
+      makeRoom(bytes);
+      block = tryAllocate(rounded, stream);
     }
-    makeRoom(bytes);
-    block = tryAllocate(rounded, stream);
     if (block == null) {
       throw full(bytes);
     }
+    // The streams of freed blocks may be of other devices, whose contexts were entered.
+    context.enter();
     return block;
   }
 

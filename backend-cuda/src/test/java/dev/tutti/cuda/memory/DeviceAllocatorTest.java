@@ -293,6 +293,25 @@ class DeviceAllocatorTest {
   }
 
   @Test
+  void anAllocationThatLooksAtAnotherDeviceComesBack() {
+    try (DeviceContext second = new DeviceContext(fake.driver(), 1)) {
+      EventPool itsEvents = new EventPool(fake.driver().events());
+      second.enter();
+      long itsStream = fake.driver().streams().create(0);
+      DeviceBlock block = allocator.allocate(100, stream);
+      allocator.useOn(block, new BlockStream(second, itsEvents, itsStream, false));
+      allocator.free(block);
+      Until.holds("the other device", () -> second.isIdle(itsStream));
+      assertThat(allocator.allocate(100, stream).address()).isEqualTo(block.address());
+      assertThat(fake.driver().streams().isIdle(otherHandle)).as("in the right context").isTrue();
+      second.enter();
+      fake.driver().streams().destroy(itsStream);
+      itsEvents.close();
+    }
+    context.enter();
+  }
+
+  @Test
   void aBlockWhoseUseCannotBeMarkedIsTriedAgain() {
     DeviceBlock block = allocator.allocate(100, stream);
     allocator.useOn(block, other);
