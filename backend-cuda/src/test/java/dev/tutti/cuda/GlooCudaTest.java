@@ -20,10 +20,12 @@ import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.kernels.StridedKernel;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -289,6 +291,41 @@ class GlooCudaTest {
               second.synchronize();
               first.await();
               assertThat(read(device, base)).containsExactly(4, 8, 12, 16);
+            });
+  }
+
+  /** Holds the copy from dense memory to the tensor that the next operation overwrites. */
+  @Test
+  void anOperationOverwritesAResultWithGapsThatIsNotThereYet() throws Exception {
+    CountDownLatch hold = new CountDownLatch(1);
+    FakeStridedCopy copy = new FakeStridedCopy(machine.fake);
+    int[] sizes = new int[StridedKernel.copy().parameters().size()];
+    Arrays.fill(sizes, Long.BYTES);
+    machine.fake.kernel(
+        StridedKernel.copy().name(),
+        sizes,
+        (launch, arguments) -> {
+          boolean isToDense = arguments[4].get(ValueLayout.JAVA_INT, 0) != 0;
+          if (!isToDense) {
+            hold.await();
+          }
+          copy.run(launch, arguments);
+        });
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor base = device.tensors().copyOf(Tensor.of(1f, 2, 3, 4).view(2, 2));
+              Tensor sum = group.rank() == 0 ? base : base.transpose(0, 1);
+              Work first = group.allReduce(sum, ReduceOp.SUM, CallOptions.ASYNC);
+              Work second = group.broadcast(base, 0, CallOptions.ASYNC);
+              if (group.rank() == 1) {
+                assertThat(second.await(Duration.ofMillis(50))).isFalse();
+                hold.countDown();
+              }
+              second.await();
+              first.await();
+              assertThat(read(device, base)).containsExactly(2, 5, 5, 8);
             });
   }
 

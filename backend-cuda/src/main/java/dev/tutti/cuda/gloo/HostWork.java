@@ -39,8 +39,8 @@ final class HostWork {
    * the host need this because they read what was computed there; copies to the device need it
    * because work there may still read what they overwrite. The host is done with an operation once
    * the copies of its results are enqueued in their stream; an event after them tells when the
-   * device is done. The next operation may read those results, so its copies to the host are
-   * ordered after that stream.
+   * device is done. The next operation may read those results or overwrite them, so its copies in
+   * both directions are ordered after that event.
    */
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
@@ -110,6 +110,7 @@ final class HostWork {
           toDevice.waitFor(event);
         });
     order(toHost);
+    order(toDevice);
   }
 
   /** Orders later work in a stream of the device after the results of all operations. */
