@@ -401,6 +401,8 @@ public final class CudaWorld implements AutoCloseable {
     }
     symmetric.abort(cause);
     channel.cancel();
+    // No message starts anymore.
+    messageLanes.forEach(MessageLauncher::keepWhatIsUsed);
   }
 
   /**

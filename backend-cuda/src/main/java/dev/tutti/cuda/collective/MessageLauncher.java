@@ -5,6 +5,7 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Operation;
@@ -90,6 +91,17 @@ final class MessageLauncher implements MessagePath {
 
   void abort() {
     channel.control.abort();
+  }
+
+  /**
+   * Protects the memory of messages after an abort: their kernels, which may run only once the work
+   * before them is done, still use it, and its owner may free it now.
+   */
+  synchronized void keepWhatIsUsed() {
+    CudaStream own = stream;
+    if (own != null) {
+      DeviceCopy.keepAllFor(own);
+    }
   }
 
   /** Waits until no kernel of the channel runs; returns false if that is not so by the deadline. */

@@ -2,6 +2,7 @@ package dev.tutti.cuda.element;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
+import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
@@ -89,6 +90,25 @@ public final class DeviceCopy {
     long address = tensor.segment().address();
     access().allocator(device).keepFor(address, access().forBlocks(stream));
     access().sharable(device).keepFor(address, access().forBlocks(stream));
+  }
+
+  /**
+   * Makes the next users of all tensors that are now on a stream's device wait for the work in the
+   * stream, unless there is none, or the device failed.
+   */
+  public static void keepAllFor(CudaStream stream) {
+    boolean idle;
+    try {
+      idle = stream.isIdle();
+    } catch (BackendException e) {
+      // The device does no more work, and accepts none.
+      return;
+    }
+    if (!idle) {
+      CudaDevice device = stream.device();
+      access().allocator(device).keepAllFor(access().forBlocks(stream));
+      access().sharable(device).keepAllFor(access().forBlocks(stream));
+    }
   }
 
   private static boolean isConvertible(DType one, DType other) {

@@ -12,6 +12,7 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.CudaBackend;
 import dev.tutti.cuda.collective.CudaWorld;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.kernels.Kernels;
@@ -145,10 +146,7 @@ public final class DeviceWork {
    * and the caller may free it now.
    */
   void keepWhatIsUsed() {
-    if (!stream.isIdle()) {
-      access().allocator(device).keepAllFor(access().forBlocks(stream));
-      access().sharable(device).keepAllFor(access().forBlocks(stream));
-    }
+    DeviceCopy.keepAllFor(stream);
   }
 
   void abort(Throwable cause) {

@@ -9,6 +9,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.MessagePath;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
 import java.util.concurrent.SynchronousQueue;
@@ -218,10 +219,17 @@ final class NcclMessagePath implements MessagePath {
     lazy.abort(cause);
   }
 
-  /** Forgets the queued messages, after an abort. */
+  /**
+   * Forgets the queued messages, after an abort, and protects the memory of the others: what NCCL
+   * has enqueued may still use it, and its owner may free it now.
+   */
   synchronized void forget() {
     queue.forEach(message -> message.before.close());
     queue.clear();
+    CudaStream own = stream;
+    if (own != null) {
+      DeviceCopy.keepAllFor(own);
+    }
   }
 
   /** Begins to free the communicator; {@link #close} waits for that. Nothing may be running. */

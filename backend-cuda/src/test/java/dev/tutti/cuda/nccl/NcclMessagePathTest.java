@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -24,6 +25,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
@@ -192,6 +194,33 @@ class NcclMessagePathTest {
     held.countDown();
     assertAborted(sides.get(0));
     assertAborted(sides.get(1));
+  }
+
+  /** Holds the work that precedes a message which NCCL has. */
+  @Test
+  void anAbortKeepsTheMemoryOfAMessageUntilTheDeviceIsDone() throws Exception {
+    CudaDevice device = machine.cuda.device(0);
+    CountDownLatch held = machine.hold(device.defaultStream());
+    long address;
+    try (Arena arena = Arena.ofShared()) {
+      Tensor received = device.tensors().allocate(arena, DType.FLOAT32, 1000);
+      address = received.segment().address();
+      Message message = new Message(soon());
+      messages.get(0).receive(message, 1, 0, address, 4);
+      messages.get(1).send(new Message(soon()), 0, 0, cell(1), 4);
+      assertThat(message.event.get(60, TimeUnit.SECONDS).isReached()).isFalse();
+      abortAtOnce();
+    }
+    List<Tensor> later = new ArrayList<>();
+    later.add(device.tensors().allocate(DType.FLOAT32, 1000));
+    held.countDown();
+    assertThat(later.getFirst().segment().address()).isNotEqualTo(address);
+    Until.holds(
+        "the memory",
+        () -> {
+          later.add(device.tensors().allocate(DType.FLOAT32, 1000));
+          return later.getLast().segment().address() == address;
+        });
   }
 
   private int streamsMade() {
