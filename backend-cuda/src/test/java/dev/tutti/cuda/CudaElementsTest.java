@@ -23,6 +23,7 @@ class CudaElementsTest {
   void tensorsWithGapsAreCopied() {
     cases.strides();
     cases.oddAddresses();
+    cases.unalignedNumbers();
   }
 
   @Test

@@ -94,6 +94,24 @@ class CudaSparseTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void theAddressesOfNumbersMayBeOdd(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor indices =
+                  ElementCases.atOddAddress(device, Tensor.of(new long[] {1, 0, 1}).view(1, 3));
+              Tensor values = ElementCases.atOddAddress(device, Tensor.of(1f, 2f, 4f));
+              Tensor sum = sum(group, Tensor.sparse(indices, values, 3)).result().getFirst();
+              assertThat(device.tensors().toHost(sum.indices()).toLongArray())
+                  .containsExactly(0, 1);
+              assertThat(device.tensors().toHost(sum.values()).toFloatArray())
+                  .containsExactly(4, 10);
+            });
+  }
+
   /** Each rank has 3000 entries at one index; one entry per rank goes to the host and back. */
   @Test
   void whatGoesByWayOfTheHostIsCoalesced() throws Exception {

@@ -125,6 +125,30 @@ final class ElementCases {
         .isEqualTo(source.narrow(0, 1, 16).toDoubleArray());
   }
 
+  /** Returns a copy of a host tensor at an odd address. */
+  static Tensor atOddAddress(CudaDevice device, Tensor host) {
+    Tensor room = device.tensors().allocate(DType.UINT8, host.byteSize() + 1);
+    Tensor odd =
+        Tensor.wrap(
+            room.segment().asSlice(1), host.dtype(), host.shape(), host.strides(), device.device());
+    device.tensors().copyFromHost(odd, host);
+    return odd;
+  }
+
+  /** Searches and converts numbers at addresses that are no multiples of their size. */
+  void unalignedNumbers() {
+    Tensor floats = atOddAddress(device, Tensor.of(1f, 2, Float.NaN, 4));
+    assertThat(firstNan(floats)).isEqualTo(2);
+    Tensor doubles = atOddAddress(device, Tensor.of(5., 6, 7, 8));
+    DeviceCopy.copy(device, floats, doubles);
+    assertThat(device.tensors().toHost(floats).toFloatArray()).containsExactly(5, 6, 7, 8);
+    Tensor halves = device.tensors().copyOf(Tensor.of(DType.FLOAT16, 1, 2, 3, 4));
+    DeviceCopy.copy(device, doubles, halves);
+    assertThat(device.tensors().toHost(doubles).toDoubleArray()).containsExactly(1, 2, 3, 4);
+    DeviceCopy.copy(device, halves, floats);
+    assertThat(device.tensors().toHost(halves).toDoubleArray()).containsExactly(5, 6, 7, 8);
+  }
+
   /** Refuses what cannot be converted. */
   void refusals() {
     Tensor floats = device.tensors().allocate(DType.FLOAT32, 4);

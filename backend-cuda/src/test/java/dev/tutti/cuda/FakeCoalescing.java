@@ -55,6 +55,7 @@ final class FakeCoalescing implements FakeStructKernel {
   }
 
   private MemorySegment longs(long address, long count) {
+    assertThat(address % 8).as("alignment of an array of %s", kernel).isZero();
     return at(address, 8 * count);
   }
 
@@ -193,6 +194,7 @@ final class FakeCoalescing implements FakeStructKernel {
     DType dtype = dtype();
     long rowBytes = a[1] * dtype.byteSize();
     long runs = get(longs(a[4], 1), 0);
+    assertThat(a[0] % dtype.byteSize()).as("alignment of the values").isZero();
     MemorySegment values = at(a[0], a[5] * rowBytes);
     MemorySegment starts = ints(a[3], runs);
     MemorySegment out = at(a[6], runs * rowBytes);

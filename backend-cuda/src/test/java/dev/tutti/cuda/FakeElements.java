@@ -29,9 +29,15 @@ final class FakeElements {
     return MemorySegment.ofAddress(address).reinterpret(bytes);
   }
 
+  /** Returns a view of an array that the device may access. */
+  private MemorySegment array(long address, long count, int unit) {
+    assertThat(address % unit).as("alignment of an array").isZero();
+    return at(address, count * unit);
+  }
+
   private Tensor tensor(long address, long count, MemorySegment code) {
     DType type = TYPES.get(code.get(ValueLayout.JAVA_INT, 0));
-    return Tensor.wrap(at(address, count * type.byteSize()), type, count);
+    return Tensor.wrap(array(address, count, type.byteSize()), type, count);
   }
 
   void convert(MemorySegment[] a) {
@@ -46,7 +52,7 @@ final class FakeElements {
   void firstNan(MemorySegment[] a) {
     long count = number(a, 1);
     int unit = a[2].get(ValueLayout.JAVA_INT, 0);
-    MemorySegment data = at(number(a, 0), count * unit);
+    MemorySegment data = array(number(a, 0), count, unit);
     MemorySegment first = at(number(a, 6), Long.BYTES);
     for (long i = 0; i < count; i++) {
       long bits =

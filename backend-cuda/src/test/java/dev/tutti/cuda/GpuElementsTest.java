@@ -20,6 +20,7 @@ class GpuElementsTest {
   void tensorsWithGapsAreCopied() {
     cases.strides();
     cases.oddAddresses();
+    cases.unalignedNumbers();
   }
 
   @Test

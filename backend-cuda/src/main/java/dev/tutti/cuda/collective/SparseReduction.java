@@ -9,6 +9,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.CudaTensors;
 import dev.tutti.cuda.collective.Coalescing.Runs;
+import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
@@ -99,8 +100,12 @@ public final class SparseReduction {
           op, rank, "cannot be captured into a graph because the host has to wait for sizes");
     }
     access().context(device).enter();
-    try (Coalescing work = new Coalescing(device, stream)) {
-      Call call = new Call(op, tensor, plan, stream, work);
+    try (Arena temporary = Arena.ofConfined();
+        Coalescing work = new Coalescing(device, stream)) {
+      Tensor indices = DeviceCopy.dense(device, temporary, tensor.indices());
+      Tensor values = DeviceCopy.dense(device, temporary, tensor.values());
+      Tensor own = Tensor.sparse(indices, values, tensor.shape());
+      Call call = new Call(op, own, plan, stream, work);
       Backend others = backend;
       return others == null || size == 1 ? call.coalesced(arena) : call.ofAllRanks(others, arena);
     }

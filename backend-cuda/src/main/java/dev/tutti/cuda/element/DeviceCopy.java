@@ -40,7 +40,9 @@ public final class DeviceCopy {
     }
     CudaStream stream = device.currentStream();
     boolean isAlike = target.dtype() == source.dtype();
-    if (target.isContiguous() && source.isContiguous()) {
+    if (isAlike
+        ? target.isContiguous() && source.isContiguous()
+        : isDense(target) && isDense(source)) {
       convert(stream, target, source);
     } else if (isAlike && target.isContiguous()) {
       DeviceStridedCopy.enqueue(stream, source, target.segment().address(), true);
@@ -65,7 +67,7 @@ public final class DeviceCopy {
     try (Arena arena = Arena.ofConfined()) {
       Tensor from = dense(device, arena, source);
       Tensor to = target;
-      if (!target.isContiguous()) {
+      if (!isDense(target)) {
         to = device.tensors().allocate(arena, target.dtype(), target.shape());
       }
       convert(stream, to, from);
@@ -75,14 +77,26 @@ public final class DeviceCopy {
     }
   }
 
-  /** Returns the tensor itself if it has no gaps, or else a copy that lives as long as an arena. */
-  static Tensor dense(CudaDevice device, Arena arena, Tensor tensor) {
-    if (tensor.isContiguous()) {
+  /**
+   * Returns the tensor itself if kernels can read it as an array, or else a copy that lives as long
+   * as an arena.
+   */
+  public static Tensor dense(CudaDevice device, Arena arena, Tensor tensor) {
+    if (isDense(tensor)) {
       return tensor;
     }
     Tensor dense = device.tensors().allocate(arena, tensor.dtype(), tensor.shape());
-    DeviceStridedCopy.enqueue(device.currentStream(), tensor, dense.segment().address(), true);
+    copy(device, dense, tensor);
     return dense;
+  }
+
+  /**
+   * Tells whether a tensor has no gaps, and its address is a multiple of the size of its numbers: a
+   * kernel that loads a number from another address breaks the device for the whole process.
+   */
+  private static boolean isDense(Tensor tensor) {
+    int bytes = tensor.dtype().toReal().byteSize();
+    return tensor.isContiguous() && tensor.segment().address() % bytes == 0;
   }
 
   /** Makes the next user of a tensor's memory wait for the work in a stream. */
