@@ -51,6 +51,11 @@ final class ProgressEngine {
    * A caller that always finds something to do nevertheless checks the clock, and lets others have
    * the lock: a peer may never stop sending.
    *
+   * Polling a few sockets does not find what else may happen: a message from any rank, a knock, a
+   * connection made. A thread whose messages always arrive quickly never waits in the selector, and
+   * keeps the daemon away. Once a millisecond (LOOK_TICK) the driver therefore looks at the
+   * selector without waiting.
+   *
    * If the ranks share memory, polling reads all rings, and only the sockets of ranks that do not
    * share it. It first spins briefly, under the lock unless another thread queues for it. Then it
    * yields for a while, even if ranks outnumber cores, unless BusyCores finds that yielding takes
@@ -61,6 +66,7 @@ final class ProgressEngine {
    */
   private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long LOOK_TICK = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
   private static final int POLLED_PAIRS = 4;
   private static final int BUSY_POLLS = 64;
@@ -84,6 +90,8 @@ final class ProgressEngine {
   private boolean callerSelecting;
   private boolean closed;
   private long lastDrive;
+  private long lastLook;
+  private boolean mustLook;
   private long spinNanos;
   private WaitStrategy wait = waitStrategy(0, 0);
   private boolean ioKeepsAway;
@@ -107,6 +115,7 @@ final class ProgressEngine {
     wait = waitStrategy(spin, 0);
     lastDrive = System.nanoTime();
     lastLeftWork = lastDrive;
+    lastLook = lastDrive;
     ioThread.start();
   }
 
@@ -205,6 +214,7 @@ final class ProgressEngine {
         if (now - deadline >= 0) {
           return false;
         }
+        planLook(now);
         if (progress) {
           wait.reset();
           busy = 0;
@@ -251,6 +261,7 @@ final class ProgressEngine {
     if (driver == self) {
       driver = null;
       lastDrive = System.nanoTime();
+      planLook(lastDrive);
     }
     if (driver == null) {
       followers.wakeFirst();
@@ -299,17 +310,24 @@ final class ProgressEngine {
     }
   }
 
+  /** Has the next poll look at the selector if that is overdue. */
+  private void planLook(long now) {
+    if (now - lastLook >= LOOK_TICK) {
+      lastLook = now;
+      mustLook = true;
+    }
+  }
+
   private boolean poll() {
     boolean progress = pairs.flush();
     progress |= pairs.readRings();
     progress |= pairs.readBuffered();
-    if (pairs.allShareMemory()) {
-      return progress;
-    }
+    boolean polled = pairs.allShareMemory();
     boolean few = pairs.activeCount() <= POLLED_PAIRS && !transport.pairs.areConnecting();
-    if (few || ioSelecting) {
-      return pairs.readActive() || progress;
+    if (ioSelecting || (!mustLook && (polled || few))) {
+      return (!polled && pairs.readActive()) || progress;
     }
+    mustLook = false;
     try {
       selector.selectNow(ready);
     } catch (IOException e) {

@@ -13,6 +13,7 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.FutureTask;
@@ -22,23 +23,50 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
 /**
- * Base class for tests of a group whose first and last ranks exchange messages through rings that
- * the tests can see and break, and all other pairs through sockets.
+ * Base class for tests of a group in which some ranks exchange messages through rings that the
+ * tests can see and break, and all other pairs through sockets.
  */
 abstract class RingRanks {
   static final int RING = 4096;
 
-  final Rings memory = new Rings();
+  final Rings memory;
   final BlockingQueue<Throwable> failures = new LinkedBlockingQueue<>();
   final List<Transport> transports = new ArrayList<>();
   private final int size;
+  private final int[] sharing;
 
+  /** Lets the first and the last rank share memory. */
   RingRanks(int size) {
+    this(size, 0, size - 1);
+  }
+
+  /**
+   * Lets some ranks share memory.
+   *
+   * @param sharing these ranks, in ascending order
+   */
+  RingRanks(int size, int... sharing) {
     this.size = size;
+    this.sharing = sharing;
+    memory = new Rings(sharing.length);
   }
 
   static final class Rings implements RingMemory {
-    private final MemorySegment all = Arena.ofAuto().allocate(2 * (LINE + HEADER + RING), 128);
+    private final int count;
+    private final MemorySegment all;
+
+    Rings() {
+      this(2);
+    }
+
+    Rings(int count) {
+      this.count = count;
+      all = Arena.ofAuto().allocate(Math.max(1, offset(count, 0)), 128);
+    }
+
+    private long offset(int from, int to) {
+      return (long) LINE * count + ((long) count * from + to) * (HEADER + RING);
+    }
 
     @Override
     public MemorySegment sleep(int rank) {
@@ -47,10 +75,10 @@ abstract class RingRanks {
 
     @Override
     public MemorySegment ring(int from, int to) {
-      return all.asSlice(2 * LINE + (long) from * (HEADER + RING), HEADER + RING);
+      return all.asSlice(offset(from, to), HEADER + RING);
     }
 
-    /** Returns how many bytes the first rank (0) or the last rank (1) has written. */
+    /** Returns how many bytes the first (0) or the second (1) of two ranks has written. */
     long written(int from) {
       return ring(from, 1 - from).get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
     }
@@ -59,12 +87,12 @@ abstract class RingRanks {
   private Transport transport(HashStore store, int rank) throws Exception {
     BackendContext context =
         TestContexts.of(
-            rank, size, store, Duration.ofSeconds(20), (cause, blamed) -> failures.add(cause));
+            rank, size, store, Duration.ofSeconds(60), (cause, blamed) -> failures.add(cause));
     Transport transport =
         new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);
-    if (rank == 0 || rank == size - 1) {
-      transport.share(new int[] {0, size - 1}, memory, store, Duration.ofSeconds(10));
+    if (Arrays.binarySearch(sharing, rank) >= 0) {
+      transport.share(sharing, memory, store, Duration.ofSeconds(60));
     }
     return transport;
   }
