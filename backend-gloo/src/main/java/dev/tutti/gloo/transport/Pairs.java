@@ -31,6 +31,11 @@ final class Pairs {
    * connection at once; the other rank then connects as it would have at the start. There are thus
    * never two connections one of which would have to be given up along with the bytes written to
    * it. A knock proves nothing and causes nothing but that connection, once.
+   *
+   * A peer's kernel accepts a knock even if the peer then leaves without having looked at it, and
+   * the rank that knocked hears of neither. It therefore knocks again until it is connected, and a
+   * peer that has left refuses. The pauses between knocks grow, so that a peer that is merely
+   * stopped does not collect many.
    */
 
   /**
@@ -42,10 +47,31 @@ final class Pairs {
    */
   private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
 
+  /** A knock that the peer may not have heard. */
+  private static final class Knock {
+    final Pair pair;
+    final Route route;
+    Connector connector;
+    long pause = FIRST_PAUSE_NANOS;
+    long next;
+
+    Knock(Pair pair, Route route, Connector connector) {
+      this.pair = pair;
+      this.route = route;
+      this.connector = connector;
+      next = System.nanoTime() + pause;
+    }
+  }
+
   /**
    * How long the right peer may still take to connect after a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
+
+  /** How long to wait before knocking again, at first and at most. */
+  private static final long FIRST_PAUSE_NANOS = 1_000_000_000L;
+
+  private static final long LONGEST_PAUSE_NANOS = 30_000_000_000L;
 
   /** How often to check whether the store is still open. */
   private static final long LOOK_NANOS = 200_000_000L;
@@ -65,6 +91,7 @@ final class Pairs {
   private int awaitedCount;
   private final boolean[] wanted;
   private int wantedCount;
+  private final List<Knock> knocks = new ArrayList<>();
   private boolean sparse;
   private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
   private final Set<PeerAuthentication> authentications = new HashSet<>();
@@ -168,14 +195,17 @@ final class Pairs {
     wanted[pair.rank] = true;
     wantedCount++;
     try {
-      follow(route, pair);
+      Connector connector = follow(route, pair);
+      if (route.knocks) {
+        knocks.add(new Knock(pair, route, connector));
+      }
       transport.progress.wakeSelector();
     } catch (IOException e) {
       pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
     }
   }
 
-  private void follow(Route route, Pair pair) throws IOException {
+  private Connector follow(Route route, Pair pair) throws IOException {
     Connector connector =
         new Connector(
             transport,
@@ -186,6 +216,45 @@ final class Pairs {
             route.knocks);
     connectors.add(connector);
     connector.start();
+    return connector;
+  }
+
+  /** Tells whether this rank waits for peers to connect, and may have to knock again. */
+  boolean areKnocking() {
+    return !knocks.isEmpty();
+  }
+
+  /**
+   * Knocks again where it is time to; the lock must be held.
+   *
+   * @return whether there was anything to do
+   */
+  boolean knockAgain() {
+    if (knocks.isEmpty()) {
+      return false;
+    }
+    long now = System.nanoTime();
+    boolean any = knocks.removeIf(this::isAnswered);
+    for (int i = 0; i < knocks.size(); i++) {
+      Knock knock = knocks.get(i);
+      if (now - knock.next >= 0 && !connectors.contains(knock.connector)) {
+        any = true;
+        knock.pause = Math.min(2 * knock.pause, LONGEST_PAUSE_NANOS);
+        knock.next = now + knock.pause;
+        try {
+          knock.connector = follow(knock.route, knock.pair);
+        } catch (IOException e) {
+          knock.pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
+        }
+      }
+    }
+    return any;
+  }
+
+  private boolean isAnswered(Knock knock) {
+    return knock.pair.connection.isConnected()
+        || knock.pair.failure() != null
+        || transport.transportFailure.cause() != null;
   }
 
   /** Called when a peer needs a connection that this rank has to make; the lock must be held. */

@@ -328,6 +328,7 @@ final class ProgressEngine {
       return (!polled && pairs.readActive()) || progress;
     }
     mustLook = false;
+    progress |= transport.pairs.knockAgain();
     try {
       selector.selectNow(ready);
     } catch (IOException e) {
@@ -350,7 +351,8 @@ final class ProgressEngine {
       return;
     }
     pairs.wantWrites();
-    long millis = Math.max(1, Math.min(nanos / 1_000_000, Integer.MAX_VALUE));
+    long longest = transport.pairs.areKnocking() ? IDLE : Integer.MAX_VALUE;
+    long millis = Math.max(1, Math.min(nanos / 1_000_000, longest));
     callerSelecting = true;
     select(millis);
     callerSelecting = false;
@@ -400,13 +402,15 @@ final class ProgressEngine {
         }
         driver = ioThread;
         pairs.flush();
+        transport.pairs.knockAgain();
         transport.deliver();
         if (driver != ioThread) {
           continue;
         }
         pairs.wantWrites();
         ioSelecting = true;
-        select(idle || hasBackgroundWork() ? 0 : IDLE);
+        boolean waitsForEvents = idle || hasBackgroundWork();
+        select(waitsForEvents && !transport.pairs.areKnocking() ? 0 : IDLE);
         ioSelecting = false;
         selectorFree.signalAll();
         if (driver != ioThread) {
