@@ -364,6 +364,24 @@ class SymmetricMemoryTest {
         });
   }
 
+  @Test
+  void aRankThatMaySpinForLongStillSeesThatItsPeerLeft() throws Exception {
+    run(
+        2,
+        littleMemory().with(GlooProvider.SPIN, "30m"),
+        member -> {
+          SymmetricMemory memory = member.group().allocateSymmetric(64);
+          memory.barrier(0, LONG);
+          if (member.group().rank() == 0) {
+            CollectiveException failure =
+                catchThrowableOfType(
+                    CollectiveException.class, () -> memory.barrier(0, Duration.ofHours(1)));
+            assertThat(failure.failedRank()).hasValue(1);
+            assertThat(failure).hasMessageContaining("missing ranks 1");
+          }
+        });
+  }
+
   /** Once no rank waits, a rank that gave up counts as missing, just like one that never came. */
   @Test
   void aBarrierNamesRanksThatGaveItUpBefore() throws Exception {

@@ -72,6 +72,10 @@ public final class ShmChannel implements AutoCloseable {
    * @param spinNanos how long to poll before yielding the core; 0 if ranks outnumber cores
    */
   public ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, long spinNanos) {
+    this(file, layout, transport, waitStrategy(spinNanos));
+  }
+
+  ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, WaitStrategy strategy) {
     this.file = file;
     this.memory = file.segment();
     this.layout = layout;
@@ -79,7 +83,7 @@ public final class ShmChannel implements AutoCloseable {
     rank = transport.rank();
     size = transport.size();
     waiters = new FutexWaiters(memory, ShmLayout.waiters(size));
-    strategy = waitStrategy(spinNanos);
+    this.strategy = strategy;
     ownControl = layout.control(rank);
     stages = new MemorySegment[ShmLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
@@ -244,7 +248,7 @@ public final class ShmChannel implements AutoCloseable {
     boolean interrupted = false;
     try {
       do {
-        if (strategy.isSlow()) {
+        if (strategy.isCheckDue()) {
           check(op, peer, offset, value, deadline);
         }
         long seen = (long) WORD.getAcquire(memory, offset);

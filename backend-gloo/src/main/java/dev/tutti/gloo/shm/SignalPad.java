@@ -201,7 +201,7 @@ final class SignalPad {
   /** Returns the exception that ends a wait, if further waiting is pointless. */
   private @Nullable RuntimeException endOf(
       Wait wait, int channel, int peer, long round, long limit, WaitStrategy strategy) {
-    if (strategy.isSlow()) {
+    if (strategy.isCheckDue() || strategy.elapsed() >= limit) {
       int awaited = peer < 0 ? firstMissing(channel, round) : peer;
       if (awaited >= 0 && strategy.elapsed() > ShmChannel.WATCH_NANOS) {
         transport.watch(awaited);

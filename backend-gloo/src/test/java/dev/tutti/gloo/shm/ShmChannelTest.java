@@ -3,12 +3,15 @@ package dev.tutti.gloo.shm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.TestOperation;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -47,5 +50,27 @@ class ShmChannelTest {
       assertThat(waiting.get(60, TimeUnit.SECONDS)).isTrue();
     }
     assertThat(turns.get()).isBetween(1, MANY);
+  }
+
+  /** The clock never jumps, so the rank does not believe that others need its core. */
+  @Test
+  void aRankThatMaySpinForLongStillHasADeadline() throws Exception {
+    ShmLayout layout = ShmLayout.within(2, 256 * 1024);
+    try (ShmFile memory = ShmFile.ofOne(layout.bytes())) {
+      AtomicLong now = new AtomicLong(System.nanoTime());
+      long spin = Duration.ofMinutes(30).toNanos();
+      WaitStrategy spinning =
+          new WaitStrategy(spin, 0, 1, 1, 0, new BusyCores(), () -> now.addAndGet(100_000));
+      ShmChannel channel = new ShmChannel(memory, layout, new ShmFuzzTest.Alone(), spinning);
+      FutureTask<Void> waiting =
+          new FutureTask<>(
+              () -> {
+                channel.agree(new TestOperation(WAIT));
+                return null;
+              });
+      Thread.ofPlatform().daemon().start(waiting);
+      assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
+          .hasCauseInstanceOf(TimeoutException.class);
+    }
   }
 }

@@ -28,6 +28,7 @@ public final class WaitStrategy {
   private static final long POLL_NANOS = 20_000;
   private static final long LONGEST_POLL_NANOS = 1_000_000;
   private static final int POLL_GROWTH = 4;
+  private static final long CHECK_NANOS = 1_000_000;
 
   /** What to do before the next look. */
   public enum Stage {
@@ -51,6 +52,7 @@ public final class WaitStrategy {
 
   private long start;
   private long now;
+  private long checked;
   private long pause;
 
   /**
@@ -144,6 +146,7 @@ public final class WaitStrategy {
     spins = false;
     start = nanos;
     now = nanos;
+    checked = nanos;
     pause = firstPause;
   }
 
@@ -157,11 +160,13 @@ public final class WaitStrategy {
     return spinNanos == 0 ? CROWDED_POLLS : POLLS;
   }
 
-  /**
-   * Tells whether the thread by now sleeps between two looks, so that it has time for other tasks.
-   */
-  public boolean isSlow() {
-    return stage() == Stage.SLEEP;
+  /** Tells, about once a millisecond, that it is time to check whether to wait any longer. */
+  public boolean isCheckDue() {
+    if (now - checked < CHECK_NANOS) {
+      return false;
+    }
+    checked = now;
+    return true;
   }
 
   /** Returns when the last rest ended, in terms of the clock. */

@@ -32,11 +32,26 @@ class WaitStrategyTest {
     assertThat(wait.stage(start)).isEqualTo(Stage.SPIN);
     assertThat(wait.stage(start + 30 * MICRO - 1)).isEqualTo(Stage.SPIN);
     assertThat(wait.stage(start + 30 * MICRO)).isEqualTo(Stage.YIELD);
-    assertThat(wait.isSlow()).isFalse();
     assertThat(wait.stage(start + 80 * MICRO - 1)).isEqualTo(Stage.YIELD);
     assertThat(wait.stage(start + 80 * MICRO)).isEqualTo(Stage.SLEEP);
-    assertThat(wait.isSlow()).isTrue();
     assertThat(wait.elapsed()).isEqualTo(80 * MICRO);
+  }
+
+  /** A thread may spin for long, and still has to notice that its wait is over. */
+  @Test
+  void isToCheckOnceAMillisecondEvenWhileItSpins() {
+    WaitStrategy spinning = strategy(Long.MAX_VALUE - 1, 0, 0);
+    spinning.start();
+    assertThat(spinning.isCheckDue()).isFalse();
+    step = MILLI / 4;
+    int checks = 0;
+    for (int i = 0; i < 40; i++) {
+      spinning.rest();
+      checks += spinning.isCheckDue() ? 1 : 0;
+    }
+    assertThat(checks).isEqualTo(10);
+    spinning.start();
+    assertThat(spinning.isCheckDue()).isFalse();
   }
 
   @Test
