@@ -40,7 +40,7 @@ class BusyDriverTest {
       assertThat(value(in)).isEqualTo((byte) 3);
       while (rank.progress.lock.hasQueuedThreads()) {
         rank.progress.lock.unlock();
-        Thread.yield();
+        LockSupport.parkNanos(100_000);
         rank.progress.lock.lock();
       }
       assertThat(System.nanoTime() - deadline).as("the rank sees nothing else").isNegative();
