@@ -53,7 +53,7 @@ public final class CudaDevice {
     this.owner = owner;
     this.index = index;
     this.context = new DeviceContext(owner.driver(), index);
-    this.events = new EventPool(owner.driver().events());
+    this.events = new EventPool(context);
     BooleanSupplier mayWait = () -> owner.openBlocks().count() == 0;
     this.allocator = new DeviceAllocator(context, mayWait);
     this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);

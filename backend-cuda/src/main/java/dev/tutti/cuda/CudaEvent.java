@@ -46,14 +46,15 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   }
 
   /**
-   * Marks the current end of a stream's work, replacing any point marked before. The device's
-   * context must be current. Allocates nothing in the steady state.
+   * Marks the current end of a stream's work, replacing any point marked before. Enters the
+   * device's context. Allocates nothing in the steady state.
    */
   synchronized void recordIn(long stream) {
     if (handle == 0) {
       handle = pool.acquire();
     }
     reached = false;
+    device.context().enter();
     device.context().driver().events().record(handle, stream);
   }
 

@@ -50,10 +50,10 @@ public final class CudaStream {
 
   /** Records an event at the current end of this stream's work. */
   public CudaEvent record() {
-    device.context().enter();
     EventPool pool = device.events();
     long event = pool.acquire();
     try {
+      device.context().enter();
       driver().events().record(event, handle);
     } catch (RuntimeException e) {
       pool.release(event);

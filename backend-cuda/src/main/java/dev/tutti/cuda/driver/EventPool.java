@@ -3,10 +3,16 @@ package dev.tutti.cuda.driver;
 import java.util.Arrays;
 
 /**
- * A pool of events for reuse, because creating one costs more than recording it. All methods may be
- * called from any thread, with the device's context current.
+ * A pool of a device's events for reuse, because creating one costs more than recording it. All
+ * methods may be called from any thread.
  */
 public final class EventPool {
+  /*
+   * A virtual thread that has to wait for a lock may go on with another carrier, whose current
+   * context may be another device's. So a context is entered after the last lock, and just before
+   * the call that needs it.
+   */
+  private final DeviceContext context;
   private final EventCalls calls;
   private long[] free = new long[16];
   private long[] made = new long[16];
@@ -17,13 +23,14 @@ public final class EventPool {
   /**
    * Creates an empty pool.
    *
-   * @param calls creates the events
+   * @param context the context of the events
    */
-  public EventPool(EventCalls calls) {
-    this.calls = calls;
+  public EventPool(DeviceContext context) {
+    this.context = context;
+    this.calls = context.driver().events();
   }
 
-  /** Returns an event for exclusive use. */
+  /** Returns an event for exclusive use. May leave any context current on a virtual thread. */
   public synchronized long acquire() {
     if (closed) {
       throw new IllegalStateException("the device was closed");
@@ -31,6 +38,7 @@ public final class EventPool {
     if (freeCount > 0) {
       return free[--freeCount];
     }
+    context.enter();
     long event = calls.create(EventCalls.Kind.ORDER);
     if (madeCount == made.length) {
       made = Arrays.copyOf(made, 2 * madeCount);

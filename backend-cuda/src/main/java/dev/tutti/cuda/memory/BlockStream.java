@@ -21,29 +21,31 @@ public record BlockStream(DeviceContext context, EventPool events, long handle, 
    *     take the event into the graph, where it cannot be queried
    */
   long tryMark() {
-    try {
-      return context.callRelaxed(this::mark);
-    } catch (RuntimeException e) {
-      // The caller tries again, and keeps the block until then.
-      return 0;
-    }
-  }
-
-  private long mark() {
-    long event = events.acquire();
+    long event = 0;
     boolean good = false;
     try {
-      if (!isCapturing()) {
-        context.driver().events().record(event, handle);
-        // A capture that began just then contains the event.
-        good = !isCapturing();
-      }
-      return good ? event : 0;
+      event = events.acquire();
+      good = mark(event);
+    } catch (RuntimeException e) {
+      // The caller tries again, and keeps the block until then.
     } finally {
-      if (!good) {
+      if (!good && event != 0) {
         events.release(event);
       }
     }
+    return good ? event : 0;
+  }
+
+  private boolean mark(long event) {
+    return context.callRelaxed(
+        () -> {
+          if (isCapturing()) {
+            return false;
+          }
+          context.driver().events().record(event, handle);
+          // A capture that began just then contains the event.
+          return !isCapturing();
+        });
   }
 
   private boolean isCapturing() {

@@ -190,9 +190,9 @@ public final class PinnedAllocator {
   public void useOn(PinnedBlock block, long stream) {
     synchronized (this) {
       requireOpen();
-      context.enter();
       long event = events.acquire();
       try {
+        context.enter();
         driver.events().record(event, stream);
       } catch (RuntimeException e) {
         events.release(event);

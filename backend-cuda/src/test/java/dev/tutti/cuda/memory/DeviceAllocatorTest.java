@@ -27,7 +27,7 @@ class DeviceAllocatorTest {
 
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
-  private final EventPool events = new EventPool(fake.driver().events());
+  private final EventPool events = new EventPool(context);
   private final DeviceAllocator allocator = new DeviceAllocator(context, () -> true);
   private final BlockStream stream = new BlockStream(context, events, 0, false);
   private final long otherHandle = newStream();
@@ -272,7 +272,7 @@ class DeviceAllocatorTest {
   @Test
   void aStreamOfAnotherDeviceIsWaitedFor() {
     try (DeviceContext second = new DeviceContext(fake.driver(), 1)) {
-      EventPool itsEvents = new EventPool(fake.driver().events());
+      EventPool itsEvents = new EventPool(second);
       second.enter();
       long itsStream = fake.driver().streams().create(0);
       long[] gate = hold(itsStream);
@@ -295,7 +295,7 @@ class DeviceAllocatorTest {
   @Test
   void anAllocationThatLooksAtAnotherDeviceComesBack() {
     try (DeviceContext second = new DeviceContext(fake.driver(), 1)) {
-      EventPool itsEvents = new EventPool(fake.driver().events());
+      EventPool itsEvents = new EventPool(second);
       second.enter();
       long itsStream = fake.driver().streams().create(0);
       DeviceBlock block = allocator.allocate(100, stream);

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 class PinnedAllocatorTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(1);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
-  private final EventPool events = new EventPool(fake.driver().events());
+  private final EventPool events = new EventPool(context);
   private final AtomicBoolean mayWait = new AtomicBoolean(true);
   private final PinnedAllocator pinned = new PinnedAllocator(context, events, mayWait::get);
   private final PinnedBlock gate = pinned.allocate(4);
