@@ -148,12 +148,7 @@ public final class HashStore implements Store {
     Arguments.values(all, values);
     List<byte[]> copies = new ArrayList<>(values);
     copies.replaceAll(byte[]::clone);
-    locked(
-        () -> {
-          for (int i = 0; i < all.size(); i++) {
-            shared.table.set(all.get(i), copies.get(i));
-          }
-        });
+    locked(() -> shared.table.setAll(all, copies::get));
   }
 
   @Override

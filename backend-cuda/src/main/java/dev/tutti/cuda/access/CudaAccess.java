@@ -117,8 +117,8 @@ public abstract class CudaAccess {
   public abstract void setListed(CudaEvent event, boolean listed);
 
   /**
-   * Marks the current end of a stream's work, given the stream's handle; the device's context must
-   * be current.
+   * Marks the current end of a stream's work, given the stream's handle, and enters the device's
+   * context.
    */
   public abstract void recordIn(CudaEvent event, long stream);
 

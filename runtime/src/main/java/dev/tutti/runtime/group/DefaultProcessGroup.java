@@ -23,7 +23,6 @@ import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.record.JsonWriter;
-import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Call;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -523,7 +522,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void close() {
-    close(Deadlines.in(group.identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT)));
+    close(group.closeLimit());
   }
 
   /** Closes this group and its subgroups; operations that are pending at the limit fail. */

@@ -407,7 +407,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Closes this group, and gives operations the time of the setting to end. */
   boolean close() {
-    return close(Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT)));
+    return close(closeLimit());
+  }
+
+  /** Returns when operations that are still pending fail if the group is closed now. */
+  long closeLimit() {
+    return Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT));
   }
 
   /**

@@ -33,7 +33,6 @@ final class TcpConnection implements AutoCloseable {
    * short; they continue and leave the thread's interrupt status unchanged.
    */
   private static final int BUFFER_BYTES = 8 * 1024;
-
   private static final byte TLS_ALERT = 21;
   private static final byte TLS_MAJOR = 3;
 
