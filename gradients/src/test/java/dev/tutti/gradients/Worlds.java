@@ -26,7 +26,7 @@ public enum Worlds {
   public ThreadedWorld of(int size) {
     return ThreadedWorld.of(size)
         .withBackend(backend)
-        .withTimeout(Duration.ofSeconds(60))
+        .withTimeout(Duration.ofMinutes(5))
         .withOptions(this::options);
   }
 
