@@ -1,8 +1,10 @@
 """A rank of a job on GPUs whose other ranks may be Tutti's; the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [loss]; with lazy, NCCL connects in
-the first operation; the other words say what to do after the sums or, with sums among them, in which order.
-With loss, the rank of PyTorch kills itself during messages.
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [host] [loss] [record];
+with lazy, NCCL connects in the first operation; the other words say what to do after the sums or, with sums among them, in which
+order. With host, sums of host tensors come between sums on the device. With loss, the rank of PyTorch kills itself during messages.
+With record, all ranks but rank 1 begin a sum; then each writes its flight record to PREFIX + rank and ends, where PREFIX is the
+variable TUTTI_FLIGHT_RECORD_DUMP. TUTTI_INIT_METHOD says where the ranks meet.
 """
 
 import os
@@ -176,6 +178,26 @@ def empty():
     say("empty ones exact")
 
 
+def host():
+    total = size * (size + 1) // 2
+    for round in range(10):
+        on_host, on_device = torch.full((7,), rank + 1), filled(7, rank + 1)
+        dist.all_reduce(on_host)
+        dist.all_reduce(on_device)
+        require_filled(on_host, total)
+        require_filled(on_device, total)
+    say("host and device sums exact")
+
+
+def record():
+    if rank != 1:
+        dist.all_reduce(filled(1, 1), async_op=True)
+    with open(os.environ["TUTTI_FLIGHT_RECORD_DUMP"] + str(rank), "wb") as file:
+        file.write(torch._C._distributed_c10d._dump_nccl_trace())
+    print(f"Python rank {rank} of {size}: recorded", flush=True)
+    os._exit(0)
+
+
 def loss():
     after, before = (rank + 1) % size, (rank + size - 1) % size
     own, got = filled(COUNT, rank), filled(COUNT, -1)
@@ -190,12 +212,16 @@ def loss():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-if backend == "nccl" and "lazy" not in wanted:
-    dist.init_process_group(backend, device_id=device)
-else:
-    dist.init_process_group(backend)
+options = {"device_id": device} if "nccl" in backend and "lazy" not in wanted else {}
+dist.init_process_group(
+    backend,
+    init_method=os.environ.get("TUTTI_INIT_METHOD"),
+    rank=int(os.environ["RANK"]),
+    world_size=int(os.environ["WORLD_SIZE"]),
+    **options,
+)
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {"sums": sums, "messages": messages, "groups": groups, "exchanges": exchanges, "sparse": sparse, "empty": empty, "loss": loss}
+tasks = {t.__name__: t for t in [sums, messages, groups, exchanges, sparse, empty, host, loss, record]}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

@@ -9,6 +9,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,9 +24,10 @@ import java.util.stream.IntStream;
  * benchmarks/pytorch-interop/gpu_peer.py} is its Python counterpart. The environment defines the
  * rank. The first argument names the backend, and the others request further checks: {@code
  * messages} in order and in batches, {@code groups} of some of the ranks, {@code exchanges} with
- * the other collectives, {@code sparse} tensors, {@code empty} ones, {@code loss} of a rank during
- * messages (a PyTorch rank, or the one named by the property {@code lost}, by the signal in {@code
- * signal}), and {@code tags}, which PyTorch ranks do not support.
+ * the other collectives, {@code sparse} tensors, {@code empty} ones, sums of {@code host} tensors
+ * between those on the device, {@code loss} of a rank during messages (a PyTorch rank, or the one
+ * named by the property {@code lost}, by the signal in {@code signal}), a {@code record} in which
+ * rank 1 lacks the last sum, and {@code tags}, which PyTorch ranks do not support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -55,6 +57,8 @@ final class GpuPeer {
           case "exchanges" -> exchanges(group, device);
           case "sparse" -> sparse(group, device);
           case "empty" -> empty(group, device);
+          case "host" -> host(group, device);
+          case "record" -> record(group, device);
           case "loss" -> loss(group, device, false);
           case "loss-in-sums" -> loss(group, device, true);
           default -> throw new IllegalArgumentException(what);
@@ -152,7 +156,35 @@ final class GpuPeer {
     }
   }
 
-  /** Runs the collectives not covered by {@link #sums}. */
+  private static void host(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int sum = group.size() * (group.size() + 1) / 2;
+    long[] sums = new long[7];
+    Arrays.fill(sums, sum);
+    for (int round = 0; round < 10; round++) {
+      long[] own = new long[7];
+      Arrays.fill(own, rank + 1);
+      Tensor onHost = Tensor.of(own);
+      Tensor onDevice = filled(device, 7, rank + 1);
+      group.allReduce(onHost);
+      group.allReduce(onDevice);
+      require("sum on the host", Arrays.equals(onHost.toLongArray(), sums));
+      requireFilled("sum on the device", device, onDevice, sum);
+    }
+    System.out.println(
+        "Java rank " + rank + " of " + group.size() + ": host and device sums exact");
+  }
+
+  /** Begins a sum on all ranks but rank 1, writes this rank's record, and ends the process. */
+  private static void record(ProcessGroup group, CudaDevice device) {
+    if (group.rank() != 1) {
+      Work _ = group.allReduce(filled(device, 1, 1), ReduceOp.SUM, CallOptions.ASYNC);
+    }
+    List<Path> files = group.dumpFlightRecord(Path.of(System.getenv("TUTTI_FLIGHT_RECORD_DUMP")));
+    System.out.println("Java rank " + group.rank() + " of " + group.size() + ": recorded " + files);
+    Runtime.getRuntime().halt(0);
+  }
+
   private static void sparse(ProcessGroup group, CudaDevice device) {
     int places = 1000;
     int row = 3;
@@ -192,6 +224,7 @@ final class GpuPeer {
     System.out.printf("Java rank %d of %d: sparse sum exact%n", group.rank(), group.size());
   }
 
+  /** Runs the collectives not covered by {@link #sums}. */
   private static void exchanges(ProcessGroup group, CudaDevice device) {
     int rank = group.rank();
     int size = group.size();

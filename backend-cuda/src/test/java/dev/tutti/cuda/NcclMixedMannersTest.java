@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -58,6 +59,31 @@ class NcclMixedMannersTest {
               named.countDown();
             });
     end(own, foreign);
+  }
+
+  @Test
+  void barriersRunOnTheDeviceAsThoseOfPytorchWithADeviceId() throws Exception {
+    CountDownLatch looked = new CountDownLatch(1);
+    Future<?> foreign = ranks.foreignUntil(looked, 0, 2);
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              assertThat(group.capabilities().has(Feature.DEVICE_BARRIER)).isTrue();
+              looked.countDown();
+            });
+    end(own, foreign);
+  }
+
+  @Test
+  void withTheLazySettingBarriersRunOnTheHostAsThoseOfPytorchWithoutADeviceId() throws Exception {
+    end(
+        ranks.lazy(
+            0,
+            2,
+            (group, device) ->
+                assertThat(group.capabilities().has(Feature.DEVICE_BARRIER)).isFalse()));
   }
 
   @Test

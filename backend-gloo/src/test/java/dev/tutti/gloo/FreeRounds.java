@@ -21,7 +21,7 @@ public final class FreeRounds {
   }
 
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-  private static final long NANOS = TimeUnit.SECONDS.toNanos(20);
+  private static final long NANOS = TimeUnit.SECONDS.toNanos(60);
 
   private final AtomicInteger allocating;
   private final CyclicBarrier barrier;

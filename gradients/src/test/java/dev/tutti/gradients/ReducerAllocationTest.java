@@ -1,6 +1,7 @@
 package dev.tutti.gradients;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
@@ -22,8 +23,16 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Isolated("counts what is allocated once the compiler is done, and waits for it")
 class ReducerAllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-  private static final int STEPS = 300;
+
+  /** So few that even on a loaded machine some rounds have no wait that allocates. */
+  private static final int STEPS = 50;
+
   private static final long NANOS = 30_000_000_000L;
+
+  /** The steps after which the JVM has compiled them; before, they allocate. */
+  private static final int ENOUGH = 20_000;
+
+  private static final long UNKNOWN = -1;
 
   enum Kind {
     VIEWS,
@@ -75,6 +84,8 @@ class ReducerAllocationTest {
                     return leastBytes(group.store(), group.rank(), reducer, kind, ids);
                   }
                 });
+    assumeFalse(
+        least.contains(UNKNOWN), "this machine is too busy for the JVM to compile the steps");
     assertThat(least).hasSize(2).containsOnly(0L);
   }
 
@@ -111,8 +122,8 @@ class ReducerAllocationTest {
   }
 
   /**
-   * Returns what the best round allocated; the ranks continue until each has had a round without
-   * allocation.
+   * Returns what the best round allocated, or {@link #UNKNOWN} if that was something but there was
+   * no time for enough rounds. The ranks continue until each has had a round without allocation.
    */
   private static long leastBytes(
       Store store, int rank, GradientReducer reducer, Kind kind, long[] threads) {
@@ -130,7 +141,7 @@ class ReducerAllocationTest {
         over &= store.getString("free/" + round + "/" + other).equals("y");
       }
       if (over) {
-        return least;
+        return least > 0 && round * STEPS < ENOUGH ? UNKNOWN : least;
       }
     }
   }

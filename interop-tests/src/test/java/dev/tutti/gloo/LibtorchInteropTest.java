@@ -131,6 +131,7 @@ class LibtorchInteropTest {
       worlds.add(Arguments.of("LTLT", Host.TUTTI, false));
       worlds.add(Arguments.of("TLLT", Host.LIBUV, true));
       worlds.add(Arguments.of("TLTTL", Host.LEGACY, false));
+      worlds.add(Arguments.of("LTLT", Host.FILE, false));
       return worlds;
     }
     String all = "TL,LT,TLT,LTL,TLLT,LTLT,TLTTL,LTTLT";

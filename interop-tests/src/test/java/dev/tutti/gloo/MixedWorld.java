@@ -13,12 +13,14 @@ import dev.tutti.peer.libtorch.PeerResult;
 import dev.tutti.store.PrefixStore;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreServer;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
@@ -35,11 +37,12 @@ import org.jspecify.annotations.Nullable;
  * A Gloo group in which some ranks are Tutti's, as threads here, and some libtorch's, as processes.
  */
 final class MixedWorld implements AutoCloseable {
-  /** The kind of server that hosts the store. */
+  /** What hosts the store: a server of some kind, or a file. */
   enum Host {
     TUTTI,
     LIBUV,
-    LEGACY
+    LEGACY,
+    FILE
   }
 
   /** Longer than the timeouts of the ranks, so that their reports of them are seen. */
@@ -53,13 +56,14 @@ final class MixedWorld implements AutoCloseable {
   private final Map<Integer, PeerProcess> peers = new TreeMap<>();
   private final @Nullable TcpStoreServer server;
   private final int port;
+  private final @Nullable Path file;
   private Duration limit = LIMIT;
 
   /**
    * Starts the ranks of libtorch.
    *
    * @param ranks L for libtorch or T for Tutti, for each rank
-   * @param host the kind of server that hosts the store
+   * @param host what hosts the store
    * @param lazy whether ranks connect on first use
    * @param namesAndValues the settings of Tutti's ranks
    */
@@ -73,8 +77,11 @@ final class MixedWorld implements AutoCloseable {
       peers.put(theirs.get(i), loaded.get(i));
     }
     this.server = host == Host.TUTTI ? new TcpStoreServer(0) : null;
+    this.file = host == Host.FILE ? newFile() : null;
     try {
-      if (server == null) {
+      if (file != null) {
+        port = 0;
+      } else if (server == null) {
         int first = theirs.getFirst();
         PeerArguments arguments = options(PeerArguments.tcpServer(first, size()));
         PeerProcess hosting = peers.get(first);
@@ -85,7 +92,13 @@ final class MixedWorld implements AutoCloseable {
         port = server.port();
       }
       for (int rank : theirs) {
-        peers.get(rank).open(options(PeerArguments.tcp(rank, size(), port)));
+        peers
+            .get(rank)
+            .open(
+                options(
+                    file == null
+                        ? PeerArguments.tcp(rank, size(), port)
+                        : PeerArguments.file(rank, size(), file.toString())));
       }
     } catch (Throwable e) {
       close();
@@ -103,6 +116,10 @@ final class MixedWorld implements AutoCloseable {
       settings = settings.with(namesAndValues[i], namesAndValues[i + 1]);
     }
     return settings;
+  }
+
+  private static Path newFile() {
+    return Path.of(System.getProperty("java.io.tmpdir"), "tutti-store-" + UUID.randomUUID());
   }
 
   private PeerArguments options(PeerArguments arguments) {
@@ -130,7 +147,7 @@ final class MixedWorld implements AutoCloseable {
     for (int rank : ranksOf('T')) {
       calls.add(
           () -> {
-            try (TcpStore store = new TcpStore("127.0.0.1", port);
+            try (@Nullable TcpStore store = file == null ? new TcpStore("127.0.0.1", port) : null;
                 ProcessGroup group = ProcessGroup.init(options(store, rank))) {
               body.run(group);
               return null;
@@ -156,9 +173,12 @@ final class MixedWorld implements AutoCloseable {
     }
   }
 
-  private GroupOptions options(TcpStore store, int rank) {
-    return GroupOptions.DEFAULT
-        .withStore(new PrefixStore("default_pg", store))
+  private GroupOptions options(@Nullable TcpStore store, int rank) {
+    GroupOptions place =
+        store == null
+            ? GroupOptions.DEFAULT.withInitMethod("file://" + file)
+            : GroupOptions.DEFAULT.withStore(new PrefixStore("default_pg", store));
+    return place
         .withRank(rank)
         .withSize(size())
         .withProvider(new GlooProvider())
@@ -322,6 +342,10 @@ final class MixedWorld implements AutoCloseable {
     peers.values().forEach(PeerProcess::close);
     if (server != null) {
       server.close();
+    }
+    if (file != null) {
+      // The last rank of libtorch deletes it, if it can.
+      boolean _ = file.toFile().delete();
     }
   }
 }

@@ -10,6 +10,7 @@ import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -90,12 +91,18 @@ final class OrderedMessages implements Messages {
 
   @Override
   public Map<Feature, String> missingFeatures() {
-    return Map.of(
-        Feature.TAGS,
-        NO_TAGS,
+    Map<Feature, String> all = new EnumMap<>(Feature.class);
+    all.put(Feature.TAGS, NO_TAGS);
+    all.put(
         Feature.DETECTS_DEAD_PEERS,
         "with ranks of PyTorch, only NCCL reports which ranks are gone, and only while operations"
             + " are running");
+    if (pairs != null) {
+      all.put(
+          Feature.DEVICE_BARRIER,
+          "ranks of PyTorch without a device_id use the host's backend for barriers");
+    }
+    return all;
   }
 
   @Override

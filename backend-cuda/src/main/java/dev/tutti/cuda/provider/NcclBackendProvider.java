@@ -103,6 +103,7 @@ public final class NcclBackendProvider implements BackendProvider {
             Set.of(
                 Feature.STREAM_ORDERED,
                 Feature.DETECTS_DEAD_PEERS,
+                Feature.DEVICE_BARRIER,
                 Feature.TAGS,
                 Feature.REAL_RESULTS))
         .build();
@@ -128,7 +129,8 @@ public final class NcclBackendProvider implements BackendProvider {
    *
    * <p>They do not reflect what depends on the group: with PyTorch ranks, or if {@code
    * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and it rejects receives from
-   * any rank and sums of sparse tensors.
+   * any rank and sums of sparse tensors. With that setting it has no {@link Feature#DEVICE_BARRIER}
+   * either.
    */
   @Override
   public Capabilities capabilities() {

@@ -32,6 +32,7 @@ final class Checks {
   private final GroupIdentity group;
   private final Map<String, BoundBackend> backends;
   private final Consumer<String> refused;
+  private final BoundBackend forBarriers;
 
   /**
    * Creates the checks of a group.
@@ -43,6 +44,11 @@ final class Checks {
     this.group = group;
     this.backends = backends;
     this.refused = refused;
+    this.forBarriers =
+        backends.values().stream()
+            .filter(each -> each.capabilities().has(Capabilities.Feature.DEVICE_BARRIER))
+            .findFirst()
+            .orElseGet(this::hostBackend);
   }
 
   IllegalArgumentException bad(OpType op, String what) {
@@ -105,20 +111,29 @@ final class Checks {
     return backend;
   }
 
-  /** Returns the backend for operations without tensors. */
-  BoundBackend anyBackend(OpType op) {
-    BoundBackend backend = backends.get(Device.CPU.type());
-    if (backend == null) {
-      backend = backends.values().iterator().next();
-    }
-    require(op, backend);
+  /** Returns the backend for barriers. */
+  BoundBackend barrierBackend() {
+    require(OpType.BARRIER, forBarriers);
+    return forBarriers;
+  }
+
+  /** Returns the backend for monitored barriers, which must support them. */
+  BoundBackend monitoredBarrierBackend() {
+    BoundBackend backend = hostBackend();
+    require(OpType.MONITORED_BARRIER, backend);
     return backend;
+  }
+
+  /** Returns the host's backend, or else the first one. */
+  BoundBackend hostBackend() {
+    BoundBackend host = backends.get(Device.CPU.type());
+    return host == null ? backends.values().iterator().next() : host;
   }
 
   /** Returns the host's backend if it has a feature, or else any backend that has it. */
   BoundBackend backendWith(OpType op, Capabilities.Feature feature) {
-    BoundBackend host = backends.get(Device.CPU.type());
-    if (host != null && host.capabilities().has(feature)) {
+    BoundBackend host = hostBackend();
+    if (host.capabilities().has(feature)) {
       return host;
     }
     for (BoundBackend backend : backends.values()) {
@@ -126,8 +141,7 @@ final class Checks {
         return backend;
       }
     }
-    BoundBackend none = host == null ? backends.values().iterator().next() : host;
-    throw missing(op, none, feature, feature.toString());
+    throw missing(op, host, feature, feature.toString());
   }
 
   private UnsupportedOperationException missing(

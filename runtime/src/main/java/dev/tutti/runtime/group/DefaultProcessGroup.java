@@ -109,8 +109,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Capabilities capabilities() {
-    BoundBackend host = group.backends.get(Device.CPU.type());
-    return (host == null ? group.backends.values().iterator().next() : host).capabilities();
+    return checks.hostBackend().capabilities();
   }
 
   @Override
@@ -355,7 +354,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public void barrier() {
     OpType op = OpType.BARRIER;
-    BoundBackend backend = checks.anyBackend(op);
+    BoundBackend backend = checks.barrierBackend();
     if (!runNow(backend, op, null, null, null, -1)) {
       barrier(CallOptions.DEFAULT);
     }
@@ -365,7 +364,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   public Work barrier(CallOptions options) {
     OpType op = OpType.BARRIER;
     checks.given(op, "options", options);
-    return runner.submit(movements.spec(checks.anyBackend(op), options, new Call(op)));
+    return runner.submit(movements.spec(checks.barrierBackend(), options, new Call(op)));
   }
 
   @Override
@@ -374,7 +373,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     checks.given(op, "named", named);
     BoundBackend backend =
         capabilities().has(op)
-            ? checks.anyBackend(op)
+            ? checks.monitoredBarrierBackend()
             : group
                 .backends
                 .values()
@@ -493,11 +492,13 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public String flightRecord() {
     int own = group.identity.globalRanks().get(group.identity.rank());
+    group.checkDeadlines(System.nanoTime());
     return JsonWriter.write(FlightRecord.of(own, List.of(group.flightRecord())));
   }
 
   @Override
   public List<Path> dumpFlightRecord(Path prefix) {
+    job.records.look();
     try {
       return job.records.dump(prefix);
     } catch (IOException e) {

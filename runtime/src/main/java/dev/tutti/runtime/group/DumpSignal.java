@@ -27,7 +27,7 @@ final class DumpSignal {
     }
     try {
       SignalHandler installed =
-          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpIfAsked));
+          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpNow));
       handler = installed;
       if (!installed.wasDefault()) {
         installed.restore();

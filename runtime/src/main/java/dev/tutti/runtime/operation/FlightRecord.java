@@ -22,6 +22,9 @@ public final class FlightRecord {
           OpType.BATCH.label(),
           OpType.UNKNOWN.label());
 
+  private static final Set<Object> BARRIERS =
+      Set.of(OpType.BARRIER.label(), OpType.MONITORED_BARRIER.label());
+
   private FlightRecord() {}
 
   /**
@@ -75,7 +78,12 @@ public final class FlightRecord {
       GroupIdentity group, Map<String, Object> status, List<Map<String, Object>> entries) {
     private Part knownToTorch() {
       return new Part(
-          group, status, entries.stream().filter(FlightRecord::isKnownToTorch).toList());
+          group,
+          status,
+          entries.stream()
+              .filter(FlightRecord::isKnownToTorch)
+              .map(FlightRecord::asInTorch)
+              .toList());
     }
   }
 
@@ -121,6 +129,19 @@ public final class FlightRecord {
   /** Tells whether c10d's tool understands an entry. */
   private static boolean isKnownToTorch(Map<String, Object> entry) {
     return Boolean.FALSE.equals(entry.get("is_p2p")) && !UNKNOWN.contains(entry.get("op"));
+  }
+
+  /** Gives a barrier the tensor of one element that c10d's on NCCL has. */
+  private static Map<String, Object> asInTorch(Map<String, Object> entry) {
+    if (!BARRIERS.contains(entry.get("op"))) {
+      return entry;
+    }
+    Map<String, Object> changed = new LinkedHashMap<>(entry);
+    for (String side : List.of("input", "output")) {
+      changed.put(side + "_sizes", List.of(List.of(1L)));
+      changed.put(side + "_dtypes", List.of(dtypeName(DType.FLOAT32)));
+    }
+    return changed;
   }
 
   /** Returns c10d's name for an element type. */

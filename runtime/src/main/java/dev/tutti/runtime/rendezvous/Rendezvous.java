@@ -291,7 +291,11 @@ public final class Rendezvous {
       return given;
     }
     if (text == null || text.isEmpty()) {
-      throw new RendezvousException(place + ": " + name + " is missing");
+      throw new RendezvousException(
+          place
+              + ": "
+              + name
+              + " is missing; add ?rank=R&world_size=N to the URL, or give both as options");
     }
     try {
       return Integer.parseInt(text);

@@ -132,6 +132,22 @@ class FlightRecordTest {
     }
   }
 
+  /** {@code torchfrtrace} compares sizes and types with those of ranks of PyTorch. */
+  @Test
+  void forTorchABarrierHasTheTensorOfC10d() throws Exception {
+    try (ProcessGroup group = withPath().alone()) {
+      group.barrier();
+      String pickle =
+          Files.readString(
+              group.dumpFlightRecord(folder.resolve("barrier_")).get(0),
+              StandardCharsets.ISO_8859_1);
+      assertThat(pickle)
+          .contains("nccl:all_reduce_barrier")
+          .containsPattern("(?s)input_dtypes.{1,20}Float");
+      assertThat(group.flightRecord()).contains("\"input_dtypes\":[]");
+    }
+  }
+
   @Test
   void itIsWrittenAfterAFailureAndAtTheCloseIfAsked() throws Exception {
     ScriptedProvider broken = new ScriptedProvider();

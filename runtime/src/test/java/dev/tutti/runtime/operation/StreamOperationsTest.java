@@ -17,8 +17,11 @@ import dev.tutti.runtime.group.ScriptedProvider;
 import dev.tutti.spi.DeviceEvent;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -27,6 +30,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests stream-ordered collectives whose callers get no work. */
@@ -120,6 +124,21 @@ class StreamOperationsTest {
       long all = calls;
       LocalWorld.until("all points are given back", () -> device.released.get() == all);
       assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+    }
+  }
+
+  @Test
+  void aRecordSaysAtOnceWhatTheDeviceHasCompleted(@TempDir Path folder) throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      for (int calls = 1; calls <= 5; calls++) {
+        group.allReduce(tensor, ReduceOp.SUM);
+        device.reached = calls;
+        assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+        group.allReduce(tensor, ReduceOp.SUM);
+        device.reached = ++calls;
+        List<Path> files = group.dumpFlightRecord(folder.resolve("rank_"));
+        assertThat(Files.readString(files.get(1))).contains("COMPLETED").doesNotContain("RUNNING");
+      }
     }
   }
 
