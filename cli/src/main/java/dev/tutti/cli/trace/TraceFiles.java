@@ -26,14 +26,16 @@ final class TraceFiles {
 
   /**
    * Reads files, and all files in folders. A pickle is read only if no JSON file has its rank,
-   * since a JSON file contains more. Recordings contain less of each operation than the records do;
-   * if there are any, only what both have is compared.
+   * since a JSON file contains more. Records from before the last restart of the job are left out,
+   * with a note. Recordings contain less of each operation than the records do; if there are any,
+   * only what both have is compared.
    *
    * @throws IllegalArgumentException naming a file that is none of these
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
     RankTrace records = RankTrace.empty();
+    Map<Path, @Nullable Object> found = new LinkedHashMap<>();
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
     for (Path path : expand(paths)) {
       byte[] head = head(path);
@@ -44,12 +46,14 @@ final class TraceFiles {
       } else if ((head[0] & 0xff) == 0x80) {
         pickles.put(path, Files.readAllBytes(path));
       } else {
-        add(path, () -> JsonReader.read(Files.readString(path)), records);
+        found.put(path, read(path, () -> JsonReader.read(Files.readString(path))));
       }
     }
     for (Map.Entry<Path, byte[]> pickle : pickles.entrySet()) {
-      add(pickle.getKey(), () -> PickleReader.read(pickle.getValue()), records);
+      found.put(pickle.getKey(), read(pickle.getKey(), () -> PickleReader.read(pickle.getValue())));
     }
+    addLatest(found, records);
+    trace.notes().addAll(records.notes());
     trace.addMissing(
         records, trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
     return trace;
@@ -66,12 +70,44 @@ final class TraceFiles {
     }
   }
 
-  private static void add(Path path, Reader reader, RankTrace trace) throws IOException {
+  private static @Nullable Object read(Path path, Reader reader) throws IOException {
     try {
-      add(reader.read(), path, trace);
+      return reader.read();
     } catch (IllegalArgumentException | CharacterCodingException e) {
-      throw new IllegalArgumentException(path + ": " + e.getMessage(), e);
+      throw refused(path, e);
     }
+  }
+
+  private static IllegalArgumentException refused(Path path, Exception cause) {
+    return new IllegalArgumentException(path + ": " + cause.getMessage(), cause);
+  }
+
+  /** Adds the records of the last attempt of the job; those of PyTorch do not say theirs. */
+  private static void addLatest(Map<Path, @Nullable Object> found, RankTrace trace) {
+    long last = found.values().stream().mapToLong(record -> restarts(record, 0)).max().orElse(0);
+    found.forEach(
+        (path, record) -> {
+          long restarts = restarts(record, last);
+          if (restarts < last) {
+            trace
+                .notes()
+                .add(
+                    "%s is left out: it was written after %d restarts, and others after %d"
+                        .formatted(path, restarts, last));
+            return;
+          }
+          try {
+            add(record, path, trace);
+          } catch (IllegalArgumentException e) {
+            throw refused(path, e);
+          }
+        });
+  }
+
+  private static long restarts(@Nullable Object record, long otherwise) {
+    return record instanceof Map<?, ?> fields
+        ? number(fields.get("restarts"), otherwise)
+        : otherwise;
   }
 
   private static List<Path> expand(List<Path> paths) throws IOException {

@@ -9,6 +9,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cli.CliModule;
@@ -43,6 +44,7 @@ class TraceCommandTest {
 
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private int restarts;
 
   private interface Role {
     void play(ProcessGroup group) throws Exception;
@@ -76,6 +78,9 @@ class TraceCommandTest {
                           .withRank(rank)
                           .withSize(size)
                           .withProvider(new ThreadedProvider())
+                          .withSettings(
+                              Settings.ofEnvironment(
+                                  Map.of("TORCHELASTIC_RESTART_COUNT", "" + restarts)))
                           .withTimeout(timeout))) {
                 try {
                   role.play(group);
@@ -208,6 +213,27 @@ class TraceCommandTest {
     run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1f)));
     Files.writeString(folder.resolve(".rank_1.tmp"), "{\"entries\": [");
     assertThat(tutti(folder)).isZero();
+  }
+
+  @Test
+  void recordsFromBeforeARestartAreLeftOut() throws Exception {
+    run(2, Duration.ofSeconds(60), group -> group.broadcast(Tensor.of(1f), 0));
+    byte[] json = Files.readAllBytes(folder.resolve("flight-record-1.json"));
+    byte[] pickle = Files.readAllBytes(folder.resolve("rank_1"));
+    restarts = 1;
+    run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1f)));
+    assertThat(tutti(folder)).isZero();
+    Files.write(folder.resolve("flight-record-1.json"), json);
+    Files.write(folder.resolve("rank_1"), pickle);
+    out.reset();
+    assertThat(tutti(folder)).isEqualTo(1);
+    assertThat(out.toString(UTF_8))
+        .contains("PROBLEM group 0: no record of rank 1")
+        .doesNotContain("disagree");
+    assertThat(err.toString(UTF_8))
+        .contains(
+            "flight-record-1.json is left out: it was written after 0 restarts, and others after 1",
+            "rank_1 is left out");
   }
 
   @Test

@@ -19,7 +19,6 @@ import dev.tutti.Work;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
-import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.record.JsonWriter;
@@ -491,9 +490,8 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public String flightRecord() {
-    int own = group.identity.globalRanks().get(group.identity.rank());
     group.checkDeadlines(System.nanoTime());
-    return JsonWriter.write(FlightRecord.of(own, List.of(group.flightRecord())));
+    return JsonWriter.write(job.records.toMap(List.of(group.flightRecord())));
   }
 
   @Override

@@ -25,6 +25,7 @@ final class FlightRecords implements RecordSource {
 
   private final int rank;
   private final Settings settings;
+  private final int restarts;
   private final List<Group> open = new ArrayList<>();
   private final Deque<Group> closed = new ArrayDeque<>();
 
@@ -36,6 +37,7 @@ final class FlightRecords implements RecordSource {
   FlightRecords(int rank, Settings settings) {
     this.rank = rank;
     this.settings = settings;
+    this.restarts = settings.get(RuntimeSettings.RESTART_COUNT);
   }
 
   /**
@@ -105,12 +107,17 @@ final class FlightRecords implements RecordSource {
   synchronized List<Path> dump(Path prefix) throws IOException {
     List<FlightRecord.Part> parts = parts();
     return RecordFiles.write(
-        prefix, rank, FlightRecord.ofKnownToTorch(rank, parts), FlightRecord.of(rank, parts));
+        prefix, rank, FlightRecord.ofKnownToTorch(rank, restarts, parts), toMap(parts));
   }
 
   /** Returns the content of the JSON file. */
   Map<String, Object> toMap() {
-    return FlightRecord.of(rank, parts());
+    return toMap(parts());
+  }
+
+  /** Returns a record of this rank with some parts. */
+  Map<String, Object> toMap(List<FlightRecord.Part> parts) {
+    return FlightRecord.of(rank, restarts, parts);
   }
 
   /** Returns the open groups, in the order in which they were created. */

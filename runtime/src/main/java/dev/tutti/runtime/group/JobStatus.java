@@ -1,6 +1,5 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.record.JsonWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -55,7 +54,7 @@ final class JobStatus {
     map.put("groups", groups.stream().map(GroupStatus::of).toList());
     map.put(
         "flight_record",
-        FlightRecord.of(rank, groups.stream().map(group -> group.flightRecord(RECENT)).toList()));
+        records.toMap(groups.stream().map(group -> group.flightRecord(RECENT)).toList()));
     return map;
   }
 

@@ -31,9 +31,10 @@ public final class FlightRecord {
    * Writes several records as one.
    *
    * @param rank this rank, among all ranks
+   * @param restarts how many times the launcher has restarted the job
    * @param parts the records of its groups
    */
-  public static Map<String, Object> of(int rank, List<Part> parts) {
+  public static Map<String, Object> of(int rank, int restarts, List<Part> parts) {
     Map<String, Object> configs = new LinkedHashMap<>();
     Map<String, Object> statuses = new LinkedHashMap<>();
     List<Map<String, Object>> entries = new ArrayList<>();
@@ -52,6 +53,7 @@ public final class FlightRecord {
     record.put("version", VERSION);
     record.put("comm_lib_version", "tutti");
     record.put("rank", (long) rank);
+    record.put("restarts", (long) restarts);
     record.put("pg_config", configs);
     record.put("pg_status", statuses);
     record.put("entries", entries);
@@ -59,8 +61,8 @@ public final class FlightRecord {
   }
 
   /** Writes as one record the parts of several records that c10d's tool understands. */
-  public static Map<String, Object> ofKnownToTorch(int rank, List<Part> parts) {
-    return of(rank, parts.stream().map(Part::knownToTorch).toList());
+  public static Map<String, Object> ofKnownToTorch(int rank, int restarts, List<Part> parts) {
+    return of(rank, restarts, parts.stream().map(Part::knownToTorch).toList());
   }
 
   private static long created(Map<String, Object> entry) {
