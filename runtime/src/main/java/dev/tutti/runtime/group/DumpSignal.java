@@ -27,7 +27,7 @@ final class DumpSignal {
     }
     try {
       SignalHandler installed =
-          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpNow));
+          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpIfAsked));
       handler = installed;
       if (!installed.wasDefault()) {
         installed.restore();

@@ -78,17 +78,12 @@ final class FlightRecords implements RecordSource {
 
   /**
    * Notes which operations the devices have completed; their ends are otherwise noted up to a
-   * second later. May end a group, so the caller must hold no lock.
+   * second later. May end a group, so the caller must hold no lock. Waits if the driver does, so a
+   * record that must not wait is written without it.
    */
   void look() {
     long now = System.nanoTime();
     openGroups().forEach(group -> group.checkDeadlines(now));
-  }
-
-  /** Writes the files, with what the devices have completed by now, to where the settings say. */
-  void dumpNow() {
-    look();
-    dumpIfAsked();
   }
 
   /** Writes the files to the place that the settings name, if any; logs errors. */
