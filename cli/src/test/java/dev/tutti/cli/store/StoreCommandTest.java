@@ -9,21 +9,19 @@ import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
+import dev.tutti.cli.run.FreePorts;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
-import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.Socket;
-import java.net.SocketException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
@@ -184,7 +182,7 @@ class StoreCommandTest {
   @Tag("full")
   @Test
   void aMemberOfAClusterGoesOnFromItsFolder(@TempDir Path data) throws Exception {
-    String url = "aeron-cluster://127.0.0.1:" + freePorts();
+    String url = "aeron-cluster://127.0.0.1:" + FreePorts.five();
     String job = url + "/job";
     String[] serve = {"store", "serve", "--at", url, "--member=0", "--data=" + data};
     for (int round = 1; round <= 2; round++) {
@@ -201,23 +199,6 @@ class StoreCommandTest {
     assertThat(tutti(new ByteArrayOutputStream(), Map.of(), "serve", "--at", url))
         .isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8)).contains("a member of a cluster needs --member N and --data");
-  }
-
-  /** Returns the first of five consecutive UDP ports that are free now. */
-  private static int freePorts() throws IOException {
-    for (int tries = 0; ; tries++) {
-      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
-      try {
-        for (int port = first; port < first + 5; port++) {
-          new DatagramSocket(port, InetAddress.getLoopbackAddress()).close();
-        }
-        return first;
-      } catch (SocketException e) {
-        if (tries == 100) {
-          throw e;
-        }
-      }
-    }
   }
 
   @Test

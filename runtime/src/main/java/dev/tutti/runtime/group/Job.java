@@ -46,7 +46,9 @@ final class Job {
    * The keys follow PyTorch's own layout, so that ranks of both kinds can meet: the group of all
    * ranks has "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/"
    * + "/" below. Tutti's own keys are kept apart under "tutti/", and contain the number of
-   * restarts, because a launcher's store outlives the processes of an attempt. A rank that left a
+   * restarts, because a launcher's store outlives the processes of an attempt. The launcher deletes
+   * what an attempt wrote; in a store that nobody clears, and that ranks of PyTorch cannot use, all
+   * keys of a later attempt are below "restart/" and the number of restarts. A rank that left a
    * job and joins again through the same store finds that it has left, and moves on to a new set of
    * keys, as all others do; so does a rank that was killed, if the others noticed. If another rank
    * serves the store, that rank serves a new store for the next job, and a rank that finds that it
@@ -103,8 +105,12 @@ final class Job {
     this.settings = settings;
     this.timeout = timeout;
     this.records = new FlightRecords(rank, settings);
-    Store base =
-        earlier == 0 ? meeting.store() : new PrefixStore("again/" + earlier, meeting.store());
+    Store attempt = meeting.store();
+    int restarts = settings.get(RuntimeSettings.RESTART_COUNT);
+    if (restarts > 0 && meeting.outlivesRestarts()) {
+      attempt = new PrefixStore("restart/" + restarts, attempt);
+    }
+    Store base = earlier == 0 ? attempt : new PrefixStore("again/" + earlier, attempt);
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());

@@ -45,9 +45,17 @@ public final class Rendezvous {
       boolean hostsStore,
       int serverRank,
       String place,
-      String server) {}
+      String server) {
+    /**
+     * Tells whether the store still has, after a restart of the job, what the ranks wrote before.
+     */
+    public boolean outlivesRestarts() {
+      return server.equals(SERVER);
+    }
+  }
 
   private static final String RANK_0 = "rank 0";
+  private static final String SERVER = "a server";
 
   private final GroupOptions options;
   private final Settings settings;
@@ -230,7 +238,7 @@ public final class Rendezvous {
                   : ""));
     }
     boolean host = mayHost && provider.isServedByRank();
-    String server = provider.isServedByRank() ? byRank : "a server";
+    String server = provider.isServedByRank() ? byRank : SERVER;
     String servedBy = url.getRawAuthority() == null ? "" : server;
     int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
     servedByOther = serverRank >= 0 && serverRank != rank;
