@@ -88,19 +88,19 @@ class SoleRankTest {
         .run(
             1,
             (group, device) -> {
-              Tensor input = device.tensors().copyOf(Tensor.of(1f, 2f));
-              Tensor output = device.tensors().allocate(DType.FLOAT32, 2);
-              try (CudaSession session = new CudaSession(device);
-                  Recording graph =
-                      session.record(
-                          () ->
-                              assertThat(
-                                      group
-                                          .allGatherInto(output, input, CallOptions.ASYNC)
-                                          .isCompleted())
-                                  .isTrue())) {
-                graph.replay();
-                assertThat(device.tensors().toHost(output).toFloatArray()).containsExactly(1, 2);
+              try (CudaSession session = new CudaSession(device)) {
+                // In the session's stream, in which the graph is replayed.
+                Tensor input = device.tensors().copyOf(Tensor.of(1f, 2f));
+                Tensor output = device.tensors().allocate(DType.FLOAT32, 2);
+                Runnable gather =
+                    () ->
+                        assertThat(
+                                group.allGatherInto(output, input, CallOptions.ASYNC).isCompleted())
+                            .isTrue();
+                try (Recording graph = session.record(gather)) {
+                  graph.replay();
+                  assertThat(device.tensors().toHost(output).toFloatArray()).containsExactly(1, 2);
+                }
               }
             });
   }
