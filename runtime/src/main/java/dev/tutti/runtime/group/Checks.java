@@ -117,13 +117,6 @@ final class Checks {
     return forBarriers;
   }
 
-  /** Returns the backend for monitored barriers, which must support them. */
-  BoundBackend monitoredBarrierBackend() {
-    BoundBackend backend = hostBackend();
-    require(OpType.MONITORED_BARRIER, backend);
-    return backend;
-  }
-
   /** Returns the host's backend, or else the first one. */
   BoundBackend hostBackend() {
     BoundBackend host = backends.get(Device.CPU.type());

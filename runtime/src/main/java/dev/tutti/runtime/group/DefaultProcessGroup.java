@@ -370,15 +370,11 @@ final class DefaultProcessGroup implements ProcessGroup {
   public void monitoredBarrier(Duration timeout, MissingRanks named) {
     OpType op = OpType.MONITORED_BARRIER;
     checks.given(op, "named", named);
+    BoundBackend host = checks.hostBackend();
     BoundBackend backend =
-        capabilities().has(op)
-            ? checks.monitoredBarrierBackend()
-            : group
-                .backends
-                .values()
-                .iterator()
-                .next()
-                .behind(new StoreMonitoredBarrier(group, job.groupStore(group.identity.name())));
+        host.capabilities().has(op)
+            ? host
+            : host.behind(new StoreMonitoredBarrier(group, job.groupStore(group.identity.name())));
     checks.timeout(op, timeout);
     runner.submit(
         movements.spec(

@@ -46,7 +46,7 @@ class ChecksTest {
     BoundBackend host = bound("cpu", PLAIN);
     Checks checks = checks(bound("accelerator", PLAIN), host, bound("cuda", PLAIN));
     assertThat(checks.barrierBackend()).isSameAs(host);
-    assertThat(checks.monitoredBarrierBackend()).isSameAs(host);
+    assertThat(checks.hostBackend()).isSameAs(host);
   }
 
   @Test
@@ -55,7 +55,7 @@ class ChecksTest {
     BoundBackend device = bound("cuda", LEADING);
     Checks checks = checks(host, device);
     assertThat(checks.barrierBackend()).isSameAs(device);
-    assertThat(checks.monitoredBarrierBackend()).isSameAs(host);
+    assertThat(checks.hostBackend()).isSameAs(host);
   }
 
   @Test
