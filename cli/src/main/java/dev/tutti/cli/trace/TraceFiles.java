@@ -180,15 +180,20 @@ final class TraceFiles {
     boolean isRetired = Boolean.TRUE.equals(fields.get("retired"));
     // A rank that only receives has no inputs, as in a scatter from another rank.
     boolean hasInputs = !sizes(fields.get("input_sizes")).isEmpty();
-    List<List<Long>> sizes = sizes(fields.get(hasInputs ? "input_sizes" : "output_sizes"));
+    OpType type = type(fields);
+    // The tensor that c10d records for a barrier is not the caller's.
+    boolean hasTensors = type != OpType.BARRIER && type != OpType.MONITORED_BARRIER;
+    List<List<Long>> sizes =
+        hasTensors ? sizes(fields.get(hasInputs ? "input_sizes" : "output_sizes")) : List.of();
     return new TraceEntry(
         rank,
         fields.get("process_group") instanceof List<?> names && !names.isEmpty()
             ? String.valueOf(names.getFirst())
             : "0",
-        type(fields),
+        type,
         number(fields.get(isMessage ? "p2p_seq_id" : "collective_seq_id"), 0),
-        fields.get(hasInputs ? "input_dtypes" : "output_dtypes") instanceof List<?> types
+        hasTensors
+                && fields.get(hasInputs ? "input_dtypes" : "output_dtypes") instanceof List<?> types
                 && !types.isEmpty()
             ? String.valueOf(types.getFirst())
             : "",

@@ -236,6 +236,14 @@ class TraceCommandTest {
             "rank_1 is left out");
   }
 
+  /** A pickle gives a barrier the tensor that PyTorch's has. */
+  @Test
+  void aBarrierInAPickleMatchesOneInJson() throws Exception {
+    run(2, Duration.ofSeconds(60), ProcessGroup::barrier);
+    Files.delete(folder.resolve("flight-record-1.json"));
+    assertThat(tutti(folder)).as(() -> out.toString(UTF_8)).isZero();
+  }
+
   @Test
   void picklesAloneAreEnoughAndARankWithoutARecordIsSaid() throws Exception {
     run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1d), ReduceOp.MAX));
