@@ -27,7 +27,8 @@ import java.util.stream.IntStream;
  * the other collectives, {@code sparse} tensors, {@code empty} ones, sums of {@code host} tensors
  * between those on the device, {@code loss} of a rank during messages (a PyTorch rank, or the one
  * named by the property {@code lost}, by the signal in {@code signal}), a {@code record} in which
- * rank 1 lacks the last sum, and {@code tags}, which PyTorch ranks do not support.
+ * rank 1 lacks the last sum, an {@code exit} of all ranks but rank 1 during such a sum, and {@code
+ * tags}, which PyTorch ranks do not support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -59,6 +60,7 @@ final class GpuPeer {
           case "empty" -> empty(group, device);
           case "host" -> host(group, device);
           case "record" -> record(group, device);
+          case "exit" -> exit(group, device);
           case "loss" -> loss(group, device, false);
           case "loss-in-sums" -> loss(group, device, true);
           default -> throw new IllegalArgumentException(what);
@@ -182,7 +184,23 @@ final class GpuPeer {
     }
     List<Path> files = group.dumpFlightRecord(Path.of(System.getenv("TUTTI_FLIGHT_RECORD_DUMP")));
     System.out.println("Java rank " + group.rank() + " of " + group.size() + ": recorded " + files);
-    Runtime.getRuntime().halt(0);
+    System.exit(0);
+  }
+
+  /** Exits with status 7 on all ranks but rank 1, while the device waits for rank 1. */
+  private static void exit(ProcessGroup group, CudaDevice device) {
+    if (group.rank() != 1) {
+      Work _ = group.allReduce(filled(device, 1, 1), ReduceOp.SUM, CallOptions.ASYNC);
+      System.exit(7);
+    }
+    long start = System.nanoTime();
+    while (group.failure().isEmpty()) {
+      require("failure within a minute", System.nanoTime() - start < 60_000_000_000L);
+      Thread.onSpinWait();
+    }
+    System.out.printf(
+        "Java rank 1: after %.1f s: %s%n",
+        (System.nanoTime() - start) / 1e9, group.failure().orElseThrow().getMessage());
   }
 
   private static void sparse(ProcessGroup group, CudaDevice device) {

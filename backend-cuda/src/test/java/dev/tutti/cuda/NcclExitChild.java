@@ -1,0 +1,73 @@
+package dev.tutti.cuda;
+
+import dev.tutti.CallOptions;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.provider.NcclBackendProvider;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.util.Optional;
+
+/**
+ * A process with two ranks that exits with status 7, unless the C library's exit handlers run: one
+ * of them then ends it with status 9. The argument is the state of the group at the exit: {@code
+ * open}, {@code waiting} for rank 1 in an operation, or {@code closed}.
+ */
+final class NcclExitChild {
+  private static final int STATUS = 7;
+  private static final int STATUS_OF_HANDLERS = 9;
+
+  private NcclExitChild() {}
+
+  public static void main(String[] args) throws Exception {
+    addExitHandler();
+    FakeMachine machine = new FakeMachine(2);
+    FakeNccl nccl = new FakeNccl(machine.fake);
+    String end = args[0];
+    new CudaRanks(machine.cuda)
+        .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
+        .run(
+            2,
+            (group, device) -> {
+              group.allReduce(device.tensors().copyOf(Tensor.of(1f)));
+              group.barrier();
+              if (group.rank() == 0 && end.equals("waiting")) {
+                Tensor one = device.tensors().copyOf(Tensor.of(1f));
+                Work _ = group.allReduce(one, ReduceOp.SUM, CallOptions.ASYNC);
+              }
+              if (group.rank() == 0 && !end.equals("closed")) {
+                System.exit(STATUS);
+              } else if (!end.equals("closed")) {
+                Thread.currentThread().join();
+              }
+            });
+    System.exit(STATUS);
+  }
+
+  /** Registers a handler as NCCL does; that one may never return. */
+  private static void addExitHandler() throws Exception {
+    SymbolLookup library = Linker.nativeLinker().defaultLookup();
+    try {
+      int refused =
+          (int)
+              Linker.nativeLinker()
+                  .downcallHandle(
+                      library.findOrThrow("__cxa_atexit"),
+                      FunctionDescriptor.of(
+                          ValueLayout.JAVA_INT,
+                          ValueLayout.ADDRESS,
+                          ValueLayout.JAVA_LONG,
+                          ValueLayout.JAVA_LONG))
+                  .invokeExact(library.findOrThrow("_exit"), (long) STATUS_OF_HANDLERS, 0L);
+      if (refused != 0) {
+        throw new IllegalStateException("__cxa_atexit returned " + refused);
+      }
+    } catch (Throwable e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}
