@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -82,13 +83,21 @@ final class TraceFiles {
     return new IllegalArgumentException(path + ": " + cause.getMessage(), cause);
   }
 
-  /** Adds the records of the last attempt of the job; those of PyTorch do not say theirs. */
+  /**
+   * Adds the records of the job's last attempt, which is the one with the newest operation; those
+   * of PyTorch do not say theirs.
+   */
   private static void addLatest(Map<Path, @Nullable Object> found, RankTrace trace) {
-    long last = found.values().stream().mapToLong(record -> restarts(record, 0)).max().orElse(0);
+    long last =
+        found.values().stream()
+            .filter(record -> restarts(record, -1) >= 0)
+            .max(Comparator.comparingLong(TraceFiles::newest))
+            .map(record -> restarts(record, 0))
+            .orElse(0L);
     found.forEach(
         (path, record) -> {
           long restarts = restarts(record, last);
-          if (restarts < last) {
+          if (restarts != last) {
             trace
                 .notes()
                 .add(
@@ -108,6 +117,17 @@ final class TraceFiles {
     return record instanceof Map<?, ?> fields
         ? number(fields.get("restarts"), otherwise)
         : otherwise;
+  }
+
+  /** Returns when the newest operation of a record was created, or 0. */
+  private static long newest(@Nullable Object record) {
+    return record instanceof Map<?, ?> fields && fields.get("entries") instanceof List<?> all
+        ? all.stream()
+            .mapToLong(
+                entry -> entry instanceof Map<?, ?> one ? number(one.get("time_created_ns"), 0) : 0)
+            .max()
+            .orElse(0)
+        : 0;
   }
 
   private static List<Path> expand(List<Path> paths) throws IOException {

@@ -236,6 +236,19 @@ class TraceCommandTest {
             "rank_1 is left out");
   }
 
+  @Test
+  void recordsOfAnOlderJobThatWasRestartedMoreOftenAreLeftOut() throws Exception {
+    restarts = 3;
+    run(3, Duration.ofSeconds(60), group -> group.broadcast(Tensor.of(1f), 0));
+    restarts = 1;
+    run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1f)));
+    assertThat(tutti(folder)).as(() -> out.toString(UTF_8)).isZero();
+    assertThat(err.toString(UTF_8))
+        .contains(
+            "flight-record-2.json is left out: it was written after 3 restarts, and others after 1",
+            "rank_2 is left out");
+  }
+
   /** A pickle gives a barrier the tensor that PyTorch's has. */
   @Test
   void aBarrierInAPickleMatchesOneInJson() throws Exception {
