@@ -684,15 +684,15 @@ public interface ProcessGroup extends AutoCloseable {
 
   /**
    * Returns the latest operations of this rank in this group as JSON text, newest last, with the
-   * fields of c10d's flight recorder. Looks first which operations a device has completed, so it
-   * waits if the driver does, and overdue operations fail.
+   * fields of c10d's flight recorder. Asks the devices first which operations they have completed,
+   * and waits up to a second for a driver that hangs.
    */
   String flightRecord();
 
   /**
    * Writes the latest operations of this rank, in all of its groups, to two files: as a pickle for
    * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
-   * folder. Looks at the devices first, as {@link #flightRecord} does.
+   * folder. Asks the devices first, as {@link #flightRecord} does.
    *
    * @param prefix the path of the pickle up to the rank
    * @return the files

@@ -136,7 +136,8 @@ class DoctorCommandTest {
     assertThat(lines())
         .contains(
             "ok TUTTI_CLOSE_TIMEOUT 3s from environment: longest time that close waits for pending"
-                + " operations; a bare number is seconds")
+                + " operations and, where this rank serves the store, for the other ranks to leave;"
+                + " a bare number is seconds")
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
         .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "));
   }

@@ -25,8 +25,8 @@ final class SettingsPage {
       values here, where each comes from, and what is wrong with it.
 
       Settings are environment variables. A program sets them for one group by
-      `GroupOptions.withSettings(Settings.fromEnvironment().with(name, value))`, and what it sets goes
-      before the environment. Ranks warn of a variable that begins with `TUTTI_` and is no setting.
+      `GroupOptions.withSettings(Settings.fromEnvironment().with(name, value))`, which overrides the
+      environment. Ranks warn of a variable that begins with `TUTTI_` and is no setting.
 
       | type | what it takes |
       |---|---|
@@ -101,7 +101,7 @@ final class SettingsPage {
     boolean isSeveral = title.equals(SEVERAL);
     page.append("\n## ").append(title).append("\n\n| name | type | default | what it does |");
     page.append(
-        isSeveral ? " where it counts |\n|---|---|---|---|---|\n" : "\n|---|---|---|---|\n");
+        isSeveral ? " where it applies |\n|---|---|---|---|---|\n" : "\n|---|---|---|---|\n");
     for (Row row : rows) {
       Setting<?> setting = row.setting();
       String value = setting.defaultText();

@@ -486,13 +486,12 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public String flightRecord() {
-    group.checkDeadlines(System.nanoTime());
+    job.records.look();
     return JsonWriter.write(job.records.toMap(List.of(group.flightRecord())));
   }
 
   @Override
   public List<Path> dumpFlightRecord(Path prefix) {
-    job.records.look();
     try {
       return job.records.dump(prefix);
     } catch (IOException e) {

@@ -3,6 +3,7 @@ package dev.tutti.runtime.group;
 import dev.tutti.Settings;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.events.RecordSource;
+import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.record.JsonWriter;
@@ -11,6 +12,7 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -22,6 +24,7 @@ import java.util.stream.Stream;
 final class FlightRecords implements RecordSource {
   private static final System.Logger LOG = System.getLogger(FlightRecords.class.getName());
   private static final int CLOSED = 16;
+  private static final Duration LOOK = Duration.ofSeconds(1);
 
   private final int rank;
   private final Settings settings;
@@ -78,12 +81,23 @@ final class FlightRecords implements RecordSource {
 
   /**
    * Notes which operations the devices have completed; their ends are otherwise noted up to a
-   * second later. May end a group, so the caller must hold no lock. Waits if the driver does, so a
-   * record that must not wait is written without it.
+   * second later. May end a group, so the caller must hold no lock. A driver that hangs is not
+   * waited for.
    */
   void look() {
-    long now = System.nanoTime();
-    openGroups().forEach(group -> group.checkDeadlines(now));
+    try {
+      int _ =
+          BoundedCalls.call(
+              "tutti-look-" + rank,
+              LOOK,
+              () -> {
+                List<Group> groups = openGroups();
+                groups.forEach(group -> group.pending.look(LOOK.toNanos()));
+                return groups.size();
+              });
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank " + rank + ": cannot ask the devices what they have done", e);
+    }
   }
 
   /** Writes the files to the place that the settings name, if any; logs errors. */
@@ -99,7 +113,12 @@ final class FlightRecords implements RecordSource {
   }
 
   /** Writes the files. */
-  synchronized List<Path> dump(Path prefix) throws IOException {
+  List<Path> dump(Path prefix) throws IOException {
+    look();
+    return write(prefix);
+  }
+
+  private synchronized List<Path> write(Path prefix) throws IOException {
     List<FlightRecord.Part> parts = parts();
     return RecordFiles.write(
         prefix, rank, FlightRecord.ofKnownToTorch(rank, restarts, parts), toMap(parts));

@@ -197,6 +197,20 @@ public final class PendingOperations {
   }
 
   /**
+   * Notes which operations the devices have completed.
+   *
+   * @param waitNanos how long to wait for a thread that is doing so already
+   */
+  public void look(long waitNanos) {
+    for (GroupOperation op : operations) {
+      if (op.deviceEvent() != null) {
+        op.pollDevice();
+      }
+    }
+    onStream.reclaim(waitNanos);
+  }
+
+  /**
    * Fails overdue operations.
    *
    * @param nowNanos the time, in terms of {@link System#nanoTime()}
@@ -204,14 +218,13 @@ public final class PendingOperations {
    */
   public long checkDeadlines(long nowNanos) {
     long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, owner.timeoutNanos());
+    look(0);
     for (GroupOperation op : operations) {
       if (op.deviceEvent() != null) {
-        op.pollDevice();
         next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
       }
       next = check(op, nowNanos, next);
     }
-    onStream.reclaim();
     for (GroupOperation op : onStream.pending()) {
       next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
     }

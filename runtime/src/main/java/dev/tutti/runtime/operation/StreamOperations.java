@@ -4,6 +4,7 @@ import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -106,16 +107,22 @@ public final class StreamOperations {
   }
 
   /**
-   * Looks for operations that have ended, and frees them; does nothing if another thread is doing
-   * so.
+   * Looks for operations that have ended, and frees them; does nothing if another thread keeps
+   * doing so.
+   *
+   * @param waitNanos how long to wait for that thread
    */
-  void reclaim() {
-    if (looking.tryLock()) {
-      try {
-        free(lastReached());
-      } finally {
-        looking.unlock();
+  void reclaim(long waitNanos) {
+    try {
+      if (looking.tryLock(waitNanos, TimeUnit.NANOSECONDS)) {
+        try {
+          free(lastReached());
+        } finally {
+          looking.unlock();
+        }
       }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 

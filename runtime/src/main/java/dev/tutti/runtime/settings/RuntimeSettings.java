@@ -44,7 +44,8 @@ public final class RuntimeSettings {
       Setting.duration(
           "TUTTI_CLOSE_TIMEOUT",
           Duration.ofSeconds(5),
-          "longest time that close waits for pending operations");
+          "longest time that close waits for pending operations and, where this rank serves the"
+              + " store, for the other ranks to leave");
 
   /** How long an operation may wait before it is reported. */
   public static final Setting<Duration> SLOW =

@@ -28,6 +28,11 @@ final class LogCapture extends Handler implements AutoCloseable {
         .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
   }
 
+  /** Tells whether a line matches a regular expression. */
+  boolean matches(String line) {
+    return records.stream().anyMatch(record -> record.getMessage().matches(line));
+  }
+
   String all() {
     return String.join("\n", records.stream().map(LogRecord::getMessage).toList());
   }

@@ -55,6 +55,7 @@ class StreamOperationsTest {
     private final AtomicInteger looks = new AtomicInteger();
     private volatile long reached;
     private volatile @Nullable Thread awaitedBy;
+    private volatile @Nullable CountDownLatch hang;
     private long made;
 
     synchronized Point take() {
@@ -83,7 +84,19 @@ class StreamOperationsTest {
     @Override
     public boolean isReached() {
       device.looks.incrementAndGet();
+      CountDownLatch hang = device.hang;
+      if (hang != null) {
+        await(hang);
+      }
       return number <= device.reached;
+    }
+
+    private static void await(CountDownLatch latch) {
+      try {
+        latch.await();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
     }
 
     @Override
@@ -139,6 +152,25 @@ class StreamOperationsTest {
         List<Path> files = group.dumpFlightRecord(folder.resolve("rank_"));
         assertThat(Files.readString(files.get(1))).contains("COMPLETED").doesNotContain("RUNNING");
       }
+    }
+  }
+
+  @Test
+  void aRecordIsWrittenWhileTheDriverHangs(@TempDir Path folder) throws Exception {
+    CountDownLatch hang = new CountDownLatch(1);
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      group.allReduce(tensor, ReduceOp.SUM);
+      device.hang = hang;
+      try {
+        assertThat(group.flightRecord()).contains("RUNNING");
+        List<Path> files = group.dumpFlightRecord(folder.resolve("rank_"));
+        assertThat(Files.readString(files.get(1))).contains("RUNNING");
+      } finally {
+        device.hang = null;
+        device.reached = 1;
+        hang.countDown();
+      }
+      LocalWorld.until("the operation ends", () -> device.released.get() == 1);
     }
   }
 
