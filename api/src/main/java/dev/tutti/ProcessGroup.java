@@ -685,7 +685,7 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Returns the latest operations of this rank in this group as JSON text, newest last, with the
    * fields of c10d's flight recorder. Asks the devices first which operations they have completed,
-   * and waits up to a second for a driver that hangs.
+   * and waits up to two seconds for a driver that hangs.
    */
   String flightRecord();
 

@@ -12,8 +12,14 @@ final class IpcExit {
   private static final Set<IpcSender> SENDERS = ConcurrentHashMap.newKeySet();
 
   static {
+    Thread hook =
+        Thread.ofPlatform()
+            .name("tutti-ipc-exit")
+            .inheritInheritableThreadLocals(false)
+            .unstarted(IpcExit::warn);
+    hook.setContextClassLoader(null);
     try {
-      Runtime.getRuntime().addShutdownHook(new Thread(IpcExit::warn, "tutti-ipc-exit"));
+      Runtime.getRuntime().addShutdownHook(hook);
     } catch (IllegalStateException e) {
       SENDERS.clear(); // the process is ending already
     }

@@ -40,8 +40,7 @@ final class ForeignRank {
       store.set(prefix + key, nccl.uniqueId());
     }
     byte[] id = store.get(prefix + key, LIMIT);
-    return Communicator.create(
-        nccl, device.context()::enter, id, ranks, place, false, soon(), () -> {});
+    return Communicator.create(nccl, device.context(), id, ranks, place, false, soon(), () -> {});
   }
 
   /** Creates the communicator of the group. */

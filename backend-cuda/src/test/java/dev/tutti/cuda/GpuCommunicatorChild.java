@@ -43,14 +43,7 @@ final class GpuCommunicatorChild {
     }
     communicator =
         Communicator.begin(
-            nccl,
-            device.context()::enter,
-            "rank " + rank,
-            store.get("id", LIMIT),
-            2,
-            rank,
-            0,
-            true);
+            nccl, device.context(), "rank " + rank, store.get("id", LIMIT), 2, rank, 0, true);
     communicator.awaitRanks(soon());
     communicator.block(rank, 0, soon(), () -> {});
   }

@@ -1,11 +1,14 @@
 package dev.tutti.cuda;
 
 import dev.tutti.CallOptions;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.provider.NcclBackendProvider;
+import dev.tutti.store.HashStore;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.SymbolLookup;
@@ -13,9 +16,10 @@ import java.lang.foreign.ValueLayout;
 import java.util.Optional;
 
 /**
- * A process with two ranks that exits with status 7, unless the C library's exit handlers run: one
- * of them then ends it with status 9. The argument is the state of the group at the exit: {@code
- * open}, {@code waiting} for rank 1 in an operation, or {@code closed}.
+ * A process that prints the time and exits with status 7, unless the C library's exit handlers run:
+ * one of them then ends it with status 9. The argument is the state of its two ranks' group at the
+ * exit: {@code connecting} to rank 1, {@code open}, {@code waiting} for rank 1 in an operation, or
+ * {@code closed}.
  */
 final class NcclExitChild {
   private static final int STATUS = 7;
@@ -27,24 +31,36 @@ final class NcclExitChild {
     addExitHandler();
     FakeMachine machine = new FakeMachine(2);
     FakeNccl nccl = new FakeNccl(machine.fake);
+    CudaRanks ranks =
+        new CudaRanks(machine.cuda)
+            .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl));
     String end = args[0];
-    new CudaRanks(machine.cuda)
-        .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
-        .run(
-            2,
-            (group, device) -> {
-              group.allReduce(device.tensors().copyOf(Tensor.of(1f)));
-              group.barrier();
-              if (group.rank() == 0 && end.equals("waiting")) {
-                Tensor one = device.tensors().copyOf(Tensor.of(1f));
-                Work _ = group.allReduce(one, ReduceOp.SUM, CallOptions.ASYNC);
-              }
-              if (group.rank() == 0 && !end.equals("closed")) {
-                System.exit(STATUS);
-              } else if (!end.equals("closed")) {
-                Thread.currentThread().join();
-              }
-            });
+    if (end.equals("connecting")) {
+      GroupOptions options = ranks.options(new HashStore(), 0, 2);
+      Thread _ = Thread.ofPlatform().start(() -> ProcessGroup.init(options));
+      Until.holds("the beginning of a communicator", () -> nccl.communicators() > 0);
+      exit();
+    }
+    ranks.run(
+        2,
+        (group, device) -> {
+          group.allReduce(device.tensors().copyOf(Tensor.of(1f)));
+          group.barrier();
+          if (group.rank() == 0 && end.equals("waiting")) {
+            Tensor one = device.tensors().copyOf(Tensor.of(1f));
+            Work _ = group.allReduce(one, ReduceOp.SUM, CallOptions.ASYNC);
+          }
+          if (group.rank() == 0 && !end.equals("closed")) {
+            exit();
+          } else if (!end.equals("closed")) {
+            Thread.currentThread().join();
+          }
+        });
+    exit();
+  }
+
+  private static void exit() {
+    System.out.println(System.currentTimeMillis());
     System.exit(STATUS);
   }
 

@@ -1,16 +1,25 @@
 package dev.tutti.cuda;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests that NCCL cannot keep a process from ending whose groups are open. */
 class NcclExitTest {
+  @TempDir Path folder;
+
   @ParameterizedTest
-  @CsvSource({"open, 7", "waiting, 7", "closed, 9"})
+  @CsvSource({"connecting, 7", "open, 7", "waiting, 7", "closed, 9"})
   void exitHandlersRunUnlessGroupsAreOpen(String end, int status) throws Exception {
+    Path errors = folder.resolve("errors");
     Process child =
         new ProcessBuilder(
                 ProcessHandle.current().info().command().orElseThrow(),
@@ -23,13 +32,26 @@ class NcclExitTest {
                 System.getProperty("java.class.path"),
                 NcclExitChild.class.getName(),
                 end)
-            .inheritIO()
+            .redirectError(errors.toFile())
             .start();
     try {
+      String begun = new String(child.getInputStream().readAllBytes(), UTF_8).strip();
       assertThat(child.waitFor(2, TimeUnit.MINUTES)).as("whether it ends").isTrue();
-      assertThat(child.exitValue()).isEqualTo(status);
+      assertThat(child.exitValue()).as(() -> read(errors)).isEqualTo(status);
+      assertThat(read(errors)).doesNotContain("Exception", "Error");
+      if (end.equals("waiting")) {
+        assertThat(System.currentTimeMillis() - Long.parseLong(begun)).isGreaterThan(2900);
+      }
     } finally {
       child.destroyForcibly();
+    }
+  }
+
+  private static String read(Path file) {
+    try {
+      return Files.readString(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 }

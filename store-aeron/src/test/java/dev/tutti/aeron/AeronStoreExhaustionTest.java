@@ -181,7 +181,10 @@ class AeronStoreExhaustionTest {
           assertThat(next.add("alive", 1)).isEqualTo(3);
         }
       }
-      assertThat(Files.readAllLines(log).stream().filter(line -> line.contains("cannot accept")))
+      assertThat(Files.readAllLines(log))
+          .filteredOn(line -> line.contains("cannot accept"))
+          .as("lines that do not only count how many more came")
+          .filteredOn(line -> !line.matches(".*… [\\d,]+ more .*"))
           .hasSizeLessThan(4);
     } finally {
       for (Socket socket : many) {

@@ -84,7 +84,7 @@ public interface BarrierContract extends GroupContract {
               Waiting.open(reported);
               return;
             }
-            Duration timeout = Duration.ofMillis(400).plusMillis(10L * first);
+            Duration timeout = Duration.ofSeconds(1).plusMillis(10L * first);
             long start = System.nanoTime();
             CollectiveException failure =
                 catchThrowableOfType(

@@ -23,7 +23,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public interface TimeoutContract extends GroupContract {
   /** The deadline that the tests exceed. */
-  Duration SHORT = Duration.ofMillis(300);
+  Duration SHORT = Duration.ofSeconds(1);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)

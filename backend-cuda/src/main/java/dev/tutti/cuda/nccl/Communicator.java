@@ -3,6 +3,7 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.spi.Operation;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
@@ -30,10 +31,11 @@ public final class Communicator {
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final NcclCalls calls;
-  private final Runnable enter;
+  private final DeviceContext context;
   private final String name;
   private final AbortHandle abortHandle = new AbortHandle(this::enterAndAbort);
   private final CommunicatorTeardown teardown;
+  private final ExitGuard exit;
   private NcclCalls.@Nullable Child child;
   private long handle;
 
@@ -50,19 +52,23 @@ public final class Communicator {
     int run(NcclCalls nccl, long handle);
   }
 
-  private Communicator(NcclCalls calls, Runnable enter, String name, long handle) {
+  private Communicator(
+      NcclCalls calls, DeviceContext context, String name, long handle, ExitGuard exit) {
     this.calls = calls;
-    this.enter = enter;
+    this.context = context;
     this.name = name;
     this.handle = handle;
-    this.teardown = new CommunicatorTeardown(name, this::abortCommunicator, this::endCommunicator);
+    this.teardown =
+        new CommunicatorTeardown(
+            name, () -> tearDown(this::abortCommunicator), () -> tearDown(this::endCommunicator));
+    this.exit = exit;
   }
 
   /**
    * Creates a communicator and waits for all its ranks.
    *
    * @param calls the NCCL calls
-   * @param enter makes the device's context current on the calling thread
+   * @param context the device's context
    * @param id the communicator's id, the same on all ranks
    * @param size the number of ranks
    * @param rank this rank's number
@@ -75,14 +81,14 @@ public final class Communicator {
    */
   public static Communicator create(
       NcclCalls calls,
-      Runnable enter,
+      DeviceContext context,
       byte[] id,
       int size,
       int rank,
       boolean shares,
       long deadlineNanos,
       Runnable look) {
-    return begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0, shares)
+    return begin(calls, context, "rank " + rank + "/" + size, id, size, rank, 0, shares)
         .ready(deadlineNanos, look);
   }
 
@@ -105,7 +111,7 @@ public final class Communicator {
    * Begins to create a communicator; {@link #awaitRanks} completes it.
    *
    * @param calls the NCCL calls
-   * @param enter makes the device's context current on the calling thread
+   * @param context the device's context
    * @param name the name of this rank, for messages
    * @param id the communicator's id, the same on all ranks
    * @param size the number of ranks
@@ -116,15 +122,22 @@ public final class Communicator {
    */
   public static Communicator begin(
       NcclCalls calls,
-      Runnable enter,
+      DeviceContext context,
       String name,
       byte[] id,
       int size,
       int rank,
       int mostBlocks,
       boolean shares) {
-    enter.run();
-    return new Communicator(calls, enter, name, calls.init(id, size, rank, mostBlocks, shares));
+    context.enter();
+    ExitGuard exit = ExitGuard.open(context);
+    try {
+      long handle = calls.init(id, size, rank, mostBlocks, shares);
+      return new Communicator(calls, context, name, handle, exit);
+    } catch (RuntimeException e) {
+      exit.close();
+      throw e;
+    }
   }
 
   /**
@@ -199,7 +212,7 @@ public final class Communicator {
   public synchronized @Nullable Communicator split(
       String newName, int color, int rank, long deadlineNanos, Runnable look) {
     long own = require();
-    enter.run();
+    context.enter();
     NcclCalls.Child made = calls.split(own, color, rank);
     child = made;
     boolean hasColor = color != NcclCalls.NO_COLOR;
@@ -211,7 +224,8 @@ public final class Communicator {
     check(result, "ncclCommSplit");
     child = null;
     return hasColor
-        ? new Communicator(calls, enter, newName, made.handle()).ready(deadlineNanos, look)
+        ? new Communicator(calls, context, newName, made.handle(), ExitGuard.open(context))
+            .ready(deadlineNanos, look)
         : null;
   }
 
@@ -386,6 +400,11 @@ public final class Communicator {
     teardown.abort(cause);
   }
 
+  private void tearDown(Runnable end) {
+    end.run();
+    exit.close();
+  }
+
   private void abortCommunicator() {
     abortHandle.abortNow();
     synchronized (this) {
@@ -401,7 +420,7 @@ public final class Communicator {
   }
 
   private void enterAndAbort(long own) {
-    enter.run();
+    context.enter();
     warn(calls.abort(own), "ncclCommAbort");
   }
 
@@ -418,7 +437,7 @@ public final class Communicator {
     if (own == 0) {
       return;
     }
-    enter.run();
+    context.enter();
     end(own);
     abortUnused(own);
     handle = 0;

@@ -47,7 +47,6 @@ public final class NcclBackend implements Backend {
   private final @Nullable NcclSubgroups subgroups;
   private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
-  private final ExitGuard exit;
   private volatile boolean aborted;
 
   /**
@@ -85,7 +84,6 @@ public final class NcclBackend implements Backend {
             .allocator(device)
             .allocate(Float.BYTES, access().forBlocks(device.defaultStream()));
     this.watch = new NcclWatch(communicator, launcher, store, rank, size, messages);
-    this.exit = ExitGuard.open(device);
   }
 
   private long address(Operation op, Tensor tensor) {
@@ -400,7 +398,6 @@ public final class NcclBackend implements Backend {
       launcher.close();
       // A barrier that has not ended may still write to it.
       access().allocator(device).free(barrierCell);
-      exit.close();
     }
   }
 }

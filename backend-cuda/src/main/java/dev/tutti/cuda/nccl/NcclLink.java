@@ -57,7 +57,7 @@ record NcclLink(
     look.run();
     return Communicator.begin(
         nccl,
-        access().context(device)::enter,
+        access().context(device),
         place.name,
         id,
         place.size,

@@ -119,7 +119,7 @@ public final class NcclWorld {
   private Communicator create(byte[] id, boolean shares) {
     return Communicator.create(
         nccl,
-        access().context(device)::enter,
+        access().context(device),
         id,
         context.size(),
         context.rank(),

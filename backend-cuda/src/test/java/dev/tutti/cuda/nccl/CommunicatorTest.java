@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.driver.FakeNccl;
 import java.util.ArrayList;
@@ -28,13 +29,13 @@ class CommunicatorTest {
   private FakeNccl nccl;
   private final long[] cells = new long[2];
   private final long[] streams = new long[2];
-  private long context;
+  private DeviceContext context;
 
   @BeforeEach
   void open() {
     fake = new FakeCudaDriver(1);
     nccl = new FakeNccl(fake);
-    context = fake.driver().contexts().retainPrimary(0);
+    context = new DeviceContext(fake.driver(), 0);
     enter();
     for (int rank = 0; rank < 2; rank++) {
       cells[rank] = fake.driver().memory().allocate(4);
@@ -58,11 +59,11 @@ class CommunicatorTest {
   }
 
   private Communicator begin(byte[] id, int rank) {
-    return Communicator.begin(nccl, this::enter, "rank " + rank, id, 2, rank, 4, true);
+    return Communicator.begin(nccl, context, "rank " + rank, id, 2, rank, 4, true);
   }
 
   private void enter() {
-    fake.driver().contexts().setCurrent(context);
+    context.enter();
   }
 
   private static long soon() {

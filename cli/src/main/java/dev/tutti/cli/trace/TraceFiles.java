@@ -9,10 +9,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -84,16 +84,25 @@ final class TraceFiles {
   }
 
   /**
-   * Adds the records of the job's last attempt, which is the one with the newest operation; those
-   * of PyTorch do not say theirs.
+   * Adds the records of the job's last attempt, which is the one with the newest operation or, if a
+   * record has none, the newest file; those of PyTorch do not say theirs.
    */
-  private static void addLatest(Map<Path, @Nullable Object> found, RankTrace trace) {
-    long last =
-        found.values().stream()
-            .filter(record -> restarts(record, -1) >= 0)
-            .max(Comparator.comparingLong(TraceFiles::newest))
-            .map(record -> restarts(record, 0))
-            .orElse(0L);
+  private static void addLatest(Map<Path, @Nullable Object> found, RankTrace trace)
+      throws IOException {
+    long last = 0;
+    long newest = Long.MIN_VALUE;
+    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
+      long restarts = restarts(each.getValue(), -1);
+      long time = newest(each.getKey(), each.getValue());
+      if (restarts >= 0 && (time > newest || (time == newest && restarts > last))) {
+        newest = time;
+        last = restarts;
+      }
+    }
+    addThose(found, last, trace);
+  }
+
+  private static void addThose(Map<Path, @Nullable Object> found, long last, RankTrace trace) {
     found.forEach(
         (path, record) -> {
           long restarts = restarts(record, last);
@@ -119,15 +128,17 @@ final class TraceFiles {
         : otherwise;
   }
 
-  /** Returns when the newest operation of a record was created, or 0. */
-  private static long newest(@Nullable Object record) {
-    return record instanceof Map<?, ?> fields && fields.get("entries") instanceof List<?> all
-        ? all.stream()
-            .mapToLong(
-                entry -> entry instanceof Map<?, ?> one ? number(one.get("time_created_ns"), 0) : 0)
-            .max()
-            .orElse(0)
-        : 0;
+  /** Returns when the newest operation of a record was created, or else when it was written. */
+  private static long newest(Path path, @Nullable Object record) throws IOException {
+    long newest = 0;
+    if (record instanceof Map<?, ?> fields && fields.get("entries") instanceof List<?> all) {
+      for (Object entry : all) {
+        if (entry instanceof Map<?, ?> one) {
+          newest = Math.max(newest, number(one.get("time_created_ns"), 0));
+        }
+      }
+    }
+    return newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
   }
 
   private static List<Path> expand(List<Path> paths) throws IOException {

@@ -249,6 +249,18 @@ class TraceCommandTest {
             "rank_2 is left out");
   }
 
+  @Test
+  void anAttemptThatHasCalledNothingIsTheLast() throws Exception {
+    run(3, Duration.ofSeconds(60), group -> group.broadcast(Tensor.of(1f), 0));
+    restarts = 1;
+    run(2, Duration.ofSeconds(60), group -> {});
+    int _ = tutti(folder);
+    assertThat(err.toString(UTF_8))
+        .contains(
+            "flight-record-2.json is left out: it was written after 0 restarts, and others after 1",
+            "rank_2 is left out");
+  }
+
   /** A pickle gives a barrier the tensor that PyTorch's has. */
   @Test
   void aBarrierInAPickleMatchesOneInJson() throws Exception {

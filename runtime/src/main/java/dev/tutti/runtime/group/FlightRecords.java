@@ -18,19 +18,21 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 
 /** Holds the flight records of a rank's groups, and writes them to files. */
 final class FlightRecords implements RecordSource {
   private static final System.Logger LOG = System.getLogger(FlightRecords.class.getName());
   private static final int CLOSED = 16;
-  private static final Duration LOOK = Duration.ofSeconds(1);
+  private static final Duration LOOK = Duration.ofSeconds(2);
 
   private final int rank;
   private final Settings settings;
   private final int restarts;
   private final List<Group> open = new ArrayList<>();
   private final Deque<Group> closed = new ArrayDeque<>();
+  private final AtomicBoolean looking = new AtomicBoolean();
 
   /**
    * Creates an empty set of records.
@@ -82,21 +84,30 @@ final class FlightRecords implements RecordSource {
   /**
    * Notes which operations the devices have completed; their ends are otherwise noted up to a
    * second later. May end a group, so the caller must hold no lock. A driver that hangs is not
-   * waited for.
+   * waited for, and is asked again only once it has answered.
    */
   void look() {
+    if (looking.getAndSet(true)) {
+      return;
+    }
     try {
-      int _ =
+      boolean _ =
           BoundedCalls.call(
               "tutti-look-" + rank,
               LOOK,
               () -> {
-                List<Group> groups = openGroups();
-                groups.forEach(group -> group.pending.look(LOOK.toNanos()));
-                return groups.size();
+                try {
+                  openGroups().forEach(group -> group.pending.look(LOOK.toNanos()));
+                } finally {
+                  looking.set(false);
+                }
+                return true;
               });
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank " + rank + ": cannot ask the devices what they have done", e);
+    } catch (OutOfMemoryError e) {
+      looking.set(false);
+      LOG.log(Level.DEBUG, "rank " + rank + ": there is no thread that can ask the devices", e);
     }
   }
 

@@ -259,6 +259,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     tell("failed", String.valueOf(cause.getMessage()));
     if (records.isDumpAsked()) {
       Thread.ofPlatform()
+          .daemon(false)
           .name("tutti-dump-" + identity.name() + "-" + identity.rank())
           .start(this::dumpWhatFailed);
     }

@@ -114,7 +114,7 @@ public final class StreamOperations {
    */
   void reclaim(long waitNanos) {
     try {
-      if (looking.tryLock(waitNanos, TimeUnit.NANOSECONDS)) {
+      if (waitNanos == 0 ? looking.tryLock() : looking.tryLock(waitNanos, TimeUnit.NANOSECONDS)) {
         try {
           free(lastReached());
         } finally {

@@ -29,6 +29,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
@@ -180,6 +181,7 @@ class GroupTest {
 
   @Test
   void timesOutNamingTheMissingRank() throws Exception {
+    CyclicBarrier present = new CyclicBarrier(2);
     List<Throwable> failures =
         world(
             3,
@@ -188,13 +190,14 @@ class GroupTest {
                 group.store().get("done", Duration.ofSeconds(60));
                 return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
               }
+              present.await(60, TimeUnit.SECONDS);
               Throwable failure =
                   catchThrowable(
                       () ->
                           group.allReduce(
                               Tensor.of(1f),
                               ReduceOp.SUM,
-                              CallOptions.timeout(Duration.ofMillis(300))));
+                              CallOptions.timeout(Duration.ofSeconds(1))));
               group.store().set("done", "1");
               assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
                   .as("what follows on a rank that may have timed out itself")

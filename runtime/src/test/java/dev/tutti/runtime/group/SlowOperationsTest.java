@@ -92,7 +92,6 @@ class SlowOperationsTest {
                     .formatted(r);
             LocalWorld.until(line, () -> said.matches(line));
           }
-          assertThat(said.all()).doesNotContain("rank 2/3, group 0: allReduce #2");
           group.allReduce(Tensor.of(1f));
         });
   }
@@ -225,7 +224,7 @@ class SlowOperationsTest {
       }
       quick.allReduce = (op, tensor) -> end.await(60, TimeUnit.SECONDS);
       Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      LocalWorld.until("a line", () -> !said.records.isEmpty());
+      linger("allReduce #1001");
       end.countDown();
       work.await();
     }
