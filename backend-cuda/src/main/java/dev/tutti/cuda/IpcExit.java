@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.cuda.access.ExitHook;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -12,15 +13,7 @@ final class IpcExit {
   private static final Set<IpcSender> SENDERS = ConcurrentHashMap.newKeySet();
 
   static {
-    Thread hook =
-        Thread.ofPlatform()
-            .name("tutti-ipc-exit")
-            .inheritInheritableThreadLocals(false)
-            .unstarted(IpcExit::warn);
-    hook.setContextClassLoader(null);
-    try {
-      Runtime.getRuntime().addShutdownHook(hook);
-    } catch (IllegalStateException e) {
+    if (!ExitHook.add("tutti-ipc-exit", IpcExit::warn)) {
       SENDERS.clear(); // the process is ending already
     }
   }

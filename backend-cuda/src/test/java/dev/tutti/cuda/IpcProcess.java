@@ -31,22 +31,24 @@ final class IpcProcess implements AutoCloseable {
    * @param errors the destination of its standard error
    */
   IpcProcess(String driver, ProcessBuilder.Redirect errors) throws IOException {
-    process =
-        new ProcessBuilder(
-                ProcessHandle.current().info().command().orElseThrow(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-XX:+UseSerialGC",
-                "-Xmx256m",
-                "-cp",
-                System.getProperty("java.class.path"),
-                IpcChild.class.getName(),
-                driver)
-            .redirectError(errors)
-            .start();
+    process = jvm(IpcChild.class, driver).redirectError(errors).start();
     out = process.inputReader(UTF_8);
     in = new OutputStreamWriter(process.getOutputStream(), UTF_8);
+  }
+
+  /** Returns a small JVM that runs a class of these tests, to be started. */
+  static ProcessBuilder jvm(Class<?> main, String argument) {
+    return new ProcessBuilder(
+        ProcessHandle.current().info().command().orElseThrow(),
+        "--enable-native-access=ALL-UNNAMED",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:-UsePerfData",
+        "-XX:+UseSerialGC",
+        "-Xmx256m",
+        "-cp",
+        System.getProperty("java.class.path"),
+        main.getName(),
+        argument);
   }
 
   /** Waits until the process accepts commands. */

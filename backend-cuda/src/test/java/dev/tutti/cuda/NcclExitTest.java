@@ -3,8 +3,6 @@ package dev.tutti.cuda;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -20,38 +18,18 @@ class NcclExitTest {
   @CsvSource({"connecting, 7", "open, 7", "waiting, 7", "closed, 9"})
   void exitHandlersRunUnlessGroupsAreOpen(String end, int status) throws Exception {
     Path errors = folder.resolve("errors");
-    Process child =
-        new ProcessBuilder(
-                ProcessHandle.current().info().command().orElseThrow(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-XX:+UseSerialGC",
-                "-Xmx256m",
-                "-cp",
-                System.getProperty("java.class.path"),
-                NcclExitChild.class.getName(),
-                end)
-            .redirectError(errors.toFile())
-            .start();
+    Process child = IpcProcess.jvm(NcclExitChild.class, end).redirectError(errors.toFile()).start();
     try {
       String begun = new String(child.getInputStream().readAllBytes(), UTF_8).strip();
       assertThat(child.waitFor(2, TimeUnit.MINUTES)).as("whether it ends").isTrue();
-      assertThat(child.exitValue()).as(() -> read(errors)).isEqualTo(status);
-      assertThat(read(errors)).doesNotContain("Exception", "Error");
+      String said = Files.readString(errors);
+      assertThat(child.exitValue()).as(said).isEqualTo(status);
+      assertThat(said).doesNotContain("Exception", "Error");
       if (end.equals("waiting")) {
         assertThat(System.currentTimeMillis() - Long.parseLong(begun)).isGreaterThan(2900);
       }
     } finally {
       child.destroyForcibly();
-    }
-  }
-
-  private static String read(Path file) {
-    try {
-      return Files.readString(file);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
     }
   }
 }

@@ -1,4 +1,7 @@
-/** The module's per-device resources, and access to what the public classes hide from users. */
+/**
+ * The module's per-device resources, access to what the public classes hide from users, and what
+ * runs when the JVM shuts down.
+ */
 @NullMarked
 package dev.tutti.cuda.access;
 

@@ -3,6 +3,7 @@ package dev.tutti.cuda.nccl;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
+import dev.tutti.cuda.access.ExitHook;
 import dev.tutti.cuda.driver.DeviceContext;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.FunctionDescriptor;
@@ -32,21 +33,7 @@ final class ExitGuard {
   private static final Duration PATIENCE = Duration.ofSeconds(3);
   private static final Set<ExitGuard> OPEN = ConcurrentHashMap.newKeySet();
 
-  private static volatile boolean isOver;
-
-  static {
-    Thread hook =
-        Thread.ofPlatform()
-            .name("tutti-nccl-exit")
-            .inheritInheritableThreadLocals(false)
-            .unstarted(ExitGuard::shutDown);
-    hook.setContextClassLoader(null);
-    try {
-      Runtime.getRuntime().addShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      isOver = true;
-    }
-  }
+  private static volatile boolean isOver = !ExitHook.add("tutti-nccl-exit", ExitGuard::shutDown);
 
   private final DeviceContext context;
 

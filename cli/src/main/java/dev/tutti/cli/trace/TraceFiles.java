@@ -93,8 +93,11 @@ final class TraceFiles {
     long newest = Long.MIN_VALUE;
     for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
       long restarts = restarts(each.getValue(), -1);
+      if (restarts < 0) {
+        continue;
+      }
       long time = newest(each.getKey(), each.getValue());
-      if (restarts >= 0 && (time > newest || (time == newest && restarts > last))) {
+      if (time > newest || (time == newest && restarts > last)) {
         newest = time;
         last = restarts;
       }

@@ -41,12 +41,16 @@ class LauncherTest {
 
   private int run(LaunchPlan plan) throws InterruptedException {
     int code = launcher(plan).run();
-    TestPlans.awaitNoProcessOf(plan.runId());
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
     return code;
   }
 
-  /** Makes a launcher that performs an action after each proposal, thus when a rank has failed. */
-  private Launcher launcher(LaunchPlan plan, Consumer<Launcher> afterProposal) {
+  /** Hears of each call of a launch's rendezvous once it has returned. */
+  private interface CallListener {
+    void called(Launcher launcher, String method, Object[] arguments);
+  }
+
+  private Launcher launcher(LaunchPlan plan, CallListener listener) {
     RankRange ranks = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
     SingleNode node = new SingleNode(ranks, () -> {}, () -> {}, HashStore::new);
     AtomicReference<Launcher> launcher = new AtomicReference<>();
@@ -57,13 +61,22 @@ class LauncherTest {
                 new Class<?>[] {LaunchRendezvous.class},
                 (_, method, arguments) -> {
                   Object result = method.invoke(node, arguments);
-                  if (method.getName().equals("propose")) {
-                    afterProposal.accept(launcher.get());
-                  }
+                  listener.called(launcher.get(), method.getName(), arguments);
                   return result;
                 });
     launcher.set(new Launcher(plan, rendezvous, output, messages::add));
     return launcher.get();
+  }
+
+  /** Makes a launcher that performs an action after each proposal, thus when a rank has failed. */
+  private Launcher launcher(LaunchPlan plan, Consumer<Launcher> afterProposal) {
+    return launcher(
+        plan,
+        (launcher, method, _) -> {
+          if (method.equals("propose")) {
+            afterProposal.accept(launcher);
+          }
+        });
   }
 
   /** Returns a command of a shell that waits until a file exists. */
@@ -215,7 +228,7 @@ class LauncherTest {
     LaunchPlan plan = TestPlans.lingering(TestPlans.shell(3, script), Duration.ofHours(1));
     Launcher launcher = launcher(plan, _ -> create(noticed));
     assertThat(launcher.run()).isEqualTo(end.equals("exit 7") ? 7 : 137);
-    TestPlans.awaitNoProcessOf(plan.runId());
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
     assertThat(output.out(0)).containsExactly("rank 2 is gone");
     assertThat(output.out(1)).containsExactly("rank 2 is gone");
     assertThat(messages).hasSize(1);
@@ -264,7 +277,7 @@ class LauncherTest {
     assertThat(launcher.run()).isEqualTo(7);
     assertThat(output.out(0)).containsExactly("got INT");
     assertThat(messages.getFirst()).startsWith("the first to fail: rank 1 ended with exit code 7");
-    TestPlans.awaitNoProcessOf(plan.runId());
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
   }
 
   @Test
@@ -370,7 +383,7 @@ class LauncherTest {
                 });
     assertThat(launcher.run()).isEqualTo(130);
     signaller.join();
-    TestPlans.awaitNoProcessOf(plan.runId());
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
   }
 
   @Test
@@ -418,21 +431,15 @@ class LauncherTest {
     LaunchPlan base = TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3");
     LaunchPlan plan = TestPlans.lingering(withGrace(base, grace), linger);
     List<Duration> waits = new CopyOnWriteArrayList<>();
-    SingleNode node =
-        new SingleNode(
-            new RankRange(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
-    LaunchRendezvous rendezvous =
-        (LaunchRendezvous)
-            Proxy.newProxyInstance(
-                LaunchRendezvous.class.getClassLoader(),
-                new Class<?>[] {LaunchRendezvous.class},
-                (_, method, arguments) -> {
-                  if (method.getName().equals("awaitStopped")) {
-                    waits.add((Duration) arguments[1]);
-                  }
-                  return method.invoke(node, arguments);
-                });
-    assertThat(new Launcher(plan, rendezvous, output, messages::add).run()).isEqualTo(3);
+    Launcher launcher =
+        launcher(
+            plan,
+            (_, method, arguments) -> {
+              if (method.equals("awaitStopped")) {
+                waits.add((Duration) arguments[1]);
+              }
+            });
+    assertThat(launcher.run()).isEqualTo(3);
     // Time to report what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to leftover processes, and
     // their output.
     assertThat(waits).hasSize(1);

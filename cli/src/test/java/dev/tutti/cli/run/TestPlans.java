@@ -1,7 +1,5 @@
 package dev.tutti.cli.run;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -15,7 +13,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /** Launch plans for tests, and a search for the processes of a launch. */
@@ -106,15 +103,6 @@ final class TestPlans {
         Duration.ofMinutes(1),
         environment,
         Optional.empty());
-  }
-
-  /** Waits until no process of a launch is left; one that was killed may need a moment to go. */
-  static void awaitNoProcessOf(String runId) {
-    long deadline = System.nanoTime() + Duration.ofMinutes(1).toNanos();
-    while (!processesOf(runId).isEmpty() && System.nanoTime() < deadline) {
-      LockSupport.parkNanos(1_000_000);
-    }
-    assertThat(processesOf(runId)).isEmpty();
   }
 
   /** Returns the process ids that carry a launch's run id in their environment. */
