@@ -6,8 +6,8 @@ import dev.tutti.ProcessGroup;
  * A reduction of a bucket of gradients over all ranks (c10d: a communication hook).
  *
  * <p>A hook is called once for each bucket of a step, in the order of their indices, by one thread
- * at a time. For host memory, this is the reducer's own thread; for memory of a device, it is the
- * thread that marked the last gradient. All ranks must make the same calls on the group. An
+ * at a time. If all parameters are in host memory, this is the reducer's own thread; otherwise it
+ * is the thread that marked the last gradient. All ranks must make the same calls on the group. An
  * exception that the hook throws fails the step on all ranks.
  */
 @FunctionalInterface
