@@ -23,6 +23,7 @@ import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -32,14 +33,24 @@ import org.junit.jupiter.api.Test;
 class FaultsTest {
   private static final Duration BRIEF = Duration.ofMillis(150);
 
+  /** A deadline that passes, but not before all ranks that have met have called. */
+  private static final Duration PASSING = Duration.ofSeconds(2);
+
   private final Faults faults = new Faults();
 
   private ThreadedWorld world(int size) {
     return ThreadedWorld.of(size).withFaults(faults);
   }
 
-  private static CallOptions barrier(Duration timeout) {
-    return CallOptions.timeout(timeout);
+  private void assertBarrierTimesOut(int size) {
+    CyclicBarrier met = new CyclicBarrier(size);
+    world(size)
+        .run(
+            group -> {
+              met.await();
+              assertThatThrownBy(() -> group.barrier(CallOptions.timeout(PASSING)))
+                  .isInstanceOf(CollectiveTimeoutException.class);
+            });
   }
 
   @Test
@@ -107,11 +118,7 @@ class FaultsTest {
   @Test
   void aDelayPastTheDeadlineIsATimeout() {
     faults.delay(1, Duration.ofSeconds(20));
-    world(2)
-        .run(
-            group ->
-                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
-                    .isInstanceOf(CollectiveTimeoutException.class));
+    assertBarrierTimesOut(2);
   }
 
   @Test
@@ -141,11 +148,7 @@ class FaultsTest {
   @Test
   void aDropMakesCollectivesTimeOutOnAllRanks() {
     faults.drop(2, 0);
-    world(3)
-        .run(
-            group ->
-                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
-                    .isInstanceOf(CollectiveTimeoutException.class));
+    assertBarrierTimesOut(3);
     // Heal does not restore what was lost, but later operations get through.
     faults.heal();
     world(3).run(ProcessGroup::barrier);
@@ -187,11 +190,7 @@ class FaultsTest {
   @Test
   void aPartitionThatStaysIsATimeout() {
     faults.partition(Set.of(0), Set.of(1, 2));
-    world(3)
-        .run(
-            group ->
-                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
-                    .isInstanceOf(CollectiveTimeoutException.class));
+    assertBarrierTimesOut(3);
   }
 
   @Test

@@ -21,6 +21,7 @@ import dev.tutti.store.PrefixStore;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -28,6 +29,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -141,6 +144,13 @@ class ThreadedFailureTest {
     op.result();
   }
 
+  private static boolean isInCollective(@Nullable Thread thread) {
+    return thread != null
+        && thread.getState() == Thread.State.TIMED_WAITING
+        && Arrays.stream(thread.getStackTrace())
+            .anyMatch(frame -> frame.getMethodName().equals("awaitStage"));
+  }
+
   /** The other ranks disagree with rank 0, and rank 3 never joins. */
   @Test
   void aMismatchIsReportedWithoutTheMissing() {
@@ -172,14 +182,21 @@ class ThreadedFailureTest {
 
   @Test
   void aTimeoutNamesTheMissingRanks() {
+    AtomicReference<Thread> other = new AtomicReference<>();
     List<Throwable> failures =
         RawWorld.failures(
             4,
             PROVIDER,
             rank -> {
-              if (rank.rank % 2 == 0) {
-                Duration timeout = rank.rank == 0 ? Duration.ofMillis(100) : Duration.ofSeconds(20);
-                rank.backend.monitoredBarrier(rank.op(OpType.MONITORED_BARRIER, timeout), true);
+              if (rank.rank == 0) {
+                while (!isInCollective(other.get())) {
+                  Thread.onSpinWait();
+                }
+                TestOperation op = rank.op(OpType.MONITORED_BARRIER, Duration.ofMillis(100));
+                rank.backend.monitoredBarrier(op, true);
+              } else if (rank.rank == 2) {
+                other.set(Thread.currentThread());
+                rank.backend.monitoredBarrier(rank.op(OpType.MONITORED_BARRIER), true);
               } else {
                 receiveInVain(rank);
               }

@@ -25,6 +25,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class ThreadedWorldTest {
+  /** The deadline of worlds that exceed it; all ranks must have begun by then. */
+  private static final Duration DEADLINE = Duration.ofSeconds(5);
+
   private static List<String> rankThreads() {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(Thread::isAlive)
@@ -166,7 +169,7 @@ class ThreadedWorldTest {
     assertThatThrownBy(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(Duration.ofMillis(300))
+                    .withTimeout(DEADLINE)
                     .run(
                         group -> {
                           if (group.rank() == 2) {
@@ -176,7 +179,7 @@ class ThreadedWorldTest {
                           never.await();
                         }))
         .isInstanceOf(WorldTimeoutException.class)
-        .hasMessageContaining("ranks 0, 1 of 3 did not end within PT0.3S")
+        .hasMessageContaining("ranks 0, 1 of 3 did not end within PT5S")
         .hasMessageContaining("\"rank-0\" WAITING")
         .hasMessageContaining("CountDownLatch.await")
         .hasMessageContaining("flight record");
@@ -246,7 +249,7 @@ class ThreadedWorldTest {
         catchThrowable(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(Duration.ofMillis(300))
+                    .withTimeout(DEADLINE)
                     .withOptions(options -> options.withTimeout(Duration.ofMinutes(1)))
                     .run(
                         group -> {
@@ -256,7 +259,7 @@ class ThreadedWorldTest {
     assertThat(thrown).isInstanceOf(WorldTimeoutException.class);
     String trace = trace(thrown);
     assertThat(trace).doesNotContain("CIRCULAR").doesNotContain("Caused by");
-    assertThat(trace.split("the world's deadline of PT0.3S passed", -1)).hasSize(4);
+    assertThat(trace.split("the world's deadline of PT5S passed", -1)).hasSize(4);
     assertThat(thrown.getSuppressed()).hasSize(3);
     for (Throwable each : thrown.getSuppressed()) {
       RankFailure failure = (RankFailure) each;

@@ -92,11 +92,15 @@ final class GlooWorld {
    * both.
    */
   static void failsWhenOneAborts(Call call) throws Exception {
+    CountDownLatch through = new CountDownLatch(2);
     CountDownLatch left = new CountDownLatch(1);
     run(
         2,
         group -> {
           call.run(group);
+          // The abort would also end the call of a rank that has not left it yet.
+          through.countDown();
+          assertThat(through.await(TIMEOUT.toSeconds(), TimeUnit.SECONDS)).isTrue();
           group.setTimeout(Duration.ofSeconds(2));
           if (group.rank() == 1) {
             group.abort("enough");

@@ -34,7 +34,7 @@ class KilledRankTest {
   private static final int SIZE = 4;
   private static final Duration LIMIT = Duration.ofSeconds(100);
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
-  private static final int GIVEN_UP_SECONDS = 5;
+  private static final int GIVEN_UP_SECONDS = 20;
   private static final long STOP_MILLIS = Long.getLong("tutti.stopMillis", 1000);
 
   /** A rank that has been started, and the lines it printed. */

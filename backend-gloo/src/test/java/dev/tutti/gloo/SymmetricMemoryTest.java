@@ -15,6 +15,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.shm.ShmBackend;
 import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.spi.Backend;
@@ -29,8 +30,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -335,8 +338,28 @@ class SymmetricMemoryTest {
     assertThat(files(shared)).isEmpty();
   }
 
+  /** Returns once a thread has arrived at a barrier and waits for the others. */
+  private static void awaitWaitInBarrier(Thread thread) {
+    long start = System.nanoTime();
+    while (!waitsInBarrier(thread)) {
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
+      LockSupport.parkNanos(100_000);
+    }
+  }
+
+  private static boolean waitsInBarrier(Thread thread) {
+    StackTraceElement[] frames = thread.getStackTrace();
+    return Stream.of(frames).anyMatch(frame -> frame.getMethodName().equals("barrier"))
+        && Stream.of(frames)
+            .anyMatch(
+                frame ->
+                    frame.getClassName().equals(WaitStrategy.class.getName())
+                        && frame.getMethodName().equals("rest"));
+  }
+
   @Test
   void aBarrierNamesTheRankThatDidNotComeAndNotTheOneThatGaveUp() throws Exception {
+    CompletableFuture<Thread> entering = new CompletableFuture<>();
     CountDownLatch done = new CountDownLatch(2);
     run(
         3,
@@ -346,8 +369,13 @@ class SymmetricMemoryTest {
           SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(3, LONG);
           if (group.rank() == 2) {
-            assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(done.await(120, TimeUnit.SECONDS)).isTrue();
             return;
+          }
+          if (group.rank() == 0) {
+            entering.complete(Thread.currentThread());
+          } else {
+            awaitWaitInBarrier(entering.get(60, TimeUnit.SECONDS));
           }
           Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);
           CollectiveException failure =

@@ -23,7 +23,7 @@ import java.util.concurrent.TimeUnit;
 
 /** Starts a program once per rank, as a launcher would, and returns what it prints. */
 public final class Processes {
-  private static final Duration LIMIT = Duration.ofSeconds(60);
+  private static final Duration LIMIT = Duration.ofMinutes(3);
 
   private Processes() {}
 

@@ -57,6 +57,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AeronStoreServerTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
+  /** A time-out that passes, but not before the client has connected. */
+  private static final Duration PASSING = Duration.ofSeconds(3);
+
   @TempDir private Path directory;
 
   private AeronStoreOptions options(int port) {
@@ -352,10 +355,9 @@ class AeronStoreServerTest {
   @Test
   void aServerOverTcpIsToldFromOneOverAeron() {
     try (TcpStoreServer server = new TcpStoreServer(0)) {
-      assertThatThrownBy(
-              () -> new AeronStore(options(server.port()).withTimeout(Duration.ofMillis(300))))
+      assertThatThrownBy(() -> new AeronStore(options(server.port()).withTimeout(PASSING)))
           .isInstanceOf(StoreConnectionException.class)
-          .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 300 ms")
+          .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 3000 ms")
           .hasMessageContaining(
               "it closed the connection instead of answering, as a store of another kind would;"
                   + " TUTTI_STORE must be the same for all ranks and their launcher");
@@ -384,10 +386,7 @@ class AeronStoreServerTest {
       opening =
           start(
               () ->
-                  new AeronStore(
-                      options(port)
-                          .withTransport(Transport.UDP)
-                          .withTimeout(Duration.ofSeconds(1))));
+                  new AeronStore(options(port).withTransport(Transport.UDP).withTimeout(PASSING)));
       Control control = new Control(listener.accept(), timing);
       long deadline = System.nanoTime() + LONG.toNanos();
       tellSession(control, driver, driver.path(), 0, deadline);
@@ -418,15 +417,14 @@ class AeronStoreServerTest {
     EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     try (var listener = new java.net.ServerSocket(0)) {
       AeronStoreOptions options = options(listener.getLocalPort());
-      FutureTask<?> opening =
-          start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(1))));
+      FutureTask<?> opening = start(() -> new AeronStore(options.withTimeout(PASSING)));
       Control control = new Control(listener.accept(), timing);
       long deadline = System.nanoTime() + LONG.toNanos();
       tellSession(control, driver, directory.resolve("none").toString(), 0, deadline);
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver is not active (timeout 1000 ms)");
+          "its media driver is not active (timeout 3000 ms)");
       control.close();
     } finally {
       driver.close();
@@ -446,8 +444,7 @@ class AeronStoreServerTest {
     try (MediaDriver driver = MediaDriver.launch(context);
         var listener = new java.net.ServerSocket(0)) {
       AeronStoreOptions options = options(listener.getLocalPort());
-      FutureTask<?> opening =
-          start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(1))));
+      FutureTask<?> opening = start(() -> new AeronStore(options.withTimeout(PASSING)));
       Control control = new Control(listener.accept(), timing);
       driver.sharedAgentInvoker().invoke(); // reports that it is alive, and is not asked again
       long deadline = System.nanoTime() + LONG.toNanos();
@@ -455,7 +452,7 @@ class AeronStoreServerTest {
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver does not answer (timeout 1000 ms)");
+          "its media driver does not answer (timeout 3000 ms)");
       control.close();
     } finally {
       folder.close();

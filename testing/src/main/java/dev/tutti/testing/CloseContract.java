@@ -149,7 +149,7 @@ public interface CloseContract extends GroupContract {
             CollectiveException failure =
                 CaughtFailures.expect(
                     member,
-                    Duration.ofSeconds(5),
+                    CaughtFailures.SLACK,
                     () ->
                         member
                             .group()

@@ -67,7 +67,7 @@ public interface ConcurrencyContract extends GroupContract {
                   List<Work> works = new ArrayList<>();
                   List<TestTensor> tensors = new ArrayList<>();
                   for (int round = 0; round < rounds; round++) {
-                    assertThat(turns.get(self).tryAcquire(20, TimeUnit.SECONDS)).isTrue();
+                    assertThat(turns.get(self).tryAcquire(100, TimeUnit.SECONDS)).isTrue();
                     TestTensor tensor = member.floats(100 * self + round);
                     works.add(
                         member
@@ -179,7 +179,7 @@ public interface ConcurrencyContract extends GroupContract {
         running.add(threads.submit(call));
       }
       for (Future<Void> one : running) {
-        one.get(25, TimeUnit.SECONDS);
+        one.get(100, TimeUnit.SECONDS);
       }
     } finally {
       threads.shutdownNow();

@@ -26,7 +26,7 @@ final class RankProcesses {
    * This process serves the store, where the ranks meet. When ranks fail, they leave there what
    * they threw, which rank was first, and which other rank each of them blames. A rank ends by
    * itself at the world's deadline, with a report; this process waits a little longer and then
-   * kills the ranks that are left. Once a rank has failed, the others have a few seconds to notice.
+   * kills the ranks that are left. Once a rank has failed, the others have half a minute to notice.
    * The exit code of a rank that passed is not 0, because that is the code of a body that ends its
    * process itself.
    */
@@ -37,8 +37,8 @@ final class RankProcesses {
   static final int PASSED = 11;
   static final int ABORTED = 12;
 
-  private static final Duration START_UP = Duration.ofSeconds(20);
-  private static final Duration AFTER_FAILURE = Duration.ofSeconds(10);
+  private static final Duration START_UP = Duration.ofSeconds(60);
+  private static final Duration AFTER_FAILURE = Duration.ofSeconds(30);
   private static final List<String> INHERITED_OPTIONS =
       List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-");
 

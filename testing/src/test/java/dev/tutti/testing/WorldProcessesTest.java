@@ -163,13 +163,13 @@ class WorldProcessesTest {
     Throwable thrown =
         Execution.of(HangingProcess.class).thrownBy("hangs [size=1, backend=fake, processes]");
     assertThat(thrown)
-        .hasMessageContaining("did not end within PT4S")
+        .hasMessageContaining("did not end within PT15S")
         .hasMessageContaining("HangingProcess.hangs")
         .hasMessageContaining("flight record");
   }
 
   static class HangingProcess {
-    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 4)
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 15)
     void hangs() throws InterruptedException {
       new CountDownLatch(1).await();
     }

@@ -183,7 +183,7 @@ class WorldTest {
   }
 
   static class Hanging {
-    @World(size = 2, timeoutSeconds = 0.7)
+    @World(size = 2, timeoutSeconds = 5)
     void hangs(ProcessGroup group) throws InterruptedException {
       group.allReduce(Tensor.of(1f));
       if (group.rank() == 1) {

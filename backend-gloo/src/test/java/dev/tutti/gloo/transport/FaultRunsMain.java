@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -39,7 +40,11 @@ import java.util.stream.Stream;
 final class FaultRunsMain {
   private static final int SIZE = 3;
   private static final Duration SHORT = Duration.ofMillis(100);
-  private static final Duration GRACE = Duration.ofSeconds(10);
+  private static final Duration GRACE = Duration.ofMinutes(1);
+  private static final Duration TIMEOUT = Duration.ofMinutes(2);
+
+  /** How long a rank may take; longer than an operation, whose failure says more. */
+  private static final int LIMIT_SECONDS = 240;
 
   /** The medium through which the ranks exchange data. */
   private enum Way {
@@ -50,7 +55,7 @@ final class FaultRunsMain {
   }
 
   private interface Body {
-    void run(ProcessGroup group) throws Exception;
+    void run(ProcessGroup group, CyclicBarrier through) throws Exception;
   }
 
   private interface Fault {
@@ -96,13 +101,18 @@ final class FaultRunsMain {
 
   private static Map<String, Fault> faults() {
     Map<String, Fault> faults = new TreeMap<>();
-    faults.put("none", (world, way) -> world.inAll(way, FaultRunsMain::reduce));
-    faults.put("other type", (world, way) -> world.inAll(way, FaultRunsMain::reduceOtherType));
-    faults.put("other size", (world, way) -> world.inAll(way, FaultRunsMain::reduceOtherSize));
-    faults.put("late", (world, way) -> world.inAll(way, FaultRunsMain::comeLate));
-    faults.put("abort", (world, way) -> world.inAll(way, FaultRunsMain::abort));
-    faults.put("early close", (world, way) -> world.inAll(way, FaultRunsMain::closeEarly));
-    faults.put("pending messages", (world, way) -> world.inAll(way, FaultRunsMain::leaveMessages));
+    faults.put("none", (world, way) -> world.inAll(way, (group, through) -> reduce(group)));
+    faults.put(
+        "other type", (world, way) -> world.inAll(way, (group, through) -> reduceOtherType(group)));
+    faults.put(
+        "other size", (world, way) -> world.inAll(way, (group, through) -> reduceOtherSize(group)));
+    faults.put("late", (world, way) -> world.inAll(way, (group, through) -> comeLate(group)));
+    faults.put("abort", (world, way) -> world.inAll(way, (group, through) -> abort(group)));
+    faults.put(
+        "early close", (world, way) -> world.inAll(way, (group, through) -> closeEarly(group)));
+    faults.put(
+        "pending messages",
+        (world, way) -> world.inAll(way, (group, through) -> leaveMessages(group)));
     faults.put("symmetric", (world, way) -> world.inAll(way, FaultRunsMain::leaveSymmetric));
     faults.put("missing", FaultRunsMain::missing);
     faults.put("garbage", (world, way) -> world.garbage(false));
@@ -138,6 +148,7 @@ final class FaultRunsMain {
 
   private void inAll(Way way, Body body) throws Exception {
     HashStore store = new HashStore();
+    CyclicBarrier through = new CyclicBarrier(SIZE);
     List<Callable<Void>> ranks = new ArrayList<>();
     for (int r = 0; r < SIZE; r++) {
       int rank = r;
@@ -145,7 +156,10 @@ final class FaultRunsMain {
           () -> {
             GroupOptions options = options(store, way, rank);
             try (ProcessGroup group = ProcessGroup.init(options)) {
-              body.run(group);
+              reduce(group);
+              // A failure would also end the operation of a rank that has not left it yet.
+              through.await(LIMIT_SECONDS, TimeUnit.SECONDS);
+              body.run(group, through);
             }
             return null;
           });
@@ -160,7 +174,7 @@ final class FaultRunsMain {
         .withSize(SIZE)
         .withProvider(new GlooProvider())
         .withSettings(settings(way, rank))
-        .withTimeout(Duration.ofSeconds(20));
+        .withTimeout(TIMEOUT);
   }
 
   private static void inThreads(List<Callable<Void>> calls) throws Exception {
@@ -173,7 +187,7 @@ final class FaultRunsMain {
     }
     for (int i = 0; i < tasks.size(); i++) {
       try {
-        tasks.get(i).get(60, TimeUnit.SECONDS);
+        tasks.get(i).get(LIMIT_SECONDS, TimeUnit.SECONDS);
       } catch (ExecutionException e) {
         throw new AssertionError("rank " + i, e.getCause());
       }
@@ -202,13 +216,11 @@ final class FaultRunsMain {
   }
 
   private static void reduceOtherType(ProcessGroup group) {
-    reduce(group);
     DType dtype = group.rank() == 1 ? DType.INT64 : DType.FLOAT32;
     expectFailure(() -> reduceOften(group, dtype, 5000));
   }
 
   private static void reduceOtherSize(ProcessGroup group) {
-    reduce(group);
     expectFailure(() -> reduceOften(group, DType.FLOAT32, group.rank() == 2 ? 70_000 : 4));
   }
 
@@ -219,7 +231,6 @@ final class FaultRunsMain {
   }
 
   private static void comeLate(ProcessGroup group) {
-    reduce(group);
     if (group.rank() == 1) {
       await(() -> group.failure().isPresent());
     }
@@ -232,7 +243,6 @@ final class FaultRunsMain {
   }
 
   private static void abort(ProcessGroup group) {
-    reduce(group);
     if (group.rank() == 2) {
       group.abort("enough");
     }
@@ -240,26 +250,24 @@ final class FaultRunsMain {
   }
 
   private static void closeEarly(ProcessGroup group) {
-    reduce(group);
     if (group.rank() != 0) {
       expectFailure(() -> reduceOften(group, DType.FLOAT32, 100_000));
     }
   }
 
   private static void leaveMessages(ProcessGroup group) {
-    reduce(group);
     int next = (group.rank() + 1) % SIZE;
     group.recv(Tensor.allocate(DType.FLOAT32, 5000), next, 0, CallOptions.ASYNC);
     group.send(Tensor.allocate(DType.FLOAT32, 300_000), next, 7, CallOptions.ASYNC);
   }
 
-  private static void leaveSymmetric(ProcessGroup group) {
-    reduce(group);
+  private static void leaveSymmetric(ProcessGroup group, CyclicBarrier through) throws Exception {
     try {
       group.allocateSymmetric(100_000);
     } catch (UnsupportedOperationException e) {
       // The ranks share no memory, or only some of them do.
     }
+    through.await(LIMIT_SECONDS, TimeUnit.SECONDS);
     if (group.rank() == 1) {
       group.abort("enough");
     }
@@ -286,7 +294,7 @@ final class FaultRunsMain {
 
   private void garbage(boolean truncated) throws Exception {
     try (RawPeer peer = new RawPeer(false);
-        ProcessGroup group = GarbagePeerTest.group(peer, Duration.ofSeconds(20))) {
+        ProcessGroup group = GarbagePeerTest.group(peer, TIMEOUT)) {
       peer.send(new byte[truncated ? 30 : 300]);
       if (truncated) {
         peer.die();
@@ -326,8 +334,7 @@ final class FaultRunsMain {
   }
 
   private static void reduceUntilKilled(ProcessGroup group, Process process) {
-    long deadline = System.nanoTime() + GRACE.toNanos();
-    for (int i = 0; System.nanoTime() - deadline < 0; i++) {
+    for (int i = 0; ; i++) {
       if (i == 20 && group.rank() == 0) {
         process.destroyForcibly();
       }
@@ -343,7 +350,7 @@ final class FaultRunsMain {
     values.put("MASTER_PORT", Integer.toString(port));
     values.put("TORCHELASTIC_USE_AGENT_STORE", "True");
     values.put("TUTTI_BACKEND", "gloo");
-    values.put("TUTTI_TIMEOUT", "20s");
+    values.put("TUTTI_TIMEOUT", TIMEOUT.toSeconds() + "s");
     return values;
   }
 

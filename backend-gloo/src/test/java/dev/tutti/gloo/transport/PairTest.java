@@ -346,7 +346,7 @@ class PairTest extends RawPeerScripts {
                   () -> transport.await(request, new TestOperation(Duration.ofMillis(200))))
               .isInstanceOf(TimeoutException.class)
               .hasMessageContaining("receive of 1 bytes from rank 1");
-          assertThat(System.nanoTime() - start).isBetween(200_000_000L, 5_000_000_000L);
+          assertThat(System.nanoTime() - start).isBetween(200_000_000L, 60_000_000_000L);
           TestOperation pending = TestOperation.seconds(10);
           new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
           assertThat(new UserMessages(transport).await(pending, System.nanoTime() + 100_000_000))

@@ -19,7 +19,7 @@ import java.util.List;
 
 /** Rank 1 of a group of two, as a plain blocking socket; the test writes its bytes by hand. */
 final class RawPeer implements AutoCloseable {
-  private static final int TIMEOUT_MILLIS = 10_000;
+  private static final int TIMEOUT_MILLIS = 60_000;
 
   /** A message as received, its payload in hexadecimal digits. */
   record Message(long opcode, long slot, long length, String payload) {}

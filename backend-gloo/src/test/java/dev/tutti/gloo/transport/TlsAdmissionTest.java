@@ -33,7 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Talks to a rank 0 of 2 that encrypts, through a TLS socket of the JDK. */
 @Timeout(300)
 class TlsAdmissionTest {
-  private static final int LIMIT_MILLIS = 10_000;
+  private static final int LIMIT_MILLIS = 60_000;
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");
   private static final InetAddress GREATER = InetAddress.ofLiteral("127.0.0.2");
 
@@ -59,7 +59,7 @@ class TlsAdmissionTest {
   /** Starts rank 0, to which rank 1 has to connect. */
   private FutureTask<Transport> rank0() {
     BackendContext rank0 =
-        TestContexts.of(0, 2, store, Duration.ofSeconds(20)).withSettings(settings);
+        TestContexts.of(0, 2, store, Duration.ofSeconds(60)).withSettings(settings);
     return RawPeerScripts.background(
         () -> new TransportRendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
   }
@@ -95,7 +95,7 @@ class TlsAdmissionTest {
         tls.getOutputStream().write(both);
         RawPeer.read(tls, 32);
         try (Transport transport = opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS)) {
-          TestOperation op = TestOperation.seconds(10);
+          TestOperation op = TestOperation.seconds(60);
           new UserMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
           assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
           tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));

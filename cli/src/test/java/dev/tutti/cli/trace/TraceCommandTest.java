@@ -3,8 +3,8 @@ package dev.tutti.cli.trace;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.within;
 
+import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -12,6 +12,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.Work;
 import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
@@ -25,13 +26,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -101,28 +105,82 @@ class TraceCommandTest {
     return TraceAnalysis.of(TraceFiles.read(List.of(folder)));
   }
 
+  /** A program of three ranks, of which the last comes late to a barrier and to ten reductions. */
+  private static final class LateRank implements Role {
+    private static final int RANK = 2;
+    private static final int STEPS = 10;
+
+    private final long pauseMillis;
+    private final Semaphore called = new Semaphore(0);
+
+    /** How long the late rank was away after the others had called, and how long its calls took. */
+    private final List<Long> away = new ArrayList<>();
+
+    private final List<Long> calls = new ArrayList<>();
+
+    /** How long the others were in their calls. */
+    private final List<Long> waits = Collections.synchronizedList(new ArrayList<>());
+
+    LateRank(long pauseMillis) {
+      this.pauseMillis = pauseMillis;
+    }
+
+    @Override
+    public void play(ProcessGroup group) throws Exception {
+      for (int i = 0; i <= STEPS; i++) {
+        long start = System.nanoTime();
+        if (group.rank() == RANK) {
+          assertThat(called.tryAcquire(2, 60, TimeUnit.SECONDS)).isTrue();
+          start = System.nanoTime();
+          TimeUnit.MILLISECONDS.sleep(pauseMillis);
+          away.add(System.nanoTime() - start);
+          start = System.nanoTime();
+        }
+        Work work =
+            i == 0
+                ? group.barrier(CallOptions.ASYNC)
+                : group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+        if (group.rank() != RANK) {
+          called.release();
+        }
+        work.await();
+        (group.rank() == RANK ? calls : waits).add(System.nanoTime() - start);
+      }
+    }
+
+    /** Tells whether each call of the late rank was short, so that no other rank waited less. */
+    boolean isUndisturbed() {
+      return Collections.max(calls) < TimeUnit.MILLISECONDS.toNanos(pauseMillis) / 2;
+    }
+
+    /** Returns the shortest time by which the late rank can have come last. */
+    long shortestLag() {
+      return Collections.min(away) - Collections.max(calls);
+    }
+
+    long longestWait() {
+      return Collections.max(waits);
+    }
+  }
+
   @Test
   void itNamesARankThatIsLateInEachStep() throws Exception {
-    int late = 2;
-    run(
-        3,
-        Duration.ofSeconds(60),
-        group -> {
-          group.barrier();
-          for (int i = 0; i < 10; i++) {
-            if (group.rank() == late) {
-              TimeUnit.MILLISECONDS.sleep(50);
-            }
-            group.allReduce(Tensor.of(1f));
-          }
-        });
+    int late = LateRank.RANK;
+    LateRank role = new LateRank(50);
+    run(3, Duration.ofSeconds(60), role);
+    // On a busy machine, a call of the late rank may take longer than it was away before.
+    while (!role.isUndisturbed() && role.pauseMillis < 3000) {
+      role = new LateRank(4 * role.pauseMillis);
+      run(3, Duration.ofSeconds(60), role);
+    }
+    assertThat(role.isUndisturbed()).isTrue();
     TraceAnalysis analysis = analysis();
     assertThat(analysis.problems).isEmpty();
     TraceAnalysis.Straggling last = analysis.stragglers.get(late);
-    assertThat(last.times).isGreaterThanOrEqualTo(9);
-    assertThat(last.medianLag() / 1e6).isCloseTo(50, within(25.0));
+    assertThat(last.times).isEqualTo(1 + LateRank.STEPS);
+    assertThat(last.medianLag()).isBetween(role.shortestLag(), role.longestWait());
     assertThat(last.byOperation).containsKey("allReduce");
-    assertThat(last.waitedNanos).isGreaterThan(2 * 9 * 40_000_000L);
+    assertThat(last.waitedNanos).isGreaterThanOrEqualTo(2L * last.times * role.shortestLag());
     assertThat(analysis.shares.get(0).waitingNanos)
         .isGreaterThan(analysis.shares.get(late).waitingNanos);
     Path html = folder.resolveSibling("page-" + System.nanoTime() + ".html");
@@ -144,12 +202,21 @@ class TraceCommandTest {
 
   @Test
   void itNamesTheRankThatDiffersAndNotTheOthers() throws Exception {
+    CountDownLatch called = new CountDownLatch(2);
     run(
         3,
-        Duration.ofSeconds(20),
+        Duration.ofSeconds(60),
         group -> {
           group.allReduce(Tensor.of(1f));
-          group.allReduce(group.rank() == 0 ? Tensor.of(1f, 2f) : Tensor.of(1f));
+          if (group.rank() == 0) {
+            // The first to differ would end the call of a rank that has not come.
+            assertThat(called.await(60, TimeUnit.SECONDS)).isTrue();
+            group.allReduce(Tensor.of(1f, 2f));
+          } else {
+            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+            called.countDown();
+            work.await();
+          }
         });
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(out.toString(UTF_8))
@@ -159,17 +226,24 @@ class TraceCommandTest {
 
   @Test
   void itNamesTheRankThatHasNotCome() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
     run(
         3,
-        Duration.ofMillis(500),
+        Duration.ofSeconds(60),
         group -> {
           group.allReduce(Tensor.of(1f));
           if (group.rank() == 1) {
             while (group.failure().isEmpty()) {
               Thread.onSpinWait();
             }
+          } else if (group.rank() == 2) {
+            Work work = group.broadcast(Tensor.of(1f, 2f), 0, CallOptions.ASYNC);
+            called.countDown();
+            work.await();
           } else {
-            group.broadcast(Tensor.of(1f, 2f), 0);
+            assertThat(called.await(60, TimeUnit.SECONDS)).isTrue();
+            CallOptions options = CallOptions.timeout(Duration.ofMillis(500));
+            var _ = group.broadcast(Tensor.of(1f, 2f), 0, options);
           }
         });
     assertThat(tutti(folder)).isEqualTo(1);

@@ -66,7 +66,7 @@ class TrainDigitsTest {
 
   private static List<Outcome> train(int ranks, List<String> lines) {
     return ThreadedWorld.of(ranks)
-        .withTimeout(Duration.ofSeconds(30))
+        .withTimeout(Duration.ofMinutes(4))
         .call(group -> TrainDigits.train(group, lines::add));
   }
 

@@ -12,6 +12,8 @@ import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.Worlds;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -65,6 +67,7 @@ class StripedAllReduceTest {
 
   @Test
   void aRankThatFailsFailsTheStripesOfAll() {
+    CountDownLatch through = new CountDownLatch(3);
     Worlds.SOCKETS
         .of(3)
         .withTimeout(Duration.ofMinutes(10))
@@ -73,6 +76,9 @@ class StripedAllReduceTest {
               List<Tensor> parameters = List.of(Tensor.allocate(DType.FLOAT32, LARGE));
               try (StripedAllReduce hook = StripedAllReduce.over(group, 2);
                   GradientReducer reducer = reducer(group, parameters, hook)) {
+                // The abort would also end the set-up of a rank that has not finished it yet.
+                through.countDown();
+                assertThat(through.await(4, TimeUnit.MINUTES)).isTrue();
                 if (group.rank() == 1) {
                   group.abort("no more gradients here");
                 }

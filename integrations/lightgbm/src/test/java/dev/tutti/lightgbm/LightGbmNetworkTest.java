@@ -14,6 +14,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -203,16 +204,17 @@ class LightGbmNetworkTest {
   }
 
   private static void train(int rounds) throws Exception {
-    ThreadedWorld.run(
-        2,
-        group -> {
-          try (LightGbmNetwork network = LightGbmNetwork.open(group);
-              Training training = train(network, group)) {
-            for (int round = 0; round < rounds; round++) {
-              training.round();
-            }
-          }
-        });
+    ThreadedWorld.of(2)
+        .withTimeout(Duration.ofMinutes(4))
+        .run(
+            group -> {
+              try (LightGbmNetwork network = LightGbmNetwork.open(group);
+                  Training training = train(network, group)) {
+                for (int round = 0; round < rounds; round++) {
+                  training.round();
+                }
+              }
+            });
     System.gc();
   }
 

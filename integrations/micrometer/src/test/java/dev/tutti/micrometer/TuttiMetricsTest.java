@@ -16,17 +16,20 @@ import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /** Tests what a registry records about the operations of a group. */
+@World(timeoutSeconds = 240)
 class TuttiMetricsTest {
   private final PrometheusMeterRegistry registry =
       new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+  private final CountDownLatch bound = new CountDownLatch(2);
 
   private static void until(BooleanSupplier condition) {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
     while (!condition.getAsBoolean()) {
       assertThat(System.nanoTime()).isLessThan(deadline);
       LockSupport.parkNanos(1_000_000);
@@ -104,10 +107,13 @@ class TuttiMetricsTest {
   }
 
   @World(sizes = 2, backends = "gloo")
-  void failuresAreCounted(ProcessGroup group) {
+  void failuresAreCounted(ProcessGroup group) throws Exception {
     PrometheusMeterRegistry own = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     group.barrier();
     new TuttiMetrics(group).bindTo(own);
+    // The abort would also end the barrier of a rank that has not left it yet.
+    bound.countDown();
+    assertThat(bound.await(120, TimeUnit.SECONDS)).isTrue();
     if (group.rank() == 1) {
       group.abort("no more");
     }

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
 
 /** A simulated store server, mostly one of PyTorch's, that sends exactly what a test wants. */
 final class ScriptedServer implements AutoCloseable {
-  private static final int LIMIT_MILLIS = 20_000;
+  private static final int LIMIT_MILLIS = 60_000;
 
   private final ServerSocket listener;
   private final ExecutorService threads = Executors.newCachedThreadPool();

@@ -122,7 +122,7 @@ class TcpStoreTokenTest {
   @Test
   void aServerThatOnlyClosesIsRefusedInTheEnd() throws Exception {
     try (ScriptedServer pytorch = new ScriptedServer()) {
-      TcpStoreOptions options = options(pytorch.port(), TOKEN).withTimeout(Duration.ofMillis(500));
+      TcpStoreOptions options = options(pytorch.port(), TOKEN).withTimeout(Duration.ofSeconds(5));
       Future<TcpStore> opening = pytorch.client(() -> new TcpStore(options));
       try (Peer peer = pytorch.accept()) {
         peer.expect("90").read(JobToken.NONCE_BYTES);

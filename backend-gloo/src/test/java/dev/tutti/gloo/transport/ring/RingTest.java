@@ -204,7 +204,7 @@ class RingTest {
                   skew(i & 1023);
                   channel.waits(true);
                   own.begin();
-                  if (!channel.hasSpace() && !writerBell.tryAcquire(5, TimeUnit.SECONDS)) {
+                  if (!channel.hasSpace() && !writerBell.tryAcquire(60, TimeUnit.SECONDS)) {
                     throw new AssertionError("slept through space, round " + i);
                   }
                   own.end();
@@ -225,7 +225,7 @@ class RingTest {
         readerBell.drainPermits();
         skew(i & 1023);
         own.begin();
-        if (!channel.hasBytes() && !readerBell.tryAcquire(5, TimeUnit.SECONDS)) {
+        if (!channel.hasBytes() && !readerBell.tryAcquire(60, TimeUnit.SECONDS)) {
           if (writing.isDone()) {
             writing.get();
           }
