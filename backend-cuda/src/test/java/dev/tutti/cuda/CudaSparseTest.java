@@ -38,6 +38,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @Order(1)
 class CudaSparseTest {
   private static final int MOST = 5000;
+  private static final SparseCases CASES = new SparseCases();
 
   private final FakeMachine machine = new FakeMachine(3);
   private final Cuda cuda = machine.cuda;
@@ -90,7 +91,7 @@ class CudaSparseTest {
   @EnumSource(Kind.class)
   void sumsAreThoseOfTheHost(Kind kind) throws Exception {
     for (int size : TestTier.isFast() ? new int[] {3} : new int[] {1, 3}) {
-      ranks(kind).run(size, (group, device) -> new SparseCases(group, device).all(MOST));
+      ranks(kind).run(size, (group, device) -> CASES.all(group, device, MOST));
     }
   }
 

@@ -154,11 +154,12 @@ final class FakeCoalescing implements FakeStructKernel {
     MemorySegment begins = ints(a[4], DIGITS * tiles);
     MemorySegment keysOut = longs(a[5], a[2]);
     MemorySegment rowsOut = ints(a[6], a[2]);
+    MemorySegment rows = a[1] == 0 ? null : ints(a[1], a[2]);
     int[] next = begins.toArray(ValueLayout.JAVA_INT);
     for (long i = 0; i < a[2]; i++) {
       int to = next[(int) (digit(keys, i, a[3]) * tiles + i / TILE)]++;
       set(keysOut, to, get(keys, i));
-      setInt(rowsOut, to, a[1] == 0 ? i : getInt(ints(a[1], a[2]), i));
+      setInt(rowsOut, to, rows == null ? i : getInt(rows, i));
     }
   }
 
@@ -197,13 +198,14 @@ final class FakeCoalescing implements FakeStructKernel {
     assertThat(a[0] % dtype.byteSize()).as("alignment of the values").isZero();
     MemorySegment values = at(a[0], a[5] * rowBytes);
     MemorySegment starts = ints(a[3], runs);
+    MemorySegment order = a[2] == 0 ? null : ints(a[2], a[5]);
     MemorySegment out = at(a[6], runs * rowBytes);
     for (long run = 0; run < runs; run++) {
       long end = run + 1 < runs ? getInt(starts, run + 1) : a[5];
       int begin = getInt(starts, run);
       MemorySegment[] rows = new MemorySegment[(int) end - begin];
       for (int e = begin; e < end; e++) {
-        long row = a[2] == 0 ? e : getInt(ints(a[2], a[5]), e);
+        long row = order == null ? e : getInt(order, e);
         rows[e - begin] = values.asSlice(row * rowBytes, rowBytes);
       }
       if (rows.length == 1) {

@@ -14,10 +14,11 @@ class GpuSparseTest {
   private static final int MOST = 1_000_000;
 
   private final Cuda cuda = Cuda.get();
+  private final SparseCases cases = new SparseCases();
 
   @Test
   void oneRankCoalescesItsTensor() throws Exception {
-    new CudaRanks(cuda).run(1, (group, device) -> new SparseCases(group, device).all(MOST));
+    new CudaRanks(cuda).run(1, (group, device) -> cases.all(group, device, MOST));
   }
 
   @ParameterizedTest
@@ -26,7 +27,7 @@ class GpuSparseTest {
     new CudaRanks(cuda)
         .with("TUTTI_CUDA_LANES", "32")
         .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
-        .run(size, (group, device) -> new SparseCases(group, device).all(MOST / 4));
+        .run(size, (group, device) -> cases.all(group, device, MOST / 4));
   }
 
   @ParameterizedTest
@@ -37,6 +38,6 @@ class GpuSparseTest {
         .with("TUTTI_GLOO_CUDA_DIRECT", direct)
         .with("TUTTI_CUDA_LANES", "32")
         .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
-        .run(2, (group, device) -> new SparseCases(group, device).all(MOST / 10));
+        .run(2, (group, device) -> cases.all(group, device, MOST / 10));
   }
 }

@@ -13,15 +13,19 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Sums sparse tensors of all shapes in a group, and compares the results bit by bit with those of
- * the host.
+ * Sums sparse tensors of all shapes in groups, and compares the results bit by bit with those of
+ * the host, which the ranks of a process share.
  */
 final class SparseCases {
-  private final ProcessGroup group;
-  private final CudaDevice device;
+  private final Map<String, Sum> sums = new ConcurrentHashMap<>();
+
+  /** The tensors of all ranks, and their sum. */
+  private record Sum(List<Tensor> own, Tensor expected) {}
 
   /**
    * A kind of tensor.
@@ -54,53 +58,44 @@ final class SparseCases {
 
     @Override
     public String toString() {
-      return dtype.label() + Arrays.toString(shape) + ", " + sparseDims + " sparse, hot " + hot;
+      return "%s%s, %d sparse, at most %d distinct, %d%% hot"
+          .formatted(dtype.label(), Arrays.toString(shape), sparseDims, distinct, hot);
     }
   }
 
-  SparseCases(ProcessGroup group, CudaDevice device) {
-    this.group = group;
-    this.device = device;
-  }
-
   /** Sums tensors of all kinds, with at most about a given number of entries. */
-  void all(int most) {
+  void all(ProcessGroup group, CudaDevice device, int most) {
     for (DType dtype : DType.values()) {
       if (group.capabilities(device.device()).canReduce(dtype, ReduceOp.SUM)) {
-        sum(Kind.of(dtype, 1, 50_000, 3), Math.min(most, 700));
-        sum(Kind.of(dtype, 2, 11, 13).hot(20), Math.min(most, 3000));
+        sum(group, device, Kind.of(dtype, 1, 50_000, 3), Math.min(most, 700));
+        sum(group, device, Kind.of(dtype, 2, 11, 13).hot(20), Math.min(most, 3000));
       }
     }
     for (int entries : new int[] {0, 1, 31, 4095, 4096, 4097, 70_001, most}) {
       if (entries <= most) {
-        sum(Kind.of(DType.FLOAT32, 1, 1_000_003), entries);
-        sum(Kind.of(DType.FLOAT32, 1, 1_000_003).distinct(1 + entries / 3), entries);
-        sum(Kind.of(DType.INT64, 3, 1 << 20, 1 << 20, 1 << 20), entries);
-        sum(Kind.of(DType.FLOAT64, 1, 257, 2).hot(60), entries);
-        sum(Kind.of(DType.BFLOAT16, 2, 300, 17, 5, 7), entries);
+        sum(group, device, Kind.of(DType.FLOAT32, 1, 1_000_003), entries);
+        sum(group, device, Kind.of(DType.FLOAT32, 1, 1_000_003).distinct(1 + entries / 3), entries);
+        sum(group, device, Kind.of(DType.INT64, 3, 1 << 20, 1 << 20, 1 << 20), entries);
+        sum(group, device, Kind.of(DType.FLOAT64, 1, 257, 2).hot(60), entries);
+        sum(group, device, Kind.of(DType.BFLOAT16, 2, 300, 17, 5, 7), entries);
       }
     }
-    sum(Kind.of(DType.FLOAT32, 1, 1, 33), Math.min(most, 5000));
-    sum(Kind.of(DType.FLOAT32, 0, 4), Math.min(most, 100));
-    sum(Kind.of(DType.FLOAT32, 2, 9, 1, 0), Math.min(most, 100));
-    sum(Kind.of(DType.INT16, 4, 3, 2, 5, 7, 2, 2, 3), Math.min(most, 2000));
-    sum(Kind.of(DType.INT32, 1, 40, 300).hot(90), Math.min(most, 4000));
+    sum(group, device, Kind.of(DType.FLOAT32, 1, 1, 33), Math.min(most, 5000));
+    sum(group, device, Kind.of(DType.FLOAT32, 0, 4), Math.min(most, 100));
+    sum(group, device, Kind.of(DType.FLOAT32, 2, 9, 1, 0), Math.min(most, 100));
+    sum(group, device, Kind.of(DType.INT16, 4, 3, 2, 5, 7, 2, 2, 3), Math.min(most, 2000));
+    sum(group, device, Kind.of(DType.INT32, 1, 40, 300).hot(90), Math.min(most, 4000));
   }
 
-  /** Sums tensors of one kind; ranks have different numbers of entries. */
-  void sum(Kind kind, int entries) {
+  /** Sums tensors of one kind. */
+  private void sum(ProcessGroup group, CudaDevice device, Kind kind, int entries) {
     if (!group.capabilities(device.device()).canReduce(kind.dtype, ReduceOp.SUM)) {
       return;
     }
-    List<Tensor> coalesced = new ArrayList<>();
-    Tensor own = null;
-    for (int r = 0; r < group.size(); r++) {
-      int count = r == 1 ? entries / 2 : entries;
-      Tensor tensor = tensor(kind, count, 31L * entries + r);
-      own = r == group.rank() ? tensor : own;
-      coalesced.add(SparseSum.of(List.of(tensor)));
-    }
-    Tensor expected = SparseSum.of(coalesced);
+    String what = "%s, %d entries on %d ranks".formatted(kind, entries, group.size());
+    Sum known = sums.computeIfAbsent(what, _ -> onHost(kind, entries, group.size()));
+    Tensor own = known.own.get(group.rank());
+    Tensor expected = known.expected;
     Tensor indices = device.tensors().copyOf(own.indices());
     Tensor values = device.tensors().copyOf(own.values());
     Work work =
@@ -108,7 +103,6 @@ final class SparseCases {
             Tensor.sparse(indices, values, kind.shape), ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor sum = work.result().getFirst();
-    String what = kind + ", " + entries + " entries";
     assertThat(sum.shape()).as(what).isEqualTo(kind.shape);
     assertThat(device.tensors().toHost(sum.indices()).toLongArray())
         .as(what)
@@ -117,6 +111,18 @@ final class SparseCases {
         .as(what)
         .isEqualTo(bytes(expected.values()));
     assertThat(bytes(device.tensors().toHost(values))).as(what).isEqualTo(bytes(own.values()));
+  }
+
+  /** Makes the tensors of all ranks, which have different numbers of entries, and sums them. */
+  private static Sum onHost(Kind kind, int entries, int ranks) {
+    List<Tensor> own = new ArrayList<>();
+    List<Tensor> coalesced = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      int count = rank == 1 ? entries / 2 : entries;
+      own.add(tensor(kind, count, 31L * entries + rank));
+      coalesced.add(SparseSum.of(List.of(own.getLast())));
+    }
+    return new Sum(own, SparseSum.of(coalesced));
   }
 
   private static byte[] bytes(Tensor tensor) {

@@ -19,6 +19,8 @@ import java.io.StringWriter;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -28,12 +30,14 @@ class ThreadedWorldTest {
   /** The deadline of worlds that exceed it; all ranks must have begun by then. */
   private static final Duration DEADLINE = Duration.ofSeconds(5);
 
-  private static List<String> rankThreads() {
-    return Thread.getAllStackTraces().keySet().stream()
-        .filter(Thread::isAlive)
-        .map(Thread::getName)
-        .filter(name -> name.startsWith("rank-"))
-        .toList();
+  private final Set<Thread> rankThreads = ConcurrentHashMap.newKeySet();
+
+  private void rankRuns() {
+    rankThreads.add(Thread.currentThread());
+  }
+
+  private void assertRanksHaveEnded() {
+    assertThat(rankThreads).isNotEmpty().noneMatch(Thread::isAlive);
   }
 
   @Test
@@ -42,6 +46,7 @@ class ThreadedWorldTest {
         ThreadedWorld.call(
             4,
             group -> {
+              rankRuns();
               Tensor tensor = Tensor.of(group.rank() + 1f, 10f);
               group.allReduce(tensor, ReduceOp.SUM);
               return Thread.currentThread().getName()
@@ -60,7 +65,7 @@ class ThreadedWorldTest {
             "rank-1 of 4 {cpu=threaded} 10.0 40.0",
             "rank-2 of 4 {cpu=threaded} 10.0 40.0",
             "rank-3 of 4 {cpu=threaded} 10.0 40.0");
-    assertThat(rankThreads()).isEmpty();
+    assertRanksHaveEnded();
   }
 
   @Test
@@ -108,6 +113,7 @@ class ThreadedWorldTest {
                 ThreadedWorld.run(
                     3,
                     group -> {
+                      rankRuns();
                       if (group.rank() == 1) {
                         throw failure;
                       }
@@ -122,7 +128,7 @@ class ThreadedWorldTest {
         .extracting(each -> ((RankFailure) each).rank())
         .containsExactlyInAnyOrder(0, 2);
     assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
-    assertThat(rankThreads()).isEmpty();
+    assertRanksHaveEnded();
   }
 
   @Test
@@ -148,6 +154,7 @@ class ThreadedWorldTest {
                 ThreadedWorld.run(
                     2,
                     group -> {
+                      rankRuns();
                       if (group.rank() == 0) {
                         throw new IllegalStateException("done for");
                       }
@@ -159,7 +166,7 @@ class ThreadedWorldTest {
         .hasMessage("rank 1 failed: java.lang.InterruptedException");
     assertThat(((RankFailure) thrown.getSuppressed()[1]).failure())
         .isInstanceOf(InterruptedException.class);
-    assertThat(rankThreads()).isEmpty();
+    assertRanksHaveEnded();
   }
 
   @Test
@@ -172,6 +179,7 @@ class ThreadedWorldTest {
                     .withTimeout(DEADLINE)
                     .run(
                         group -> {
+                          rankRuns();
                           if (group.rank() == 2) {
                             ended.incrementAndGet();
                             return;
@@ -184,7 +192,7 @@ class ThreadedWorldTest {
         .hasMessageContaining("CountDownLatch.await")
         .hasMessageContaining("flight record");
     assertThat(ended).hasValue(1);
-    assertThat(rankThreads()).isEmpty();
+    assertRanksHaveEnded();
   }
 
   @Test

@@ -29,6 +29,7 @@ class DirectCollectivesTest {
   }
 
   private static final long CHUNK = 2 << 20;
+  private static final long PERIOD = 10_007;
   private static final List<ReduceOp> OPERATORS =
       List.of(ReduceOp.SUM, ReduceOp.AVG, ReduceOp.premulSum(0.3), ReduceOp.MAX);
 
@@ -49,16 +50,21 @@ class DirectCollectivesTest {
     return tensor;
   }
 
-  /** Returns numbers that occur for no other rank or seed. */
+  /** Fills a tensor with numbers that differ for each rank and seed, and repeat after a prime. */
   private static Tensor filled(Tensor tensor, int rank, long seed) {
     Random random = new Random(seed * 31 + rank);
-    for (long i = 0; i < tensor.numel(); i++) {
+    for (long i = 0; i < Math.min(PERIOD, tensor.numel()); i++) {
       int value = random.nextInt(2000) - 1000;
       if (tensor.dtype().isFloatingPoint()) {
         tensor.setDouble(i, value / 3.0);
       } else {
         tensor.setLong(i, value);
       }
+    }
+    MemorySegment bytes = tensor.segment();
+    long size = tensor.byteSize();
+    for (long done = PERIOD * tensor.dtype().byteSize(); done < size; done *= 2) {
+      MemorySegment.copy(bytes, 0, bytes, done, Math.min(done, size - done));
     }
     return tensor;
   }
