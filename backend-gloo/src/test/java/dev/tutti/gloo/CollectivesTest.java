@@ -122,11 +122,19 @@ class CollectivesTest {
     return defined;
   }
 
+  /** Tells whether a vector is its first elements again and again, so that these say all. */
+  private static boolean repeats(Tensor tensor) {
+    MemorySegment all = tensor.segment().asSlice(0, tensor.byteSize());
+    long shift = Math.min((long) PERIOD * tensor.dtype().byteSize(), all.byteSize());
+    return all.asSlice(shift).mismatch(all.asSlice(0, all.byteSize() - shift)) < 0;
+  }
+
   private static void assertReduced(Tensor tensor, ReduceOp op, int size, String what) {
     double[] values = IntStream.range(0, PERIOD).mapToDouble(i -> reduced(op, size, i)).toArray();
     boolean whole = !tensor.dtype().isFloatingPoint() && !tensor.dtype().isComplex();
     Tensor reals = reals(tensor);
-    for (long i = 0; i < tensor.numel(); i++) {
+    long count = repeats(tensor) ? Math.min(PERIOD, tensor.numel()) : tensor.numel();
+    for (long i = 0; i < count; i++) {
       double value = values[(int) (i % PERIOD)];
       double expected = whole ? Math.floor(value) : value;
       double actual = reals.getDouble(i);

@@ -10,9 +10,9 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Marks tests of which the fast tier runs one in three, and the full tier all. On a class that
+ * Marks tests of which the fast tier runs one in five, and the full tier all. On a class that
  * repeats a contract in another setting, the names of the class and its tests decide which; on a
- * parameterized test, the first invocation is drawn, the fourth and so on.
+ * parameterized test, the first invocation is drawn, the sixth and so on.
  *
  * @see TestTier
  */

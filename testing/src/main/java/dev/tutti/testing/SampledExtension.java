@@ -9,7 +9,7 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** The condition that disables those {@link Sampled} tests that the fast tier does not draw. */
 final class SampledExtension implements ExecutionCondition {
-  private static final int ONE_IN = 3;
+  private static final int ONE_IN = 5;
   private static final Pattern INVOCATION =
       Pattern.compile("\\[test-template-invocation:#(\\d+)]$");
 
