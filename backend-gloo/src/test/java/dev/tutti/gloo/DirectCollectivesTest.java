@@ -13,6 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,6 +45,7 @@ class DirectCollectivesTest {
     for (int tries = 1; isLarge && !SharedHeap.has(tensor.segment()); tries++) {
       assertThat(tries).as("tries to allocate in the shared heap").isLessThan(100);
       System.gc();
+      LockSupport.parkNanos(10_000_000); // the collector's threads give the memory back
       tensor = Tensor.allocate(dtype, count);
     }
     assertThat(SharedHeap.has(tensor.segment())).isEqualTo(isLarge);

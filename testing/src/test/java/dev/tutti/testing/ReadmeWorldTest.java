@@ -14,10 +14,11 @@ import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
 import org.junit.jupiter.api.parallel.ResourceLock;
 
 /** Compiles and runs the unit tests shown in the README and its guide. */
-@ResourceLock("shared memory that worlds leave")
+@ResourceLock(value = "shared memory that worlds leave", mode = ResourceAccessMode.READ)
 class ReadmeWorldTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final String IMPORTS =

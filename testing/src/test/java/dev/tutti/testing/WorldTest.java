@@ -28,10 +28,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.extension.ExtensionConfigurationException;
 import org.junit.jupiter.api.extension.ParameterResolutionException;
+import org.junit.jupiter.api.parallel.ResourceAccessMode;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.opentest4j.TestAbortedException;
 
-@ResourceLock("shared memory that worlds leave")
+@ResourceLock(value = "shared memory that worlds leave", mode = ResourceAccessMode.READ)
 class WorldTest {
   @Test
   void sizesAndBackendsMultiply() {
