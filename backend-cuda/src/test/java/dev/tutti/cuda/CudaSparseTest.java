@@ -24,7 +24,9 @@ import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
@@ -38,7 +40,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @Order(1)
 class CudaSparseTest {
   private static final int MOST = 5000;
-  private static final SparseCases CASES = new SparseCases();
+  private static final Map<String, SparseCases.Sum> SUMS = new ConcurrentHashMap<>();
 
   private final FakeMachine machine = new FakeMachine(3);
   private final Cuda cuda = machine.cuda;
@@ -91,7 +93,7 @@ class CudaSparseTest {
   @EnumSource(Kind.class)
   void sumsAreThoseOfTheHost(Kind kind) throws Exception {
     for (int size : TestTier.isFast() ? new int[] {3} : new int[] {1, 3}) {
-      ranks(kind).run(size, (group, device) -> CASES.all(group, device, MOST));
+      ranks(kind).run(size, (group, device) -> new SparseCases(group, device, SUMS).all(MOST));
     }
   }
 

@@ -3,6 +3,8 @@ package dev.tutti.cuda;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,11 +16,11 @@ class GpuSparseTest {
   private static final int MOST = 1_000_000;
 
   private final Cuda cuda = Cuda.get();
-  private final SparseCases cases = new SparseCases();
+  private final Map<String, SparseCases.Sum> sums = new ConcurrentHashMap<>();
 
   @Test
   void oneRankCoalescesItsTensor() throws Exception {
-    new CudaRanks(cuda).run(1, (group, device) -> cases.all(group, device, MOST));
+    new CudaRanks(cuda).run(1, (group, device) -> new SparseCases(group, device, sums).all(MOST));
   }
 
   @ParameterizedTest
@@ -27,7 +29,7 @@ class GpuSparseTest {
     new CudaRanks(cuda)
         .with("TUTTI_CUDA_LANES", "32")
         .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
-        .run(size, (group, device) -> cases.all(group, device, MOST / 4));
+        .run(size, (group, device) -> new SparseCases(group, device, sums).all(MOST / 4));
   }
 
   @ParameterizedTest
@@ -38,6 +40,6 @@ class GpuSparseTest {
         .with("TUTTI_GLOO_CUDA_DIRECT", direct)
         .with("TUTTI_CUDA_LANES", "32")
         .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
-        .run(2, (group, device) -> cases.all(group, device, MOST / 10));
+        .run(2, (group, device) -> new SparseCases(group, device, sums).all(MOST / 10));
   }
 }

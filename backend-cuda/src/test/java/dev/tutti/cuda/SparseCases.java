@@ -15,17 +15,18 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Sums sparse tensors of all shapes in groups, and compares the results bit by bit with those of
- * the host, which the ranks of a process share.
+ * Sums sparse tensors of all shapes in a group, and compares the results bit by bit with those of
+ * the host.
  */
 final class SparseCases {
-  private final Map<String, Sum> sums = new ConcurrentHashMap<>();
+  private final ProcessGroup group;
+  private final CudaDevice device;
+  private final Map<String, Sum> sums;
 
   /** The tensors of all ranks, and their sum. */
-  private record Sum(List<Tensor> own, Tensor expected) {}
+  record Sum(List<Tensor> own, Tensor expected) {}
 
   /**
    * A kind of tensor.
@@ -63,32 +64,43 @@ final class SparseCases {
     }
   }
 
+  /**
+   * Prepares the sums of a rank.
+   *
+   * @param sums what the host has summed already, which ranks and tests of a process share
+   */
+  SparseCases(ProcessGroup group, CudaDevice device, Map<String, Sum> sums) {
+    this.group = group;
+    this.device = device;
+    this.sums = sums;
+  }
+
   /** Sums tensors of all kinds, with at most about a given number of entries. */
-  void all(ProcessGroup group, CudaDevice device, int most) {
+  void all(int most) {
     for (DType dtype : DType.values()) {
       if (group.capabilities(device.device()).canReduce(dtype, ReduceOp.SUM)) {
-        sum(group, device, Kind.of(dtype, 1, 50_000, 3), Math.min(most, 700));
-        sum(group, device, Kind.of(dtype, 2, 11, 13).hot(20), Math.min(most, 3000));
+        sum(Kind.of(dtype, 1, 50_000, 3), Math.min(most, 700));
+        sum(Kind.of(dtype, 2, 11, 13).hot(20), Math.min(most, 3000));
       }
     }
     for (int entries : new int[] {0, 1, 31, 4095, 4096, 4097, 70_001, most}) {
       if (entries <= most) {
-        sum(group, device, Kind.of(DType.FLOAT32, 1, 1_000_003), entries);
-        sum(group, device, Kind.of(DType.FLOAT32, 1, 1_000_003).distinct(1 + entries / 3), entries);
-        sum(group, device, Kind.of(DType.INT64, 3, 1 << 20, 1 << 20, 1 << 20), entries);
-        sum(group, device, Kind.of(DType.FLOAT64, 1, 257, 2).hot(60), entries);
-        sum(group, device, Kind.of(DType.BFLOAT16, 2, 300, 17, 5, 7), entries);
+        sum(Kind.of(DType.FLOAT32, 1, 1_000_003), entries);
+        sum(Kind.of(DType.FLOAT32, 1, 1_000_003).distinct(1 + entries / 3), entries);
+        sum(Kind.of(DType.INT64, 3, 1 << 20, 1 << 20, 1 << 20), entries);
+        sum(Kind.of(DType.FLOAT64, 1, 257, 2).hot(60), entries);
+        sum(Kind.of(DType.BFLOAT16, 2, 300, 17, 5, 7), entries);
       }
     }
-    sum(group, device, Kind.of(DType.FLOAT32, 1, 1, 33), Math.min(most, 5000));
-    sum(group, device, Kind.of(DType.FLOAT32, 0, 4), Math.min(most, 100));
-    sum(group, device, Kind.of(DType.FLOAT32, 2, 9, 1, 0), Math.min(most, 100));
-    sum(group, device, Kind.of(DType.INT16, 4, 3, 2, 5, 7, 2, 2, 3), Math.min(most, 2000));
-    sum(group, device, Kind.of(DType.INT32, 1, 40, 300).hot(90), Math.min(most, 4000));
+    sum(Kind.of(DType.FLOAT32, 1, 1, 33), Math.min(most, 5000));
+    sum(Kind.of(DType.FLOAT32, 0, 4), Math.min(most, 100));
+    sum(Kind.of(DType.FLOAT32, 2, 9, 1, 0), Math.min(most, 100));
+    sum(Kind.of(DType.INT16, 4, 3, 2, 5, 7, 2, 2, 3), Math.min(most, 2000));
+    sum(Kind.of(DType.INT32, 1, 40, 300).hot(90), Math.min(most, 4000));
   }
 
   /** Sums tensors of one kind. */
-  private void sum(ProcessGroup group, CudaDevice device, Kind kind, int entries) {
+  private void sum(Kind kind, int entries) {
     if (!group.capabilities(device.device()).canReduce(kind.dtype, ReduceOp.SUM)) {
       return;
     }

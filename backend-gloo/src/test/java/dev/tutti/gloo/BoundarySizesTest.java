@@ -82,10 +82,7 @@ class BoundarySizesTest {
           memory.setAtIndex(ValueLayout.JAVA_FLOAT, i, values.applyAsInt(i));
         }
       }
-      long size = tensor.byteSize();
-      for (long done = (long) PERIOD * dtype.byteSize(); done < size; done *= 2) {
-        MemorySegment.copy(memory, 0, memory, done, Math.min(done, size - done));
-      }
+      Repeating.fill(tensor, PERIOD);
       return tensor;
     }
 
@@ -124,11 +121,9 @@ class BoundarySizesTest {
     private void check(Tensor actual, IntUnaryOperator values) {
       int[] pattern = new int[PERIOD];
       Arrays.setAll(pattern, values);
-      MemorySegment memory = actual.segment().asSlice(0, actual.byteSize());
-      long shift = Math.min((long) PERIOD * dtype.byteSize(), memory.byteSize());
-      boolean repeats =
-          memory.asSlice(shift).mismatch(memory.asSlice(0, memory.byteSize() - shift)) < 0;
-      for (int i = 0; i < (repeats ? Math.min(PERIOD, actual.numel()) : actual.numel()); i++) {
+      MemorySegment memory = actual.segment();
+      long count = Repeating.telling(actual, PERIOD);
+      for (int i = 0; i < count; i++) {
         float element =
             dtype == DType.INT8
                 ? memory.get(ValueLayout.JAVA_BYTE, i)

@@ -8,7 +8,6 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -70,17 +69,11 @@ class CollectivesTest {
 
   private static Tensor filled(DType dtype, int rank, long count) {
     Tensor tensor = Tensor.allocate(dtype, count);
-    long first = Math.min(count, 1000 * PERIOD);
     Tensor reals = reals(tensor);
-    for (long i = 0; i < first; i++) {
+    for (long i = 0; i < Math.min(count, PERIOD); i++) {
       reals.setDouble(i, value(rank, i));
     }
-    MemorySegment all = tensor.segment();
-    MemorySegment pattern = all.asSlice(0, first * dtype.byteSize());
-    for (long at = pattern.byteSize(); at < all.byteSize(); at += pattern.byteSize()) {
-      long length = Math.min(pattern.byteSize(), all.byteSize() - at);
-      MemorySegment.copy(pattern, 0, all, at, length);
-    }
+    Repeating.fill(tensor, PERIOD);
     return tensor;
   }
 
@@ -122,18 +115,11 @@ class CollectivesTest {
     return defined;
   }
 
-  /** Tells whether a vector is its first elements again and again, so that these say all. */
-  private static boolean repeats(Tensor tensor) {
-    MemorySegment all = tensor.segment().asSlice(0, tensor.byteSize());
-    long shift = Math.min((long) PERIOD * tensor.dtype().byteSize(), all.byteSize());
-    return all.asSlice(shift).mismatch(all.asSlice(0, all.byteSize() - shift)) < 0;
-  }
-
   private static void assertReduced(Tensor tensor, ReduceOp op, int size, String what) {
     double[] values = IntStream.range(0, PERIOD).mapToDouble(i -> reduced(op, size, i)).toArray();
     boolean whole = !tensor.dtype().isFloatingPoint() && !tensor.dtype().isComplex();
     Tensor reals = reals(tensor);
-    long count = repeats(tensor) ? Math.min(PERIOD, tensor.numel()) : tensor.numel();
+    long count = Repeating.telling(tensor, PERIOD);
     for (long i = 0; i < count; i++) {
       double value = values[(int) (i % PERIOD)];
       double expected = whole ? Math.floor(value) : value;

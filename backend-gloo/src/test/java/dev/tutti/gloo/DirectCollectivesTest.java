@@ -63,11 +63,7 @@ class DirectCollectivesTest {
         tensor.setLong(i, value);
       }
     }
-    MemorySegment bytes = tensor.segment();
-    long size = tensor.byteSize();
-    for (long done = PERIOD * tensor.dtype().byteSize(); done < size; done *= 2) {
-      MemorySegment.copy(bytes, 0, bytes, done, Math.min(done, size - done));
-    }
+    Repeating.fill(tensor, PERIOD);
     return tensor;
   }
 

@@ -55,7 +55,7 @@ final class FaultRunsMain {
   }
 
   private interface Body {
-    void run(ProcessGroup group, CyclicBarrier through) throws Exception;
+    void run(ProcessGroup group) throws Exception;
   }
 
   private interface Fault {
@@ -65,6 +65,9 @@ final class FaultRunsMain {
   private static final Map<String, Fault> FAULTS = faults();
 
   private final Path directory;
+
+  /** Where the ranks of a world meet, so that one that fails ends no operation of before. */
+  private final CyclicBarrier through = new CyclicBarrier(SIZE);
 
   private FaultRunsMain(Path directory) {
     this.directory = directory;
@@ -101,19 +104,14 @@ final class FaultRunsMain {
 
   private static Map<String, Fault> faults() {
     Map<String, Fault> faults = new TreeMap<>();
-    faults.put("none", (world, way) -> world.inAll(way, (group, through) -> reduce(group)));
-    faults.put(
-        "other type", (world, way) -> world.inAll(way, (group, through) -> reduceOtherType(group)));
-    faults.put(
-        "other size", (world, way) -> world.inAll(way, (group, through) -> reduceOtherSize(group)));
-    faults.put("late", (world, way) -> world.inAll(way, (group, through) -> comeLate(group)));
-    faults.put("abort", (world, way) -> world.inAll(way, (group, through) -> abort(group)));
-    faults.put(
-        "early close", (world, way) -> world.inAll(way, (group, through) -> closeEarly(group)));
-    faults.put(
-        "pending messages",
-        (world, way) -> world.inAll(way, (group, through) -> leaveMessages(group)));
-    faults.put("symmetric", (world, way) -> world.inAll(way, FaultRunsMain::leaveSymmetric));
+    faults.put("none", (world, way) -> world.inAll(way, FaultRunsMain::reduce));
+    faults.put("other type", (world, way) -> world.inAll(way, FaultRunsMain::reduceOtherType));
+    faults.put("other size", (world, way) -> world.inAll(way, FaultRunsMain::reduceOtherSize));
+    faults.put("late", (world, way) -> world.inAll(way, FaultRunsMain::comeLate));
+    faults.put("abort", (world, way) -> world.inAll(way, FaultRunsMain::abort));
+    faults.put("early close", (world, way) -> world.inAll(way, FaultRunsMain::closeEarly));
+    faults.put("pending messages", (world, way) -> world.inAll(way, FaultRunsMain::leaveMessages));
+    faults.put("symmetric", (world, way) -> world.inAll(way, world::leaveSymmetric));
     faults.put("missing", FaultRunsMain::missing);
     faults.put("garbage", (world, way) -> world.garbage(false));
     faults.put("truncated", (world, way) -> world.garbage(true));
@@ -148,7 +146,6 @@ final class FaultRunsMain {
 
   private void inAll(Way way, Body body) throws Exception {
     HashStore store = new HashStore();
-    CyclicBarrier through = new CyclicBarrier(SIZE);
     List<Callable<Void>> ranks = new ArrayList<>();
     for (int r = 0; r < SIZE; r++) {
       int rank = r;
@@ -159,7 +156,7 @@ final class FaultRunsMain {
               reduce(group);
               // A failure would also end the operation of a rank that has not left it yet.
               through.await(LIMIT_SECONDS, TimeUnit.SECONDS);
-              body.run(group, through);
+              body.run(group);
             }
             return null;
           });
@@ -261,7 +258,7 @@ final class FaultRunsMain {
     group.send(Tensor.allocate(DType.FLOAT32, 300_000), next, 7, CallOptions.ASYNC);
   }
 
-  private static void leaveSymmetric(ProcessGroup group, CyclicBarrier through) throws Exception {
+  private void leaveSymmetric(ProcessGroup group) throws Exception {
     try {
       group.allocateSymmetric(100_000);
     } catch (UnsupportedOperationException e) {

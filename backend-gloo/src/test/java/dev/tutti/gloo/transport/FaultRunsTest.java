@@ -40,7 +40,7 @@ class FaultRunsTest {
             .redirectOutput(output.toFile())
             .start();
     try {
-      assertThat(process.waitFor(840, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(Math.max(840, 60 + 4L * RUNS), TimeUnit.SECONDS)).isTrue();
     } finally {
       process.destroyForcibly();
     }

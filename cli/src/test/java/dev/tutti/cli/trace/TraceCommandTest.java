@@ -151,7 +151,7 @@ class TraceCommandTest {
 
     /** Tells whether nothing but the pauses made ranks wait for a time that matters. */
     boolean isUndisturbed() {
-      return longestCall.get() < pauseNanos() / 4 && longestWait.get() < pauseNanos() * 5 / 4;
+      return longestCall.get() < pauseNanos() / 5 && longestWait.get() < pauseNanos() * 6 / 5;
     }
   }
 
@@ -171,9 +171,9 @@ class TraceCommandTest {
     TraceAnalysis.Straggling last = analysis.stragglers.get(late);
     assertThat(last.times).isGreaterThanOrEqualTo(LateRank.STEPS - 1);
     long pause = role.pauseNanos();
-    assertThat(last.medianLag()).isBetween(pause / 2, 2 * pause);
+    assertThat(last.medianLag()).isBetween(pause * 4 / 5, pause * 7 / 5);
     assertThat(last.byOperation).containsKey("allReduce");
-    assertThat(last.waitedNanos).isGreaterThanOrEqualTo(last.times * pause);
+    assertThat(last.waitedNanos).isGreaterThanOrEqualTo(2L * last.times * pause * 4 / 5);
     assertThat(analysis.shares.get(0).waitingNanos)
         .isGreaterThan(analysis.shares.get(late).waitingNanos);
     Path html = folder.resolveSibling("page-" + System.nanoTime() + ".html");
