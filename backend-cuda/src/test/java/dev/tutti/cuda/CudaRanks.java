@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -33,9 +34,11 @@ public final class CudaRanks {
           "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
           "1");
 
+  private static final Duration LIMIT = Duration.ofMinutes(2);
+
   private final Cuda cuda;
   private Settings settings = Settings.ofEnvironment(SMALL);
-  private Duration timeout = Duration.ofSeconds(60);
+  private Duration timeout = LIMIT;
   private UnaryOperator<Settings> ofLast = UnaryOperator.identity();
   private int devices;
   private BackendProvider provider;
@@ -73,6 +76,7 @@ public final class CudaRanks {
     return this;
   }
 
+  /** Sets the timeout that the groups have once all ranks have joined. */
   public CudaRanks within(Duration newTimeout) {
     timeout = newTimeout;
     return this;
@@ -86,12 +90,13 @@ public final class CudaRanks {
         .withDevice(Device.cuda(rank % devices))
         .withProvider(provider)
         .withSettings(rank == size - 1 ? ofLast.apply(settings) : settings)
-        .withTimeout(timeout);
+        .withTimeout(LIMIT);
   }
 
   /** Runs all ranks; throws the first failure. */
   public void run(int size, Body body) throws Exception {
     HashStore store = new HashStore();
+    CountDownLatch joined = new CountDownLatch(size);
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Future<?>> futures = new ArrayList<>();
       for (int r = 0; r < size; r++) {
@@ -100,7 +105,12 @@ public final class CudaRanks {
             () -> {
               CudaDevice device = cuda.device(rank % devices);
               try (CudaStream.Scope _ = device.poolStream().use();
-                  ProcessGroup group = ProcessGroup.init(options(store, rank, size))) {
+                  ProcessGroup group = join(options(store, rank, size), joined)) {
+                // What a rank does in its body shall not meet another that still joins.
+                if (!joined.await(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
+                  throw new AssertionError("a rank has not joined");
+                }
+                group.setTimeout(timeout);
                 body.run(group, device);
               }
               return null;
@@ -110,7 +120,7 @@ public final class CudaRanks {
       Throwable first = null;
       for (Future<?> future : futures) {
         try {
-          future.get(60, TimeUnit.SECONDS);
+          future.get(2 * LIMIT.toSeconds(), TimeUnit.SECONDS);
         } catch (ExecutionException e) {
           if (first == null) {
             first = e.getCause();
@@ -125,6 +135,14 @@ public final class CudaRanks {
       if (first instanceof Error e) {
         throw e;
       }
+    }
+  }
+
+  private static ProcessGroup join(GroupOptions options, CountDownLatch joined) {
+    try {
+      return ProcessGroup.init(options);
+    } finally {
+      joined.countDown();
     }
   }
 }

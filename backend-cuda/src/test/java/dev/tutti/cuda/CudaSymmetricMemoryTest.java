@@ -143,7 +143,7 @@ class CudaSymmetricMemoryTest {
                   .isInstanceOfSatisfying(
                       CollectiveTimeoutException.class,
                       e -> assertThat(e.info().peer()).isEqualTo(1));
-              memory.putSignal(1, 2, BRIEF);
+              memory.putSignal(1, 2, LONG);
               assertThatThrownBy(() -> memory.putSignal(1, 2, BRIEF))
                   .isInstanceOf(CollectiveTimeoutException.class);
             }
@@ -254,10 +254,14 @@ class CudaSymmetricMemoryTest {
 
   @Test
   void anAbortEndsWaits() throws Exception {
+    CountDownLatch allocated = new CountDownLatch(2);
     ranks.run(
         2,
         (group, device) -> {
           SymmetricMemory memory = group.allocateSymmetric(16);
+          // The abort would also end the allocation of a rank that has not left it yet.
+          allocated.countDown();
+          assertThat(allocated.await(60, TimeUnit.SECONDS)).isTrue();
           if (group.rank() == 0) {
             group.abort("enough");
           } else {

@@ -17,6 +17,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
@@ -39,6 +40,7 @@ class GlooCudaFaultsTest {
   @ParameterizedTest
   @ValueSource(strings = {"0", "1"})
   void anAbortFreesWhoWaitsForTheDevice(String direct) throws Exception {
+    CountDownLatch waiting = new CountDownLatch(2);
     ranks(direct)
         .within(Duration.ofSeconds(40))
         .run(
@@ -49,11 +51,14 @@ class GlooCudaFaultsTest {
               CountDownLatch hold = machine.hold(device.currentStream());
               Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
               assertThat(work.await(Duration.ofMillis(20))).isFalse();
+              // The abort would also end the call of a rank that has not made it yet.
+              waiting.countDown();
+              assertThat(waiting.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 0) {
                 group.abort("enough");
               }
               try {
-                assertThatThrownBy(() -> work.await(Duration.ofSeconds(20)))
+                assertThatThrownBy(() -> work.await(Until.LONG))
                     .isInstanceOf(TuttiException.class)
                     .hasMessageContaining("enough");
               } finally {
@@ -74,7 +79,7 @@ class GlooCudaFaultsTest {
               Arena arena = Arena.ofShared();
               Tensor tensor = device.tensors().allocate(arena, DType.FLOAT32, 1000);
               long address = tensor.segment().address();
-              group.store().barrier("allocated", 2, Duration.ofSeconds(20));
+              group.store().barrier("allocated", 2, Until.LONG);
               boolean isHeld = group.rank() == 1;
               CountDownLatch hold =
                   isHeld ? machine.hold(device.currentStream()) : new CountDownLatch(1);
@@ -86,7 +91,7 @@ class GlooCudaFaultsTest {
                   Tensor next = device.tensors().allocate(DType.FLOAT32, 1000);
                   assertThat(next.segment().address()).isNotEqualTo(address);
                 }
-                group.store().barrier("checked", 2, Duration.ofSeconds(20));
+                group.store().barrier("checked", 2, Until.LONG);
               } finally {
                 hold.countDown();
               }

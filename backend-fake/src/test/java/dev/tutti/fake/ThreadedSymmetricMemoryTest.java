@@ -15,6 +15,8 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -177,12 +179,15 @@ class ThreadedSymmetricMemoryTest {
 
   @Test
   void abortEndsWaits() {
+    CountDownLatch allocated = new CountDownLatch(2);
     List<Throwable> failures =
         RawWorld.failures(
             2,
             new ThreadedProvider(),
             rank -> {
               SymmetricMemory memory = allocate(rank, 8);
+              allocated.countDown();
+              assertThat(allocated.await(60, TimeUnit.SECONDS)).isTrue();
               if (rank.rank == 0) {
                 memory.waitSignal(1, 0, LONG);
               } else {

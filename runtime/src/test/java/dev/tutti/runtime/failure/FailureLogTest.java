@@ -11,6 +11,8 @@ import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -63,12 +65,15 @@ class FailureLogTest {
 
   @Test
   void aRankThatRanksMissedIsNamed() throws Exception {
+    CountDownLatch joined = new CountDownLatch(2);
     LocalWorld.ranks(
         2,
         store,
         new LocalProvider(),
         (options, rank) -> {
           try (ProcessGroup group = ProcessGroup.init(options)) {
+            joined.countDown();
+            assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
             if (rank == 0) {
               LocalWorld.until("the failure", () -> group.failure().isPresent());
             } else {

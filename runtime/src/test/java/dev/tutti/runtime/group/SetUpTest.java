@@ -478,6 +478,7 @@ class SetUpTest {
   @Test
   void aStoreServesOneJobAfterTheOther() throws Exception {
     HashStore store = new HashStore();
+    CountDownLatch used = new CountDownLatch(2);
     for (int round = 0; round < 3; round++) {
       int last = round;
       LocalWorld.ranks(
@@ -494,6 +495,9 @@ class SetUpTest {
               assertThat(half.rank()).isEqualTo(rank);
               group.barrier();
               group.store().set("left over", "1");
+              // The abort would also end the barrier of a rank that has not left it yet.
+              used.countDown();
+              assertThat(used.await(60, TimeUnit.SECONDS)).isTrue();
               if (last == 0 && rank == 0) {
                 group.abort("first job fails");
               }

@@ -62,11 +62,14 @@ class SubgroupTest {
 
   /** Lets rank 0 wait for rank 1, which aborts the group. */
   private static void assertEndsWhenTheGroupFails(Consumer<ProcessGroup> wait) throws Exception {
+    CountDownLatch joined = new CountDownLatch(2);
     List<Throwable> failures =
         LocalWorld.run(
             2,
             new LocalProvider(),
             group -> {
+              joined.countDown();
+              assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 1) {
                 group.abort("no more groups");
                 return group.failure().orElse(null);
@@ -186,11 +189,14 @@ class SubgroupTest {
 
   @Test
   void aRefusedCallIsNamedAndHasNoNumber() throws Exception {
+    CountDownLatch joined = new CountDownLatch(2);
     List<List<Throwable>> failures =
         LocalWorld.run(
             2,
             new LocalProvider(),
             group -> {
+              joined.countDown();
+              assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
               group.abort("no more groups");
               return List.of(
                   catchThrowable(() -> group.subgroup(List.of(0, 1))),
