@@ -3,7 +3,9 @@ package dev.tutti.testing;
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.BackendProvider;
 import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
+@org.junit.jupiter.api.parallel.Execution(ExecutionMode.CONCURRENT)
 // @start region="suite"
 @Order(1)
 class ThreadedContractTest extends ProcessGroupContract {

@@ -37,6 +37,6 @@ public interface FuzzContract extends GroupContract {
   @Test
   @Timeout(value = 1, unit = TimeUnit.DAYS)
   default void mixturesGiveTheRightResults() throws Exception {
-    Fuzzer.onHost(this, Fuzzer::mix);
+    Fuzzer.onHost(this, fuzzer -> fuzzer.mix(getClass()));
   }
 }
