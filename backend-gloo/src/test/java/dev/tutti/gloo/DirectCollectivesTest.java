@@ -13,6 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -38,12 +39,16 @@ class DirectCollectivesTest {
     return Tensor.wrap(Arena.ofAuto().allocate(count * dtype.byteSize(), 64), dtype, count);
   }
 
-  /** Returns a tensor in the shared heap if it is large, collecting garbage of earlier tests. */
+  /**
+   * Returns a tensor in the shared heap if it is large; waits for the memory of other tests and
+   * collects it.
+   */
   private static Tensor seen(DType dtype, long count) {
     Tensor tensor = Tensor.allocate(dtype, count);
     boolean isLarge = tensor.byteSize() >= SharedHeap.LEAST_BYTES;
-    for (int tries = 1; isLarge && !SharedHeap.has(tensor.segment()); tries++) {
-      assertThat(tries).as("tries to allocate in the shared heap").isLessThan(100);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
+    while (isLarge && !SharedHeap.has(tensor.segment())) {
+      assertThat(System.nanoTime() - deadline).as("wait for shared heap").isNegative();
       System.gc();
       LockSupport.parkNanos(10_000_000); // the collector's threads give the memory back
       tensor = Tensor.allocate(dtype, count);

@@ -460,6 +460,7 @@ public final class Communicator {
       abortHandle.abortNow(); // Another thread may be in the abort.
     }
     if (result == NcclResult.SUCCESS) {
+      teardown.flushed();
       warn(calls.destroy(own), "ncclCommDestroy");
     } else {
       warn(calls.abort(own), "ncclCommAbort");

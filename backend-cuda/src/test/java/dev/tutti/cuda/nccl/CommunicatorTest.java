@@ -253,6 +253,24 @@ class CommunicatorTest {
     assertThat(nccl.calls("ncclCommAbort")).isEqualTo(4);
   }
 
+  /** Holds what NCCL holds until the ranks of the host that are other processes close, too. */
+  @Test
+  void aCloseWhoseDataHasLeftDoesNotWaitForPeersThatStay() throws Exception {
+    CountDownLatch held = new CountDownLatch(1);
+    CountDownLatch closed = new CountDownLatch(2);
+    nccl.holdOn("ncclCommDestroy", held);
+    both(
+        (communicator, rank) -> {
+          communicator.close(System.nanoTime() + TimeUnit.MINUTES.toNanos(30));
+          closed.countDown();
+          assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(nccl.calls("ncclCommDestroy")).isEqualTo(2);
+          assertThat(nccl.communicators()).isEqualTo(2);
+        });
+    held.countDown();
+    Until.holds("the end of the communicators", () -> nccl.communicators() == 0);
+  }
+
   @Test
   void anAbortEndsTheWaitForTheOtherRank() throws Exception {
     Communicator communicator = begin();
