@@ -10,11 +10,13 @@ import java.nio.file.Path;
 import java.util.Set;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs random programs over each medium through which Gloo ranks communicate. */
+@Order(1)
 class GlooProgramsTest {
   private static final int[] SIZES = {2, 3, 4, 5};
 

@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Order(1)
 class HostReducerTest {
   private static final int GUARD = 16;
+  private static final byte[] RANDOM_BYTES = new byte[9 << 20];
   private static final double[] SPECIALS = {
     0.0,
     -0.0,
@@ -51,6 +53,11 @@ class HostReducerTest {
     Double.NEGATIVE_INFINITY,
     Double.NaN
   };
+
+  @BeforeAll
+  static void draw() {
+    new Random(7).nextBytes(RANDOM_BYTES);
+  }
 
   static Stream<Arguments> operators() {
     return Arrays.stream(DType.values())
@@ -90,10 +97,8 @@ class HostReducerTest {
   @ParameterizedTest
   @MethodSource("operators")
   void longRunsGiveWhatTheirPiecesGive(DType dtype, Kind kind) {
-    Random random = new Random(7);
     int count = (4 << 20) / dtype.byteSize() + 1027;
-    byte[] bytes = new byte[2 * count * dtype.byteSize()];
-    random.nextBytes(bytes);
+    byte[] bytes = Arrays.copyOf(RANDOM_BYTES, 2 * count * dtype.byteSize());
     MemorySegment inputs = MemorySegment.ofArray(bytes);
     MemorySegment whole = MemorySegment.ofArray(bytes.clone());
     MemorySegment pieces = MemorySegment.ofArray(bytes.clone());

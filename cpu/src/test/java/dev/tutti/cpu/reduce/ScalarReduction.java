@@ -2,7 +2,6 @@ package dev.tutti.cpu.reduce;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -112,8 +111,8 @@ public final class ScalarReduction {
     }
     double magnitude =
         exponent == 0
-            ? fraction * Math.pow(2, 1 - bias - fractionBits)
-            : ((1 << fractionBits) + fraction) * Math.pow(2, exponent - bias - fractionBits);
+            ? Math.scalb((double) fraction, 1 - bias - fractionBits)
+            : Math.scalb((double) (1 << fractionBits) + fraction, exponent - bias - fractionBits);
     return (float) (sign * magnitude);
   }
 
@@ -143,16 +142,13 @@ public final class ScalarReduction {
         high = middle;
       }
     }
-    BigDecimal exact = new BigDecimal(magnitude);
-    BigDecimal below = exact.subtract(new BigDecimal(widen(dtype, low)));
     // Beyond the greatest number, the next one would be a power of two.
     double next =
         high < infinity
             ? widen(dtype, high)
             : widen(dtype, low) + ((double) widen(dtype, low) - widen(dtype, low - 1));
-    BigDecimal above = new BigDecimal(next).subtract(exact);
-    int order = below.compareTo(above);
-    boolean up = order > 0 || (order == 0 && (low & 1) == 1);
+    double middle = (widen(dtype, low) + next) / 2; // exact, as both have few bits
+    boolean up = magnitude > middle || (magnitude == middle && (low & 1) == 1);
     return sign | (up ? high : low);
   }
 
