@@ -15,7 +15,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /**
  * Runs groups that fail in a separate process, in which nothing may be left. One of each kind by
- * default; {@code -Dtutti.faultRuns=200} makes them 200.
+ * default, and four kinds in the fast tier; {@code -Dtutti.faultRuns=200} makes them 200.
  */
 class FaultRunsTest {
   private static final int RUNS = Integer.getInteger("tutti.faultRuns", TestTier.isFast() ? 4 : 12);
