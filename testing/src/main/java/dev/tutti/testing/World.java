@@ -27,7 +27,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
  * <p>When a rank fails, the groups of all ranks are aborted at once. The test fails with the
  * exception of that rank, to which those of the other ranks are added as suppressed. When the time
  * runs out, the test fails with the stacks and flight records of the ranks that have not ended.
- * After the last test of a class, the class fails if threads outlive their groups or shared memory is left over.
+ * After the last test of a class, the class fails if threads outlive their groups or shared memory
+ * is left over.
  */
 @Target({ElementType.METHOD, ElementType.TYPE, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
