@@ -360,7 +360,8 @@ public interface Backend extends AutoCloseable {
   void abort(Throwable cause);
 
   /**
-   * Frees all resources; called once, after the last operation has ended. Must not wait for peers.
+   * Frees all resources; called once, after the last operation has ended. Must return soon even if
+   * peers do not close.
    */
   @Override
   void close();

@@ -596,7 +596,7 @@ class CudaIpcTest {
     arena.close();
     assertThat(producer.pendingReleaseCount()).isOne();
     received.close();
-    assertThat(producer.awaitReturned(Duration.ofSeconds(5))).isTrue();
+    assertThat(producer.awaitReturned(Duration.ofSeconds(60))).isTrue();
     assertThat(used()).isZero();
     assertThat(producer.sender().isDisposed()).isTrue();
     assertThat(machine.cuda.sharing()).hasSize(1);

@@ -6,10 +6,8 @@ import dev.tutti.testing.fuzz.FuzzContract;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
-import org.junit.jupiter.api.Order;
 
 /** Runs random programs on fake devices. */
-@Order(1)
 class FakeProgramsTest {
   /** Creates devices with room for all tensors that the garbage collector has not found yet. */
   private static FakeMachine roomy(int devices) {

@@ -338,6 +338,8 @@ class GlooCudaTest {
               Tensor one = device.tensors().allocate(DType.FLOAT32, 100_000);
               Tensor two = device.tensors().allocate(DType.FLOAT32, 400_000);
               group.barrier();
+              // Both ranks have left the barrier before one fails.
+              group.store().barrier("through", 2, Until.LONG);
               if (group.rank() == 0) {
                 machine.fake.failOn("cuMemHostAlloc", 2, CudaException.OUT_OF_MEMORY);
                 List<Tensor> outputs =

@@ -103,8 +103,8 @@ class NcclMixedGroupsTest {
         ranks.own(
             1,
             2,
-            Duration.ofSeconds(2),
             (group, device) -> {
+              group.setTimeout(Duration.ofSeconds(2));
               assertThatThrownBy(() -> group.subgroup(List.of(0)))
                   .isInstanceOf(TuttiException.class)
                   .hasStackTraceContaining("not all ranks came to split the NCCL communicator")

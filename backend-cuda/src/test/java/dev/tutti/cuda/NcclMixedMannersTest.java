@@ -94,7 +94,6 @@ class NcclMixedMannersTest {
         ranks.own(
             1,
             2,
-            Duration.ofSeconds(5),
             (group, device) -> {
               Tensor tensor = floats(device, 0);
               CallOptions soon = CallOptions.timeout(Duration.ofMillis(300));
@@ -114,7 +113,6 @@ class NcclMixedMannersTest {
         ranks.lazy(
             0,
             2,
-            Duration.ofSeconds(5),
             (group, device) -> {
               Tensor tensor = floats(device, 0);
               CallOptions soon = CallOptions.timeout(Duration.ofMillis(300));
@@ -132,8 +130,8 @@ class NcclMixedMannersTest {
         ranks.lazy(
             1,
             2,
-            Duration.ofSeconds(1),
             (group, device) -> {
+              group.setTimeout(Duration.ofSeconds(1));
               Tensor tensor = floats(device, 0);
               assertThatThrownBy(() -> group.allReduce(tensor))
                   .isInstanceOf(CollectiveTimeoutException.class)

@@ -8,6 +8,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
+import dev.tutti.GroupOptions;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -59,10 +60,16 @@ public interface CloseContract extends GroupContract {
         });
   }
 
+  /** Lets a close wait for slow ranks, whatever the subject says. */
+  private static GroupOptions patient(GroupOptions options) {
+    return options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "60s"));
+  }
+
   /** Waits for the operations that this rank still has in flight. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void closeWaitsForPendingOperations(ContractWorld world) throws Exception {
     world.run(
+        CloseContract::patient,
         member -> {
           TestTensor tensor = member.floats(member.rank() + 1);
           List<Work> works = new ArrayList<>();
@@ -168,6 +175,7 @@ public interface CloseContract extends GroupContract {
     for (int round = 0; round < rounds; round++) {
       int slow = round % world.size();
       world.run(
+          CloseContract::patient,
           member -> {
             if (member.rank() == slow) {
               for (int i = 0; i < 1000; i++) {

@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
  */
 record LoneCall(OpType op, Member member, Refusals.Call call) {
   /** Creates one call of each operation that the backend declares; all ranks must do so. */
-  static List<LoneCall> ofEach(Member member) {
+  static List<LoneCall> ofEach(Member member) throws Exception {
     List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
     List<LoneCall> calls = new ArrayList<>();
     for (OpType op : GoodCalls.declared(member.capabilities())) {
@@ -20,6 +20,8 @@ record LoneCall(OpType op, Member member, Refusals.Call call) {
       Member own = member.in(group);
       calls.add(new LoneCall(op, own, new GoodCalls(own, member.size() - 1, 0).of(op)));
     }
+    // What rank 0 calls shall not meet another that still sets up a group.
+    member.meet();
     return calls;
   }
 

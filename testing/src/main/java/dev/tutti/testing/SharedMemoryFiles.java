@@ -25,7 +25,7 @@ final class SharedMemoryFiles {
   private static final Path FOLDER = Path.of("/dev/shm");
   private static final Path MAPS = Path.of("/proc/self/maps");
   private static final Path OPEN = Path.of("/proc/self/fd");
-  private static final Duration GRACE = Duration.ofSeconds(5);
+  private static final Duration GRACE = Duration.ofSeconds(20);
 
   private SharedMemoryFiles() {}
 

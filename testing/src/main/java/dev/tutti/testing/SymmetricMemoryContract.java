@@ -160,7 +160,7 @@ public interface SymmetricMemoryContract extends GroupContract {
             if (member.rank() == 0) {
               SymmetricCells.assertTimeout(member, brief, -1, () -> memory.barrier(1, brief));
               SymmetricCells.assertTimeout(member, brief, 1, () -> memory.waitSignal(1, 2, brief));
-              memory.putSignal(1, 2, brief);
+              memory.putSignal(1, 2, Waiting.LONG);
               SymmetricCells.assertTimeout(member, brief, 1, () -> memory.putSignal(1, 2, brief));
             }
             member.meet();

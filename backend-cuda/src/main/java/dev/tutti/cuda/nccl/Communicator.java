@@ -496,8 +496,8 @@ public final class Communicator {
   }
 
   /**
-   * Frees the communicator on a separate thread, and waits for that thread; nothing may be running
-   * in it.
+   * Frees the communicator on a separate thread. Waits for that thread, but no longer than a second
+   * after all data has left. Nothing may be running in the communicator.
    *
    * @param deadlineNanos when to stop waiting, in terms of {@link System#nanoTime()}
    */

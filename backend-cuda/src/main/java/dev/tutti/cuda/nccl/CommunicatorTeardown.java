@@ -15,12 +15,13 @@ final class CommunicatorTeardown {
   private static final System.Logger LOG = System.getLogger(CommunicatorTeardown.class.getName());
 
   /** How long a rank whose data has left waits for peers to close, too. */
-  private static final Duration PEERS = Duration.ofSeconds(1);
+  private static final long PEERS_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final String name;
   private final Runnable abort;
   private final Runnable close;
   private final CountDownLatch flushed = new CountDownLatch(1);
+  private volatile long flushedNanos;
   private volatile @Nullable Throwable cause;
   private @Nullable Thread thread;
 
@@ -49,12 +50,13 @@ final class CommunicatorTeardown {
     try {
       end.run();
     } finally {
-      flushed.countDown();
+      flushed();
     }
   }
 
   /** Notes that all data of this rank has left; only peers can hold up the rest of the close. */
   void flushed() {
+    flushedNanos = System.nanoTime();
     flushed.countDown();
   }
 
@@ -74,9 +76,9 @@ final class CommunicatorTeardown {
   }
 
   /**
-   * Waits for the teardown, beginning a close if it has not begun. Once all data has left, the wait
-   * lasts for at most another second; the thread then frees the communicator when the peers have
-   * ended theirs. An interrupt ends the wait, and the interrupt status is kept.
+   * Waits for the teardown, beginning a close if it has not begun. The wait ends a second after all
+   * data has left; the thread then frees the communicator when the peers have ended theirs. An
+   * interrupt ends the wait, and the interrupt status is kept.
    */
   void await(long deadlineNanos) {
     Thread begun = close();
@@ -84,7 +86,7 @@ final class CommunicatorTeardown {
     try {
       if (!flushed.await(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
         LOG.log(Level.WARNING, "{0}: NCCL did not shut down its communicator in time", name);
-      } else if (!begun.join(PEERS)) {
+      } else if (!begun.join(Duration.ofNanos(flushedNanos + PEERS_NANOS - System.nanoTime()))) {
         LOG.log(Level.DEBUG, "{0}: NCCL keeps its communicator until the peers close, too", name);
       }
     } catch (InterruptedException e) {

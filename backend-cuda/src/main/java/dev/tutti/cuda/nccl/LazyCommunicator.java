@@ -124,7 +124,7 @@ final class LazyCommunicator {
     }
   }
 
-  /** Frees the communicator on a separate thread, and waits for that thread. */
+  /** Frees the communicator as {@link Communicator#close(long)} does. */
   void close(long deadlineNanos) {
     Communicator to = communicator;
     if (to != null) {

@@ -348,6 +348,8 @@ class CudaBackendTest {
               try (CudaSession session = new CudaSession(device);
                   Recording graph =
                       session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
+                // The failure would also end the recording of a rank that has not made it yet.
+                group.store().barrier("recorded", 2, Until.LONG);
                 if (group.rank() == 0) {
                   graph.replay();
                 }

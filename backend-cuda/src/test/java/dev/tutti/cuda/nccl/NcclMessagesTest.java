@@ -144,6 +144,7 @@ class NcclMessagesTest {
 
   @Test
   void noticesWhatNcclReportsWhileAMessageWaits() throws Exception {
+    CountDownLatch seen = new CountDownLatch(2);
     CountDownLatch done = new CountDownLatch(2);
     CountDownLatch held = machine.hold(machine.cuda.device(0).defaultStream());
     ranks()
@@ -161,6 +162,8 @@ class NcclMessagesTest {
               Until.holds("both communicators of the message", () -> nccl.communicators() == 8);
               // Each rank received from both ranks when the group was created.
               Until.holds("the message at NCCL", () -> nccl.calls("ncclRecv") == 5);
+              seen.countDown();
+              assertThat(seen.await(60, TimeUnit.SECONDS)).isTrue();
               nccl.failAll(NcclResult.REMOTE_ERROR);
               assertThatThrownBy(work::await)
                   .isInstanceOf(TuttiException.class)

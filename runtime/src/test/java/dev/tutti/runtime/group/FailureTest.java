@@ -122,7 +122,7 @@ class FailureTest {
           Work work =
               group.recv(
                   Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(200)).withAsync());
-          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(8));
+          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
           assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
           store.released.countDown();
           group.close();
@@ -190,7 +190,7 @@ class FailureTest {
         Work work =
             group.allReduce(
                 Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofSeconds(30)));
-        assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+        assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
       } catch (AbortedException e) {
         thrown = e;
       }
@@ -222,14 +222,14 @@ class FailureTest {
                 });
     try (ProcessGroup broken = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
       Work work = broken.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
     }
     ScriptedProvider other = new ScriptedProvider();
     other.recv = (op, tensor, peer) -> {};
     try (ProcessGroup group = other.join(2)) {
       Work work =
           group.recv(Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(100)).withAsync());
-      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
       assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
     }
   }

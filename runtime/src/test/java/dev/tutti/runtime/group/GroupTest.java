@@ -181,32 +181,8 @@ class GroupTest {
 
   @Test
   void timesOutNamingTheMissingRank() throws Exception {
-    CyclicBarrier present = new CyclicBarrier(2);
     List<Throwable> failures =
-        world(
-            3,
-            group -> {
-              if (group.rank() == 1) {
-                group.store().get("done", Duration.ofSeconds(60));
-                return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
-              }
-              present.await(60, TimeUnit.SECONDS);
-              Throwable failure =
-                  catchThrowable(
-                      () ->
-                          group.allReduce(
-                              Tensor.of(1f),
-                              ReduceOp.SUM,
-                              CallOptions.timeout(Duration.ofSeconds(1))));
-              group.store().set("done", "1");
-              assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
-                  .as("what follows on a rank that may have timed out itself")
-                  .isExactlyInstanceOf(
-                      failure.getMessage().contains("this rank timed out")
-                          ? CollectiveException.class
-                          : PeerFailedException.class);
-              return failure;
-            });
+        CallTimes.whenPunctual(2, Duration.ofSeconds(1), GroupTest::withoutRankOne);
     for (int rank : new int[] {0, 2}) {
       CollectiveTimeoutException failure = (CollectiveTimeoutException) failures.get(rank);
       assertThat(failure.failedRank()).hasValue(1);
@@ -218,6 +194,30 @@ class GroupTest {
     }
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
     assertThat(((CollectiveException) failures.get(1)).failedRank()).hasValue(1);
+  }
+
+  private static List<Throwable> withoutRankOne(Duration timeout, CallTimes times)
+      throws Exception {
+    return world(
+        3,
+        group -> {
+          if (group.rank() == 1) {
+            group.store().get("done", Duration.ofSeconds(60));
+            return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
+          }
+          times.note();
+          Throwable failure =
+              catchThrowable(
+                  () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(timeout)));
+          group.store().set("done", "1");
+          assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
+              .as("what follows on a rank that may have timed out itself")
+              .isExactlyInstanceOf(
+                  failure.getMessage().contains("this rank timed out")
+                      ? CollectiveException.class
+                      : PeerFailedException.class);
+          return failure;
+        });
   }
 
   @Test
@@ -397,32 +397,47 @@ class GroupTest {
 
   @Test
   void monitoredBarrierNamesAllMissingRanks() throws Exception {
+    HashStore store = new HashStore();
+    CyclicBarrier together = new CyclicBarrier(4);
     List<Throwable> failures =
-        world(
+        LocalWorld.ranks(
             4,
-            group -> {
-              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
-              if (group.rank() == 0 || group.rank() == 3) {
-                return catchThrowable(
-                    () -> group.monitoredBarrier(Duration.ofMillis(300), MissingRanks.ALL));
+            store,
+            new LocalProvider(),
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                return atBarrierOfTwo(group, store, together);
               }
-              return catchThrowable(
-                  () -> {
-                    while (true) {
-                      group
-                          .failure()
-                          .ifPresent(
-                              failure -> {
-                                throw failure;
-                              });
-                      Thread.onSpinWait();
-                    }
-                  });
             });
     assertThat(failures.get(0))
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
     assertThat(((CollectiveException) failures.get(0)).failedRank()).hasValue(1);
-    assertThat(failures.get(3)).isInstanceOf(CollectiveTimeoutException.class);
+    // Rank 3 learns of it from the verdict of rank 0 or from the failure of the group.
+    assertThat(failures.get(3))
+        .isInstanceOfSatisfying(
+            CollectiveException.class, failure -> assertThat(failure.failedRank()).hasValue(1));
+  }
+
+  /** Lets ranks 0 and 3 reach a second barrier; rank 0 begins its short wait after rank 3. */
+  private static Throwable atBarrierOfTwo(
+      ProcessGroup group, HashStore store, CyclicBarrier together) throws Exception {
+    group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL);
+    together.await(60, TimeUnit.SECONDS);
+    return switch (group.rank()) {
+      case 0 -> {
+        LocalWorld.until(
+            "rank 3",
+            () -> store.listKeys().stream().anyMatch(key -> key.contains("/monitored/2/")));
+        yield catchThrowable(
+            () -> group.monitoredBarrier(Duration.ofMillis(300), MissingRanks.ALL));
+      }
+      case 3 ->
+          catchThrowable(() -> group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL));
+      default -> {
+        LocalWorld.until("the failure", () -> group.failure().isPresent());
+        yield group.failure().orElseThrow();
+      }
+    };
   }
 }

@@ -311,8 +311,9 @@ class ListenerTest {
       LocalWorld.until("two operations", () -> group.sequenceNumber() == 2);
       Work last = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       group.abort("enough");
-      assertThatThrownBy(() -> last.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
-      assertThatThrownBy(() -> running.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
+      assertThatThrownBy(() -> last.await(Duration.ofSeconds(25))).hasMessageContaining("enough");
+      assertThatThrownBy(() -> running.await(Duration.ofSeconds(25)))
+          .hasMessageContaining("enough");
       release.countDown();
       assertThatThrownBy(() -> synchronous.get(60, TimeUnit.SECONDS))
           .hasMessageContaining("enough");

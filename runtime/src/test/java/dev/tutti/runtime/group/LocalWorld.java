@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -32,17 +33,29 @@ public final class LocalWorld {
 
   private LocalWorld() {}
 
-  /** Joins, runs and closes on each rank; returns the results in rank order. */
+  /** Joins, runs once all have joined, and closes; returns the results in rank order. */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
+    CountDownLatch joined = new CountDownLatch(size);
     return ranks(
         size,
         new HashStore(),
         provider,
         (options, rank) -> {
-          try (ProcessGroup group = ProcessGroup.init(options)) {
+          try (ProcessGroup group = join(options, joined)) {
+            if (!joined.await(50, TimeUnit.SECONDS)) {
+              throw new AssertionError("a rank has not joined");
+            }
             return body.run(group);
           }
         });
+  }
+
+  private static ProcessGroup join(GroupOptions options, CountDownLatch joined) {
+    try {
+      return ProcessGroup.init(options);
+    } finally {
+      joined.countDown();
+    }
   }
 
   /** Runs the body on a thread per rank, with the options to join. */
@@ -64,7 +77,7 @@ public final class LocalWorld {
         calls.add(() -> body.run(options, rank));
       }
       List<T> results = new ArrayList<>();
-      for (Future<T> future : threads.invokeAll(calls, 50, TimeUnit.SECONDS)) {
+      for (Future<T> future : threads.invokeAll(calls, 100, TimeUnit.SECONDS)) {
         results.add(future.get());
       }
       return results;
@@ -91,7 +104,7 @@ public final class LocalWorld {
     return CompletableFuture.runAsync(action, task -> Thread.ofPlatform().daemon().start(task));
   }
 
-  /** Waits for a condition, for at most 20 seconds. */
+  /** Waits for a condition, for at most a minute. */
   public static void until(String what, BooleanSupplier condition) {
     long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!condition.getAsBoolean()) {

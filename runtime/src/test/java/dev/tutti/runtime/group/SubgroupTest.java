@@ -25,7 +25,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -36,21 +35,23 @@ import org.junit.jupiter.api.Test;
 class SubgroupTest {
   @Test
   void aSplitNamesTheRankThatDoesNotCome() throws Exception {
-    // A rank that starts late would look as absent as rank 1.
-    CyclicBarrier start = new CyclicBarrier(2);
     List<Throwable> failures =
-        LocalWorld.run(
-            3,
-            new LocalProvider(),
-            group -> {
-              if (group.rank() == 1) {
-                LocalWorld.until("the failure", () -> group.failure().isPresent());
-                return group.failure().orElseThrow();
-              }
-              start.await();
-              group.setTimeout(Duration.ofSeconds(1));
-              return catchThrowable(() -> group.split(0, 0));
-            });
+        CallTimes.whenPunctual(
+            2,
+            Duration.ofSeconds(1),
+            (timeout, times) ->
+                LocalWorld.run(
+                    3,
+                    new LocalProvider(),
+                    group -> {
+                      if (group.rank() == 1) {
+                        LocalWorld.until("the failure", () -> group.failure().isPresent());
+                        return group.failure().orElseThrow();
+                      }
+                      group.setTimeout(timeout);
+                      times.note();
+                      return catchThrowable(() -> group.split(0, 0));
+                    }));
     for (int rank : new int[] {0, 2}) {
       CollectiveException failure = (CollectiveException) failures.get(rank);
       assertThat(failure).hasMessageContaining("rank 1 did not call it").isNotNull();
@@ -62,14 +63,11 @@ class SubgroupTest {
 
   /** Lets rank 0 wait for rank 1, which aborts the group. */
   private static void assertEndsWhenTheGroupFails(Consumer<ProcessGroup> wait) throws Exception {
-    CountDownLatch joined = new CountDownLatch(2);
     List<Throwable> failures =
         LocalWorld.run(
             2,
             new LocalProvider(),
             group -> {
-              joined.countDown();
-              assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 1) {
                 group.abort("no more groups");
                 return group.failure().orElse(null);
@@ -189,14 +187,11 @@ class SubgroupTest {
 
   @Test
   void aRefusedCallIsNamedAndHasNoNumber() throws Exception {
-    CountDownLatch joined = new CountDownLatch(2);
     List<List<Throwable>> failures =
         LocalWorld.run(
             2,
             new LocalProvider(),
             group -> {
-              joined.countDown();
-              assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
               group.abort("no more groups");
               return List.of(
                   catchThrowable(() -> group.subgroup(List.of(0, 1))),
@@ -279,28 +274,8 @@ class SubgroupTest {
   /** Rank 0 is not to blame: it waits for rank 1, which skipped the call. */
   @Test
   void aTimeoutTellsWhoWaitsForOthersToMakeAGroup() throws Exception {
-    CountDownLatch waits = new CountDownLatch(1);
     List<Throwable> failures =
-        LocalWorld.run(
-            3,
-            new WaitingProvider(
-                context -> {
-                  waits.countDown();
-                  context.store().get("other", Duration.ofSeconds(60));
-                }),
-            group ->
-                catchThrowable(
-                    () -> {
-                      if (group.rank() == 0) {
-                        group.subgroup(List.of(0, 1));
-                      } else {
-                        assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
-                        group.allReduce(
-                            Tensor.of(1f),
-                            ReduceOp.SUM,
-                            CallOptions.timeout(Duration.ofMillis(300)));
-                      }
-                    }));
+        CallTimes.whenPunctual(2, Duration.ofMillis(300), SubgroupTest::whileRankZeroMakesAGroup);
     assertThat(failures)
         .allSatisfy(
             failure -> {
@@ -310,6 +285,29 @@ class SubgroupTest {
                           + " collective so far)");
               assertThat(((CollectiveException) failure).failedRank()).isEmpty();
             });
+  }
+
+  private static List<Throwable> whileRankZeroMakesAGroup(Duration timeout, CallTimes times)
+      throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    return LocalWorld.run(
+        3,
+        new WaitingProvider(
+            context -> {
+              waits.countDown();
+              context.store().get("other", Duration.ofSeconds(60));
+            }),
+        group ->
+            catchThrowable(
+                () -> {
+                  if (group.rank() == 0) {
+                    group.subgroup(List.of(0, 1));
+                  } else {
+                    assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
+                    times.note();
+                    group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(timeout));
+                  }
+                }));
   }
 
   @Test
