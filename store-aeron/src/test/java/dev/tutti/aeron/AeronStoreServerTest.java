@@ -58,7 +58,7 @@ class AeronStoreServerTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
   /** A time-out that passes, but not before the client has connected. */
-  private static final Duration PASSING = Duration.ofSeconds(3);
+  private static final Duration PASSING = Duration.ofSeconds(8);
 
   @TempDir private Path directory;
 
@@ -357,7 +357,7 @@ class AeronStoreServerTest {
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       assertThatThrownBy(() -> new AeronStore(options(server.port()).withTimeout(PASSING)))
           .isInstanceOf(StoreConnectionException.class)
-          .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 3000 ms")
+          .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 8000 ms")
           .hasMessageContaining(
               "it closed the connection instead of answering, as a store of another kind would;"
                   + " TUTTI_STORE must be the same for all ranks and their launcher");
@@ -424,7 +424,7 @@ class AeronStoreServerTest {
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver is not active (timeout 3000 ms)");
+          "its media driver is not active (timeout 8000 ms)");
       control.close();
     } finally {
       driver.close();
@@ -452,7 +452,7 @@ class AeronStoreServerTest {
       assertFails(
           opening,
           StoreConnectionException.class,
-          "its media driver does not answer (timeout 3000 ms)");
+          "its media driver does not answer (timeout 8000 ms)");
       control.close();
     } finally {
       folder.close();

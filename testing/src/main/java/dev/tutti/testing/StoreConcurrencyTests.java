@@ -99,7 +99,7 @@ interface StoreConcurrencyTests extends StoreFixture {
                   }
                   return thread;
                 });
-    assertThat(store().get("count", ZERO)).asString(UTF_8).isEqualTo("100");
+    assertThat(store().get("count", LONG)).asString(UTF_8).isEqualTo("100");
   }
 
   @Test

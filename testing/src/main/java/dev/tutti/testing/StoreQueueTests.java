@@ -31,7 +31,7 @@ interface StoreQueueTests extends StoreFixture {
     store().queuePush("queue", bytes());
     assertThat(store().queueLength("queue")).isEqualTo(6);
     for (int i = 0; i < 5; i++) {
-      assertThat(store().queuePop("queue", ZERO)).containsExactly(i);
+      assertThat(store().queuePop("queue", LONG)).containsExactly(i);
     }
     assertThat(store().queuePop("queue", LONG)).isEmpty();
     assertThat(store().queueLength("queue")).isZero();
@@ -47,7 +47,7 @@ interface StoreQueueTests extends StoreFixture {
         .hasMessageContaining("queue'")
         .hasMessageContaining("150 ms");
     store().queuePush("queue", bytes(1));
-    store().queuePop("queue", ZERO);
+    store().queuePop("queue", LONG);
     assertThatThrownBy(() -> store().queuePop("queue", ZERO))
         .isInstanceOf(StoreQueueEmptyException.class);
   }
@@ -67,8 +67,8 @@ interface StoreQueueTests extends StoreFixture {
     assertThat(store().check(List.of("queue"))).isFalse();
     store().queuePush("queue", bytes(1));
     assertThat(store().check(List.of("queue"))).isTrue();
-    store().await(List.of("queue"), ZERO);
-    store().queuePop("queue", ZERO);
+    store().await(List.of("queue"), LONG);
+    store().queuePop("queue", LONG);
     assertThat(store().check(List.of("queue"))).isFalse();
   }
 
@@ -118,7 +118,7 @@ interface StoreQueueTests extends StoreFixture {
           .isInstanceOf(StoreTimeoutException.class);
       store().queuePush("queue", bytes(i));
       assertThat(store().queueLength("queue")).isEqualTo(1);
-      assertThat(store().queuePop("queue", ZERO)).containsExactly(i);
+      assertThat(store().queuePop("queue", LONG)).containsExactly(i);
     }
   }
 
@@ -161,7 +161,7 @@ interface StoreQueueTests extends StoreFixture {
 
   @Test
   default void aBarrierOfOneReturns() {
-    store().barrier("barrier", 1, ZERO);
+    store().barrier("barrier", 1, LONG);
     store().barrier("barrier", 1, LONG);
   }
 
@@ -210,7 +210,7 @@ interface StoreQueueTests extends StoreFixture {
                     handle.set("from" + member, bytes(round));
                     handle.barrier("written", members, LONG);
                     for (int peer = 0; peer < members; peer++) {
-                      assertThat(handle.get("from" + peer, ZERO)).containsExactly(round);
+                      assertThat(handle.get("from" + peer, LONG)).containsExactly(round);
                     }
                     handle.barrier("read", members, LONG);
                   }

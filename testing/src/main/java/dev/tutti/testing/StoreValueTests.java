@@ -35,9 +35,9 @@ interface StoreValueTests extends StoreFixture {
   default void setOverwrites() {
     store().set("key", "a long first value");
     store().set("key", "second");
-    assertThat(store().get("key", ZERO)).asString(UTF_8).isEqualTo("second");
+    assertThat(store().get("key", LONG)).asString(UTF_8).isEqualTo("second");
     store().set("key", "a third value, longer than the second");
-    assertThat(store().get("key", ZERO))
+    assertThat(store().get("key", LONG))
         .asString(UTF_8)
         .isEqualTo("a third value, longer than the second");
   }
@@ -45,9 +45,9 @@ interface StoreValueTests extends StoreFixture {
   @Test
   default void keepsAnEmptyValue() {
     store().set("key", new byte[0]);
-    assertThat(store().get("key", ZERO)).isEmpty();
+    assertThat(store().get("key", LONG)).isEmpty();
     assertThat(store().check(List.of("key"))).isTrue();
-    assertThat(store().multiGet(List.of("key"), ZERO).get(0)).isEmpty();
+    assertThat(store().multiGet(List.of("key"), LONG).get(0)).isEmpty();
   }
 
   @Test
@@ -57,7 +57,7 @@ interface StoreValueTests extends StoreFixture {
       all[i] = (byte) i;
     }
     store().set("key", all);
-    assertThat(store().get("key", ZERO)).isEqualTo(all);
+    assertThat(store().get("key", LONG)).isEqualTo(all);
   }
 
   @Test
@@ -132,18 +132,18 @@ interface StoreValueTests extends StoreFixture {
   default void takesEveryKindOfKey(String key) {
     store().set(key, bytes(1));
     store().set(key + "x", bytes(2));
-    assertThat(store().get(key, ZERO)).containsExactly(1);
+    assertThat(store().get(key, LONG)).containsExactly(1);
     assertThat(store().listKeys()).containsExactlyInAnyOrder(key, key + "x");
     assertThat(store().deleteKey(key)).isTrue();
     assertThat(store().check(List.of(key))).isFalse();
-    assertThat(store().get(key + "x", ZERO)).containsExactly(2);
+    assertThat(store().get(key + "x", LONG)).containsExactly(2);
   }
 
   @Test
   default void takesALongKey() {
     String key = "é".repeat((Store.MAX_KEY_BYTES - 256) / 2);
     store().set(key, bytes(1));
-    assertThat(store().get(key, ZERO)).containsExactly(1);
+    assertThat(store().get(key, LONG)).containsExactly(1);
     assertThat(store().listKeys()).containsExactly(key);
   }
 
@@ -202,12 +202,12 @@ interface StoreValueTests extends StoreFixture {
     Arrays.fill(swapped, (byte) 9);
     Arrays.fill(given, (byte) 9);
     for (String key : List.of("set", "append", "multi", "swap")) {
-      Arrays.fill(store().get(key, ZERO), (byte) 8);
-      Arrays.fill(store().multiGet(List.of(key), ZERO).get(0), (byte) 7);
+      Arrays.fill(store().get(key, LONG), (byte) 8);
+      Arrays.fill(store().multiGet(List.of(key), LONG).get(0), (byte) 7);
       Arrays.fill(store().compareSet(key, null, given).value(), (byte) 6);
-      assertThat(store().get(key, ZERO)).as(key).containsExactly(1, 2);
+      assertThat(store().get(key, LONG)).as(key).containsExactly(1, 2);
     }
-    assertThat(store().queuePop("queue", ZERO)).containsExactly(1, 2);
+    assertThat(store().queuePop("queue", LONG)).containsExactly(1, 2);
   }
 
   @Test
@@ -225,7 +225,7 @@ interface StoreValueTests extends StoreFixture {
   @Test
   default void multiSetTakesTheLastValueOfAKeyNamedTwice() {
     store().multiSet(List.of("a", "a"), List.of(bytes(1), bytes(2)));
-    assertThat(store().get("a", ZERO)).containsExactly(2);
+    assertThat(store().get("a", LONG)).containsExactly(2);
   }
 
   @Test
@@ -260,7 +260,7 @@ interface StoreValueTests extends StoreFixture {
     store().append("key", bytes(1, 2));
     store().append("key", bytes());
     store().append("key", bytes(3));
-    assertThat(store().get("key", ZERO)).containsExactly(1, 2, 3);
+    assertThat(store().get("key", LONG)).containsExactly(1, 2, 3);
     store().append("empty", bytes());
     assertThat(store().check(List.of("empty"))).isTrue();
   }
@@ -275,7 +275,7 @@ interface StoreValueTests extends StoreFixture {
     assertThat(store().listKeys()).isEmpty();
     assertThatThrownBy(() -> store().get("key", ZERO)).isInstanceOf(StoreTimeoutException.class);
     store().set("key", "again");
-    assertThat(store().get("key", ZERO)).asString(UTF_8).isEqualTo("again");
+    assertThat(store().get("key", LONG)).asString(UTF_8).isEqualTo("again");
   }
 
   @Test
@@ -308,11 +308,11 @@ interface StoreValueTests extends StoreFixture {
     assertThat(store().add("key", 5)).isEqualTo(5);
     assertThat(store().add("key", -7)).isEqualTo(-2);
     assertThat(store().add("key", 0)).isEqualTo(-2);
-    assertThat(store().get("key", ZERO)).asString(UTF_8).isEqualTo("-2");
+    assertThat(store().get("key", LONG)).asString(UTF_8).isEqualTo("-2");
     store().set("key", "41");
     assertThat(store().add("key", 1)).isEqualTo(42);
     assertThat(store().add("fresh", 0)).isZero();
-    assertThat(store().get("fresh", ZERO)).asString(UTF_8).isEqualTo("0");
+    assertThat(store().get("fresh", LONG)).asString(UTF_8).isEqualTo("0");
   }
 
   @Test
@@ -329,7 +329,7 @@ interface StoreValueTests extends StoreFixture {
     assertThatThrownBy(() -> store().add("key", 1))
         .isInstanceOf(StoreException.class)
         .hasMessageContaining("key'");
-    assertThat(store().get("key", ZERO)).asString(UTF_8).isEqualTo(value);
+    assertThat(store().get("key", LONG)).asString(UTF_8).isEqualTo(value);
     assertThat(store().add("other", 1)).isEqualTo(1);
   }
 
@@ -340,7 +340,7 @@ interface StoreValueTests extends StoreFixture {
     assertSwap(store().compareSet("key", bytes(2, 2), bytes()), true, bytes());
     assertSwap(store().compareSet("key", bytes(), bytes(3)), true, bytes(3));
     assertSwap(store().compareSet("key", bytes(3), bytes(3)), true, bytes(3));
-    assertThat(store().get("key", ZERO)).containsExactly(3);
+    assertThat(store().get("key", LONG)).containsExactly(3);
   }
 
   @Test
@@ -349,7 +349,7 @@ interface StoreValueTests extends StoreFixture {
     assertSwap(store().compareSet("key", bytes(2), bytes(3)), false, bytes(1));
     assertSwap(store().compareSet("key", null, bytes(3)), false, bytes(1));
     assertSwap(store().compareSet("key", bytes(), bytes(3)), false, bytes(1));
-    assertThat(store().get("key", ZERO)).containsExactly(1);
+    assertThat(store().get("key", LONG)).containsExactly(1);
   }
 
   @Test
@@ -385,7 +385,7 @@ interface StoreValueTests extends StoreFixture {
     assertThatThrownBy(() -> first.get("key", ZERO)).isInstanceOf(StoreClosedException.class);
     assertThat(second.add("count", 1)).isEqualTo(1);
     assertThat(store().add("count", 1)).isEqualTo(2);
-    assertThat(store().get("key", ZERO)).asString(UTF_8).isEqualTo("value");
+    assertThat(store().get("key", LONG)).asString(UTF_8).isEqualTo("value");
   }
 
   @Test

@@ -156,7 +156,7 @@ interface StoreWaitTests extends StoreFixture {
     Calls.assertBlocked(call);
     store().set("key", bytes(2));
     assertThat(Calls.ended(call)).containsExactly(2);
-    assertThat(store().queuePop("key", ZERO)).containsExactly(1);
+    assertThat(store().queuePop("key", LONG)).containsExactly(1);
   }
 
   @ParameterizedTest
@@ -224,8 +224,8 @@ interface StoreWaitTests extends StoreFixture {
     store().set("key", bytes(1));
     store().queuePush("key", bytes(2));
     assertThat(store().queueLength("key")).isEqualTo(1);
-    assertThat(store().get("key", ZERO)).containsExactly(1);
-    assertThat(store().queuePop("key", ZERO)).containsExactly(2);
+    assertThat(store().get("key", LONG)).containsExactly(1);
+    assertThat(store().queuePop("key", LONG)).containsExactly(2);
     Future<?> first = calls().run(() -> store().barrier("key", 2, LONG));
     store().barrier("key", 2, LONG);
     Calls.ended(first);
@@ -275,7 +275,7 @@ interface StoreWaitTests extends StoreFixture {
     Calls.assertBlocked(blocked.getLast());
     for (int i = 0; i < 20; i++) {
       store().set("free", bytes(i));
-      assertThat(store().get("free", ZERO)).containsExactly(i);
+      assertThat(store().get("free", LONG)).containsExactly(i);
       assertThat(store().add("count", 1)).isEqualTo(i + 1);
     }
     for (int i = 0; i < 8; i++) {
