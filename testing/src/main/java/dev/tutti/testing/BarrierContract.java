@@ -74,36 +74,16 @@ public interface BarrierContract extends GroupContract {
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (MissingRanks named : MissingRanks.values()) {
-      for (Duration timeout = Duration.ofSeconds(1).plusMillis(10L * world.size());
-          !areMissingNamed(world, named, timeout);
-          timeout = timeout.multipliedBy(4)) {}
+      CallTimes.repeat(
+          Duration.ofSeconds(1).plusMillis(10L * world.size()),
+          timeout ->
+              CallTimes.arePunctual(
+                  world,
+                  world.size() - 2,
+                  timeout,
+                  member -> assertMissingNamed(member, named, timeout),
+                  member -> {}));
     }
-  }
-
-  /** Returns false if a rank besides the last two was late. */
-  private static boolean areMissingNamed(ContractWorld world, MissingRanks named, Duration timeout)
-      throws Exception {
-    int first = world.size() - 2;
-    CountDownLatch reported = new CountDownLatch(first);
-    CallTimes times = new CallTimes(timeout.dividedBy(2));
-    world.run(
-        member -> {
-          // Whose thread starts late would be as absent as those that stay away.
-          member.meet();
-          AssertionError wrong = null;
-          if (member.rank() < first) {
-            times.note();
-            wrong =
-                catchThrowableOfType(
-                    AssertionError.class, () -> assertMissingNamed(member, named, timeout));
-            reported.countDown();
-          }
-          Waiting.open(reported);
-          if (wrong != null && times.areClose()) {
-            throw wrong;
-          }
-        });
-    return times.areClose();
   }
 
   private static void assertMissingNamed(Member member, MissingRanks named, Duration timeout) {
@@ -116,7 +96,7 @@ public interface BarrierContract extends GroupContract {
         .as("failure on rank %d", member.rank())
         .isInstanceOf(CollectiveTimeoutException.class);
     assertThat(Duration.ofNanos(System.nanoTime() - start))
-        .isLessThan(timeout.plus(CaughtFailures.SOON));
+        .isLessThan(timeout.plus(CaughtFailures.SLACK));
     assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
     assertThat(failure.failedRank()).hasValue(first);
     if (member.rank() == 0 && named == MissingRanks.ALL) {

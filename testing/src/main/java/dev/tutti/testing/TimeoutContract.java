@@ -1,7 +1,6 @@
 package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
@@ -14,7 +13,6 @@ import dev.tutti.WorkState;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -194,43 +192,25 @@ public interface TimeoutContract extends GroupContract {
    * late looks as absent, so the run is repeated with more time if one did.
    */
   private static void checkAbsence(ContractWorld world, BriefCall call) throws Exception {
-    for (Duration timeout = SHORT;
-        !isAbsenceNamed(world, timeout, call);
-        timeout = timeout.multipliedBy(4)) {}
-  }
-
-  /** Returns false if a rank besides the absent one was late. */
-  private static boolean isAbsenceNamed(ContractWorld world, Duration timeout, BriefCall call)
-      throws Exception {
     int absent = world.size() - 1;
-    CountDownLatch failed = new CountDownLatch(absent);
-    CallTimes times = new CallTimes(timeout.dividedBy(2));
-    AtomicLong longest = new AtomicLong();
-    world.run(
-        member -> {
-          // Whose thread starts late would be as absent as the one that stays away.
-          member.meet();
-          AssertionError wrong = null;
-          if (member.rank() != absent) {
-            times.note();
-            wrong =
-                catchThrowableOfType(
-                    AssertionError.class,
-                    () -> longest.accumulateAndGet(elapsed(member, timeout, call), Math::max));
-            failed.countDown();
+    CallTimes.repeat(
+        SHORT,
+        timeout -> {
+          AtomicLong longest = new AtomicLong();
+          boolean punctual =
+              CallTimes.arePunctual(
+                  world,
+                  absent,
+                  timeout,
+                  member -> longest.accumulateAndGet(elapsed(member, timeout, call), Math::max),
+                  member -> CaughtFailures.assertFailed(member, absent));
+          if (punctual) {
+            assertThat(longest.get())
+                .as("ms until the first rank's deadline, which ends the operation on all")
+                .isGreaterThanOrEqualTo(timeout.toMillis());
           }
-          Waiting.open(failed);
-          if (times.areClose()) {
-            if (wrong != null) {
-              throw wrong;
-            }
-            CaughtFailures.assertFailed(member, absent);
-          }
+          return punctual;
         });
-    assertThat(longest.get())
-        .as("ms until the first rank's deadline, which ends the operation on all")
-        .isGreaterThanOrEqualTo(times.areClose() ? timeout.toMillis() : 0);
-    return times.areClose();
   }
 
   /** Returns how long a call took that the last rank does not make, in milliseconds. */

@@ -3,7 +3,6 @@ package dev.tutti.runtime.failure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.OpType;
-import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.FailureLog.Blame;
@@ -11,8 +10,6 @@ import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -65,22 +62,17 @@ class FailureLogTest {
 
   @Test
   void aRankThatRanksMissedIsNamed() throws Exception {
-    CountDownLatch joined = new CountDownLatch(2);
-    LocalWorld.ranks(
+    LocalWorld.run(
         2,
         store,
         new LocalProvider(),
-        (options, rank) -> {
-          try (ProcessGroup group = ProcessGroup.init(options)) {
-            joined.countDown();
-            assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
-            if (rank == 0) {
-              LocalWorld.until("the failure", () -> group.failure().isPresent());
-            } else {
-              group.abort("no more data");
-            }
-            return null;
+        group -> {
+          if (group.rank() == 0) {
+            LocalWorld.until("the failure", () -> group.failure().isPresent());
+          } else {
+            group.abort("no more data");
           }
+          return null;
         });
     assertThat(FailureLog.blame(store, 0))
         .contains(new Blame(1, "rank 1 aborted the group: no more data"));

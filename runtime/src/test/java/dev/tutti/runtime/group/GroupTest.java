@@ -400,15 +400,8 @@ class GroupTest {
     HashStore store = new HashStore();
     CyclicBarrier together = new CyclicBarrier(4);
     List<Throwable> failures =
-        LocalWorld.ranks(
-            4,
-            store,
-            new LocalProvider(),
-            (options, rank) -> {
-              try (ProcessGroup group = ProcessGroup.init(options)) {
-                return atBarrierOfTwo(group, store, together);
-              }
-            });
+        LocalWorld.run(
+            4, store, new LocalProvider(), group -> atBarrierOfTwo(group, store, together));
     assertThat(failures.get(0))
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");

@@ -23,7 +23,7 @@ import java.util.logging.Logger;
 
 /** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
-  interface Body<T> {
+  public interface Body<T> {
     T run(ProcessGroup group) throws Exception;
   }
 
@@ -35,10 +35,16 @@ public final class LocalWorld {
 
   /** Joins, runs once all have joined, and closes; returns the results in rank order. */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
+    return run(size, new HashStore(), provider, body);
+  }
+
+  /** Does the same with a given store. */
+  public static <T> List<T> run(int size, Store store, BackendProvider provider, Body<T> body)
+      throws Exception {
     CountDownLatch joined = new CountDownLatch(size);
     return ranks(
         size,
-        new HashStore(),
+        store,
         provider,
         (options, rank) -> {
           try (ProcessGroup group = join(options, joined)) {
