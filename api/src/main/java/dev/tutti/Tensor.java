@@ -35,6 +35,7 @@ public final class Tensor {
   }
 
   private static final int SHOWN = 16;
+  private static final long FILLED_BLOCK = 64 * 1024;
 
   /**
    * The alignment in bytes of memory that this class allocates: a cache line, or an AVX-512 vector.
@@ -626,9 +627,11 @@ public final class Tensor {
    */
   public Tensor fill(double value) {
     requireHost("fill");
-    for (long i = 0; i < numel; i++) {
+    long singles = singles();
+    for (long i = 0; i < singles; i++) {
       Elements.setDouble(dtype, segment(), offsetOf(i), value);
     }
+    repeatFirst();
     return this;
   }
 
@@ -641,9 +644,11 @@ public final class Tensor {
    */
   public Tensor fillLong(long value) {
     requireHost("fillLong");
-    for (long i = 0; i < numel; i++) {
+    long singles = singles();
+    for (long i = 0; i < singles; i++) {
       Elements.setLong(dtype, segment(), offsetOf(i), value);
     }
+    repeatFirst();
     return this;
   }
 
@@ -866,6 +871,24 @@ public final class Tensor {
     int[] result = new int[Math.toIntExact(numel)];
     copyTo(result);
     return result;
+  }
+
+  /** Returns how many elements a fill sets one by one before it calls {@link #repeatFirst}. */
+  private long singles() {
+    return contiguous ? Math.min(numel, 1) : numel;
+  }
+
+  /** Copies the first element of a contiguous tensor over the others, from a block in the cache. */
+  private void repeatFirst() {
+    if (!contiguous) {
+      return;
+    }
+    MemorySegment all = segment();
+    long bytes;
+    for (long done = dtype.byteSize(); done < byteSize(); done += bytes) {
+      bytes = Math.min(Math.min(done, FILLED_BLOCK), byteSize() - done);
+      MemorySegment.copy(all, 0, all, done, bytes);
+    }
   }
 
   private long offsetOf(long index) {

@@ -10,12 +10,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class TensorTest {
   private static final ByteOrder OTHER_ORDER =
@@ -372,6 +374,25 @@ class TensorTest {
     assertThatIllegalStateException().isThrownBy(tensor::copy);
     assertThatIllegalStateException().isThrownBy(() -> Tensor.of(1f).copyFrom(tensor));
     assertThat(tensor.narrow(0, 2, 2).segment().address()).isEqualTo(72);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, 1, 2, 3, 1000, 16_384, 16_385, 50_001})
+  void aFillReachesAllElementsOfAViewAndNoOthers(long count) {
+    Tensor whole = Tensor.allocate(DType.INT32, count + 3);
+    Tensor view = whole.narrow(0, 2, count);
+    view.fillLong(-7);
+    int[] expected = new int[(int) count + 3];
+    Arrays.fill(expected, 2, (int) count + 2, -7);
+    assertThat(whole.toIntArray()).isEqualTo(expected);
+    view.fill(5);
+    Arrays.fill(expected, 2, (int) count + 2, 5);
+    assertThat(whole.toIntArray()).isEqualTo(expected);
+
+    Tensor column = Tensor.allocate(DType.INT32, count, 2).narrow(1, 1, 1);
+    int[] nines = new int[(int) count];
+    Arrays.fill(nines, 9);
+    assertThat(column.fillLong(9).toIntArray()).isEqualTo(nines);
   }
 
   @ParameterizedTest

@@ -41,7 +41,8 @@ class DirectCollectivesTest {
 
   /**
    * Returns a tensor in the shared heap if it is large; waits for the memory of other tests and
-   * collects it.
+   * collects it. Memory stays taken while a rank lends any, so all ranks must have theirs before a
+   * collective.
    */
   private static Tensor seen(DType dtype, long count) {
     Tensor tensor = Tensor.allocate(dtype, count);
@@ -101,6 +102,7 @@ class DirectCollectivesTest {
             op = op.kind().isDefinedOn(dtype) ? op : ReduceOp.SUM;
             Tensor direct = filled(seen(dtype, count), group.rank(), count);
             Tensor staged = filled(elsewhere(dtype, count), group.rank(), count);
+            group.barrier();
             group.allReduce(direct, op);
             group.allReduce(staged, op);
             assertSame(direct, staged, op + " of " + count);
@@ -128,6 +130,7 @@ class DirectCollectivesTest {
             for (long i = 0; i < count; i++) {
               tensor.setLong(i, (group.rank() + 1) * 10L + other);
             }
+            group.barrier();
             group.allReduce(tensor);
             for (long i = 0; i < count; i += 1001) {
               assertThat(tensor.getLong(i)).isEqualTo(sum);
@@ -149,6 +152,7 @@ class DirectCollectivesTest {
               boolean sees = (round + group.rank()) % 3 != 0;
               Tensor tensor = sees ? seen(DType.INT32, count) : elsewhere(DType.INT32, count);
               filled(tensor, group.rank(), round);
+              group.barrier();
               group.broadcast(tensor, root);
               assertSame(
                   tensor, filled(elsewhere(DType.INT32, count), root, round), "root " + root);
@@ -173,14 +177,15 @@ class DirectCollectivesTest {
             group.reduceScatterInto(
                 staged, filled(elsewhere(DType.FLOAT32, count * ranks), group.rank(), count), op);
             Tensor input = filled(seen(DType.FLOAT32, count * ranks), group.rank(), count);
+            Tensor listed = seen(DType.FLOAT32, count);
             Tensor output = elsewhere(DType.FLOAT32, count);
+            group.barrier();
             group.reduceScatterInto(output, input, op);
             assertSame(output, staged, op + " of " + count);
             List<Tensor> parts = new ArrayList<>();
             for (int peer = 0; peer < ranks; peer++) {
               parts.add(input.narrow(0, peer * count, count));
             }
-            Tensor listed = seen(DType.FLOAT32, count);
             group.reduceScatter(listed, parts, op);
             assertSame(listed, staged, op + " of a list of " + count);
             Tensor own = input.narrow(0, group.rank() * count, count);
@@ -210,6 +215,7 @@ class DirectCollectivesTest {
                       ? output.narrow(0, group.rank() * count, count)
                       : seen(DType.INT32, count);
               filled(input, group.rank(), round);
+              group.barrier();
               group.allGatherInto(output, input);
               for (int peer = 0; peer < ranks; peer++) {
                 assertSame(
@@ -243,6 +249,7 @@ class DirectCollectivesTest {
               inputs.add(filled(input, group.rank(), round * 100L + peer));
               outputs.add(Tensor.allocate(DType.INT32, received));
             }
+            group.barrier();
             group.allToAll(outputs, inputs);
             for (int peer = 0; peer < ranks; peer++) {
               Tensor output = outputs.get(peer);

@@ -1,26 +1,34 @@
 package dev.tutti.cuda.driver;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** A stream: tasks run one after the other on its own thread. */
+/** A stream: tasks run one after the other, on a thread that the stream holds while it has any. */
 final class FakeStream implements AutoCloseable {
   /** A step of a stream; ends early if interrupted. */
   interface Task {
     void run() throws InterruptedException;
   }
 
-  final int device;
-  private final LinkedBlockingQueue<Task> tasks = new LinkedBlockingQueue<>();
-  private final AtomicInteger pending = new AtomicInteger();
-
-  /** Separates these threads from those of the tests that create streams. */
+  /** Separates the threads from those of the tests that create streams. */
   private static final ThreadGroup GROUP = new ThreadGroup(topGroup(), "fake streams");
 
-  private final Thread thread;
+  /** Groups create many streams, most of which do little, so their threads are shared. */
+  private static final ExecutorService THREADS =
+      Executors.newCachedThreadPool(
+          run -> Thread.ofPlatform().group(GROUP).daemon().name("fake-stream").unstarted(run));
+
+  final int device;
+  private final ArrayDeque<Task> tasks = new ArrayDeque<>();
+  private final AtomicInteger pending = new AtomicInteger();
+  private boolean running;
+  private @Nullable Thread runner;
+  private boolean closed;
   private volatile @Nullable Capture capture;
 
   /** A capture of a stream. */
@@ -51,20 +59,24 @@ final class FakeStream implements AutoCloseable {
 
   FakeStream(int device) {
     this.device = device;
-    this.thread = Thread.ofPlatform().group(GROUP).daemon().name("fake-stream").start(this::run);
   }
 
   private void run() {
     try {
-      while (true) {
-        Task task = tasks.take();
+      for (Task task = next(); task != null; task = next()) {
         task.run();
         pending.decrementAndGet();
       }
     } catch (InterruptedException e) {
       // The end of the stream.
-      Thread.currentThread().interrupt();
     }
+  }
+
+  private synchronized @Nullable Task next() {
+    Task task = closed ? null : tasks.poll();
+    running = task != null;
+    runner = running ? Thread.currentThread() : null;
+    return task;
   }
 
   synchronized void enqueue(Task task) {
@@ -75,6 +87,10 @@ final class FakeStream implements AutoCloseable {
     }
     pending.incrementAndGet();
     tasks.add(task);
+    if (!running) {
+      running = true;
+      THREADS.execute(this::run);
+    }
   }
 
   boolean isIdle() {
@@ -106,8 +122,13 @@ final class FakeStream implements AutoCloseable {
   }
 
   @Override
-  public void close() {
-    thread.interrupt();
+  public synchronized void close() {
+    closed = true;
+    Thread busy = runner;
+    runner = null;
+    if (busy != null) {
+      busy.interrupt();
+    }
   }
 
   private static ThreadGroup topGroup() {
