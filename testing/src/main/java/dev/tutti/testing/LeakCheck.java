@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -19,6 +20,9 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
    * of the classes that overlap in time has ended, it is compared with what was there when the
    * first of them began.
    */
+  /** The JUnit parameter that sets for how many seconds memory may still be freed, 20 if unset. */
+  static final String GRACE_SECONDS = "dev.tutti.testing.graceSeconds";
+
   private static final Object LOCK = new Object();
   private static final TreeSet<String> OVERLAPPING = new TreeSet<>();
   private static int active;
@@ -28,9 +32,13 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
 
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private LeakCheck() {}
+  private final Duration grace;
 
-  private static LeakCheck begin(Class<?> testClass) {
+  private LeakCheck(Duration grace) {
+    this.grace = grace;
+  }
+
+  private static LeakCheck begin(Class<?> testClass, Duration grace) {
     synchronized (LOCK) {
       if (active == 0) {
         OVERLAPPING.clear();
@@ -39,7 +47,7 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
       active++;
       OVERLAPPING.add(testClass.getName());
     }
-    return new LeakCheck();
+    return new LeakCheck(grace);
   }
 
   /** Returns the check of the test class, which is created with its first world. */
@@ -49,9 +57,12 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
       ofClass = ofClass.getParent().orElseThrow();
     }
     Class<?> testClass = context.getRequiredTestClass();
+    Duration grace =
+        Duration.ofSeconds(
+            context.getConfigurationParameter(GRACE_SECONDS, Integer::valueOf).orElse(20));
     return ofClass
         .getStore(Namespace.create(LeakCheck.class))
-        .getOrComputeIfAbsent(LeakCheck.class, key -> begin(testClass), LeakCheck.class);
+        .getOrComputeIfAbsent(LeakCheck.class, key -> begin(testClass, grace), LeakCheck.class);
   }
 
   /** Returns a group for the threads of a world, which must be empty at the end. */
@@ -77,7 +88,7 @@ final class LeakCheck implements AutoCloseable, ExtensionContext.Store.Closeable
       synchronized (LOCK) {
         active--;
         if (active == 0) {
-          SharedMemoryFiles.assertNoneBeside(sharedMemoryBefore, OVERLAPPING);
+          SharedMemoryFiles.assertNoneBeside(sharedMemoryBefore, OVERLAPPING, grace);
         }
       }
     }

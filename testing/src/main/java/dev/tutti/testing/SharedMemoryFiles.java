@@ -25,7 +25,6 @@ final class SharedMemoryFiles {
   private static final Path FOLDER = Path.of("/dev/shm");
   private static final Path MAPS = Path.of("/proc/self/maps");
   private static final Path OPEN = Path.of("/proc/self/fd");
-  private static final Duration GRACE = Duration.ofSeconds(20);
 
   private SharedMemoryFiles() {}
 
@@ -48,9 +47,10 @@ final class SharedMemoryFiles {
    *
    * @param before the files that {@link #ofThisProcess} found earlier
    * @param suspects the test classes that ran in the meantime
+   * @param grace the time to wait
    */
-  static void assertNoneBeside(List<String> before, Collection<String> suspects) {
-    long deadline = System.nanoTime() + GRACE.toNanos();
+  static void assertNoneBeside(List<String> before, Collection<String> suspects, Duration grace) {
+    long deadline = System.nanoTime() + grace.toNanos();
     List<String> left = leftBeside(before);
     while (!left.isEmpty()) {
       if (System.nanoTime() - deadline > 0) {

@@ -41,7 +41,7 @@ final class Execution implements TestExecutionListener {
         Map.of("junit.jupiter.extensions.store.close.autocloseable.enabled", "false"), testClasses);
   }
 
-  private static Execution run(Map<String, String> parameters, Class<?>... testClasses) {
+  static Execution run(Map<String, String> parameters, Class<?>... testClasses) {
     LauncherDiscoveryRequestBuilder request = LauncherDiscoveryRequestBuilder.request();
     request.configurationParameters(parameters);
     for (Class<?> testClass : testClasses) {

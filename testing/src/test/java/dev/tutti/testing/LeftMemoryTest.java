@@ -10,6 +10,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.opentest4j.TestAbortedException;
@@ -25,7 +26,8 @@ class LeftMemoryTest {
         .isTrue();
     LeakingMemory.arena = Arena.ofShared();
     try {
-      Execution execution = Execution.of(LeakingMemory.class);
+      Execution execution =
+          Execution.run(Map.of(LeakCheck.GRACE_SECONDS, "1"), LeakingMemory.class);
       assertThat(execution.thrownAfter(LeakingMemory.class))
           .hasMessageContaining("shared memory left by")
           .hasMessageContaining(LeakingMemory.class.getName())

@@ -27,8 +27,6 @@ import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.lang.foreign.Arena;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -37,11 +35,9 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-@Isolated("counts the descriptors of the process")
 class CudaBackendTest {
   private final FakeMachine machine = new FakeMachine(4);
   private final Cuda cuda = machine.cuda;
@@ -570,30 +566,6 @@ class CudaBackendTest {
                     .close())
         .isInstanceOf(BackendException.class)
         .hasMessageContaining("8 ranks at most");
-  }
-
-  @Test
-  void whatIsSharedIsFreedAndSetUpAgainManyTimes() throws Exception {
-    long before = descriptors();
-    for (int i = 0; i < 25; i++) {
-      new CudaRanks(cuda)
-          .run(
-              2,
-              (group, device) -> {
-                try (var memory = group.allocateSymmetric(100)) {
-                  memory.barrier(0, Duration.ofSeconds(20));
-                }
-                group.barrier();
-              });
-    }
-    assertThat(descriptors()).isLessThan(before + 20);
-    assertThat(machine.fake.living("addresses")).isLessThan(12);
-  }
-
-  private static long descriptors() throws Exception {
-    try (var all = Files.list(Path.of("/proc/self/fd"))) {
-      return all.count();
-    }
   }
 
   @ParameterizedTest

@@ -5,21 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
-import dev.tutti.Store;
 import dev.tutti.cuda.Until;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import dev.tutti.testing.TestAuthority;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
-import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.SocketException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -30,25 +27,19 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
-import java.util.logging.Level;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-@Isolated("reads the log")
 class RankLinksTest {
   @TempDir private Path directory;
 
   /** Collects notes until it has the requested number. */
-  private static class Notes implements RankLinks.Receiver {
+  static class Notes implements RankLinks.Receiver {
     final List<List<Long>> all = Collections.synchronizedList(new ArrayList<>());
     final CountDownLatch missing;
 
@@ -239,6 +230,11 @@ class RankLinksTest {
   }
 
   private SSLContext tls(String authority, String subject) throws Exception {
+    return tls(directory, authority, subject);
+  }
+
+  /** Returns the TLS of a rank whose certificate an authority issues in the folder. */
+  static SSLContext tls(Path directory, String authority, String subject) throws Exception {
     TestAuthority trusted = new TestAuthority(directory, authority);
     TestAuthority.Issued own = trusted.issue(subject);
     return Objects.requireNonNull(
@@ -466,71 +462,11 @@ class RankLinksTest {
         });
   }
 
-  /** Connects to a rank that encrypts, without speaking TLS. */
-  @Test
-  void whoCannotBeEncryptedIsToldOfInAFewLines() throws Exception {
-    List<String> told = Collections.synchronizedList(new ArrayList<>());
-    Logger logger = Logger.getLogger(RankLinks.class.getName());
-    Handler handler =
-        new Handler() {
-          @Override
-          public void publish(LogRecord line) {
-            if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
-              told.add(line.getMessage());
-            }
-          }
-
-          @Override
-          public void flush() {}
-
-          @Override
-          public void close() {}
-        };
-    HashStore store = new HashStore();
-    List<byte[]> published = new ArrayList<>();
-    Store recording =
-        (Store)
-            Proxy.newProxyInstance(
-                Store.class.getClassLoader(),
-                new Class<?>[] {Store.class},
-                (proxy, method, arguments) -> {
-                  if (method.getName().equals("set")) {
-                    published.add((byte[]) arguments[1]);
-                  }
-                  return method.invoke(store, arguments);
-                });
-    SSLContext tls = tls("authority", "rank");
-    CompletableFuture<RankLinks> other =
-        CompletableFuture.supplyAsync(() -> open(tls, new StoreExchange(store, "test", 1, 2)));
-    logger.addHandler(handler);
-    try (RankLinks links = open(tls, new StoreExchange(recording, "test", 0, 2))) {
-      links.listen(new Notes(0));
-      String introduction = new String(published.getFirst(), StandardCharsets.UTF_8);
-      int port = Integer.parseInt(introduction.substring(17, introduction.indexOf(' ')));
-      for (int i = 0; i < 100; i++) {
-        try (Socket stranger = new Socket(InetAddress.getLoopbackAddress(), port)) {
-          stranger.setSoTimeout(60_000);
-          stranger
-              .getOutputStream()
-              .write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
-          readToTheEnd(stranger);
-        }
-      }
-    } finally {
-      logger.removeHandler(handler);
-      other.get(60, TimeUnit.SECONDS).close();
-    }
-    assertThat(told)
-        .hasSizeLessThan(20)
-        .allMatch(line -> line.contains("cannot be encrypted"))
-        .anyMatch(line -> line.contains(" more from 127.0.0.1 in the last "));
-  }
-
-  private static RankLinks open(SSLContext tls, StoreExchange exchange) {
+  static RankLinks open(SSLContext tls, StoreExchange exchange) {
     return RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
   }
 
-  private static void readToTheEnd(Socket socket) throws IOException {
+  static void readToTheEnd(Socket socket) throws IOException {
     try {
       socket.getInputStream().readAllBytes();
     } catch (SocketException e) {

@@ -172,7 +172,9 @@ class TraceCommandTest {
     assertThat(last.times).isGreaterThanOrEqualTo(LateRank.STEPS - 1);
     long pause = role.pauseNanos();
     assertThat(last.medianLag()).isBetween(pause * 4 / 5, pause * 7 / 5);
-    assertThat(last.byOperation).containsKey("allReduce");
+    // A record that is written at once may lack the end of the last operation.
+    int reductions = last.byOperation.getOrDefault("allReduce", 0);
+    assertThat(reductions).isBetween(LateRank.STEPS - 1, LateRank.STEPS);
     assertThat(last.waitedNanos).isGreaterThanOrEqualTo(2L * last.times * pause * 4 / 5);
     assertThat(analysis.shares.get(0).waitingNanos)
         .isGreaterThan(analysis.shares.get(late).waitingNanos);
@@ -182,7 +184,7 @@ class TraceCommandTest {
       assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
       assertThat(out.toString(UTF_8))
           .startsWith("all collectives match, and no rank is missing")
-          .contains("allReduce 10");
+          .contains("allReduce " + reductions);
       assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
       assertThat(JsonReader.read(Files.readString(perfetto)))
           .isInstanceOfSatisfying(
