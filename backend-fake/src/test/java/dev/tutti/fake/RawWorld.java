@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -99,10 +100,12 @@ final class RawWorld {
   static <T> List<Throwable> collect(
       int size, BackendProvider provider, Body<T> body, List<T> results) {
     ExecutorService executor = Executors.newFixedThreadPool(size);
+    CyclicBarrier created = new CyclicBarrier(size);
     try (HashStore store = new HashStore(TIMEOUT)) {
       List<Callable<T>> tasks =
           IntStream.range(0, size)
-              .mapToObj(rank -> (Callable<T>) () -> runRank(rank, size, provider, store, body))
+              .mapToObj(
+                  rank -> (Callable<T>) () -> runRank(rank, size, provider, store, created, body))
               .toList();
       List<Throwable> failures = new ArrayList<>();
       for (Future<T> future : executor.invokeAll(tasks, 60, TimeUnit.SECONDS)) {
@@ -126,9 +129,17 @@ final class RawWorld {
   }
 
   private static <T> T runRank(
-      int rank, int size, BackendProvider provider, Store store, Body<T> body) throws Exception {
+      int rank,
+      int size,
+      BackendProvider provider,
+      Store store,
+      CyclicBarrier created,
+      Body<T> body)
+      throws Exception {
     ConcurrentHashMap<Integer, Throwable> heard = new ConcurrentHashMap<>();
     try (Backend backend = provider.create(context(rank, size, store, TIMEOUT, heard))) {
+      // A mismatch is found half a second after the first rank has called.
+      created.await(TIMEOUT.toSeconds(), TimeUnit.SECONDS);
       return body.run(new Rank(rank, size, CallByName.of(backend), heard));
     }
   }

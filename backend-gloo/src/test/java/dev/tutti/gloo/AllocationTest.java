@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.testing.Sampled;
 import java.lang.foreign.Arena;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
@@ -14,6 +15,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Counts the bytes that the callers of all-reduce allocate. */
 @Isolated("counts what is allocated once the compiler is done, and waits for it")
 class AllocationTest {
+  @Sampled
   @ParameterizedTest
   @CsvSource({
     "2, 4, 5000, 0",
@@ -36,6 +38,7 @@ class AllocationTest {
         group -> Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4));
   }
 
+  @Sampled
   @ParameterizedTest
   @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
   @Timeout(300)
@@ -49,6 +52,7 @@ class AllocationTest {
         group -> Tensor.wrap(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4));
   }
 
+  @Sampled
   @ParameterizedTest
   @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
   @Timeout(300)

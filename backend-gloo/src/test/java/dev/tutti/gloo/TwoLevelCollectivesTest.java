@@ -1,10 +1,12 @@
 package dev.tutti.gloo;
 
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests the collectives on hosts whose ranks are not consecutive. */
+@Sampled
 class TwoLevelCollectivesTest extends CollectivesTest {
   @TempDir Path directory;
 

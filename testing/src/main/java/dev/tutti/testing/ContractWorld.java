@@ -78,6 +78,11 @@ public final class ContractWorld {
     return size > 8;
   }
 
+  /** Tells whether all ranks run in this JVM. */
+  boolean isInOneJvm() {
+    return subject.onlyRank().isEmpty();
+  }
+
   Duration groupTimeout() {
     return subject.timeout().dividedBy(2);
   }
@@ -111,7 +116,7 @@ public final class ContractWorld {
    * @throws org.opentest4j.TestAbortedException if the other ranks are in other JVMs
    */
   <T> List<T> collect(Probe<T> probe) throws Exception {
-    if (subject.onlyRank().isPresent()) {
+    if (!isInOneJvm()) {
       throw new TestAbortedException("compares the ranks, which run in other JVMs here");
     }
     ThreadGroup threads = new ThreadGroup("contract");

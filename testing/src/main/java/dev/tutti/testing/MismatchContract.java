@@ -89,6 +89,8 @@ public interface MismatchContract extends GroupContract {
     CallOptions brief = CallOptions.timeout(Duration.ofSeconds(3));
     world.run(
         member -> {
+          // A rank that begins after the others have given up has called nothing.
+          member.meet();
           ProcessGroup group = member.group();
           Refusals.Call first =
               member.rank() == 0
@@ -206,7 +208,8 @@ public interface MismatchContract extends GroupContract {
     for (OddCall call : calls) {
       for (int odd = 0; odd < world.size(); odd++) {
         int oddRank = odd;
-        world.run(
+        runPunctually(
+            world,
             member -> {
               Throwable thrown =
                   catchThrowable(() -> call.run(member, 4, member.rank() == oddRank));
@@ -224,6 +227,22 @@ public interface MismatchContract extends GroupContract {
             });
       }
     }
+  }
+
+  /**
+   * Runs a body on all ranks, again until they begin together: backends give a rank half a second
+   * to make its call before they count who disagrees.
+   */
+  private static void runPunctually(ContractWorld world, ContractWorld.Body body) throws Exception {
+    if (!world.isInOneJvm()) {
+      world.run(body);
+      return;
+    }
+    boolean punctual;
+    do {
+      punctual =
+          CallTimes.arePunctual(world, world.size(), Duration.ofMillis(800), body, member -> {});
+    } while (!punctual);
   }
 
   /**

@@ -210,6 +210,9 @@ class StoreRendezvousTest {
                   LockSupport.parkNanos(10_000_000); // like a short deadline
                   throw new StoreTimeoutException("it did not answer in time");
                 }
+                if (method.equals("add")) {
+                  shared.add("tutti-run/alive/0", 1); // only the store is lost
+                }
               });
       LaunchRendezvous rendezvous =
           new StoreRendezvous(
