@@ -11,6 +11,7 @@ import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.gloo.hier.Stages;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.Sampled;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -337,6 +338,7 @@ class BoundarySizesTest {
         Arguments.of("two levels: [0, 1] [2] [3, 4]", new int[] {0, 0, 1, 2, 2}, 64 << 10));
   }
 
+  @Sampled
   @ParameterizedTest(name = "{0}")
   @MethodSource("worlds")
   void allValuesArrive(String layout, int[] hosts, int budget) throws Exception {
