@@ -120,12 +120,12 @@ class RankLinksTest {
                 links.send(1, 5, i, 2L * i, -1);
               }
               sent.countDown();
-              assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
               assertThat(notes.all).containsExactly(List.of(1L, 9L, 0L, 0L, 0L));
             } else {
-              assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(sent.await(250, TimeUnit.SECONDS)).isTrue();
               links.listen(notes);
-              assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
               for (int i = 0; i < count; i++) {
                 assertThat(notes.all.get(i)).containsExactly(0L, 5L, (long) i, 2L * i, -1L);
               }
@@ -157,7 +157,7 @@ class RankLinksTest {
           for (int i = 0; rank < 2 && i < count; i++) {
             links.send(2, 5, i, -i, rank);
           }
-          assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
           links.close();
           for (long sender = 0; rank == 2 && sender < 2; sender++) {
             long next = 0;
@@ -207,7 +207,7 @@ class RankLinksTest {
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(closed.await(250, TimeUnit.SECONDS)).isTrue();
           CompletableFuture<String> cause = new CompletableFuture<>();
           links.listen(
               new Notes(0) {
@@ -273,7 +273,7 @@ class RankLinksTest {
             }
           }
           if (exchange.rank() == 0) {
-            assertThat(ends.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(ends.await(250, TimeUnit.SECONDS)).isTrue();
             assertThat(notes.missing.getCount()).isZero();
             for (int i = 0; i < count; i++) {
               assertThat(notes.all.get(i)).containsExactly(1L, 5L, (long) i, 2L * i, -1L);
@@ -319,7 +319,7 @@ class RankLinksTest {
                     return failed.getCount() == 0;
                   });
             } else {
-              assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(failed.await(250, TimeUnit.SECONDS)).isTrue();
             }
             assertThat(notes.all).isEmpty();
           }
@@ -375,7 +375,7 @@ class RankLinksTest {
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(closed.await(250, TimeUnit.SECONDS)).isTrue();
           assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("rank 1 no longer listens");
@@ -447,14 +447,14 @@ class RankLinksTest {
             } finally {
               full.countDown();
             }
-            assertThat(lost.await(60, TimeUnit.SECONDS)).isTrue();
-            assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(lost.await(250, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
             assertThat(notes.all).containsExactly(List.of(2L, 9L, 1L, 2L, 3L));
           } else if (rank == 1) {
-            assertThat(full.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(full.await(250, TimeUnit.SECONDS)).isTrue();
           } else {
             links.listen(new Notes(0));
-            assertThat(lost.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(lost.await(250, TimeUnit.SECONDS)).isTrue();
             links.send(0, 9, 1, 2, 3);
           }
           links.close();
@@ -487,7 +487,7 @@ class RankLinksTest {
           links.listen(notes);
           exchange.barrier(Ranks.soon());
           links.send(1 - exchange.rank(), 5, 1, 2, 3);
-          assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
           exchange.barrier(Ranks.soon());
           if (exchange.rank() == 0) {
             List<SocketChannel> silent = new ArrayList<>();

@@ -39,7 +39,7 @@ final class Ranks {
       }
       List<T> results = new ArrayList<>();
       for (Future<T> future : futures) {
-        results.add(future.get(60, TimeUnit.SECONDS));
+        results.add(future.get(250, TimeUnit.SECONDS));
       }
       return results;
     } catch (ExecutionException e) {
