@@ -24,13 +24,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
-import java.util.logging.Handler;
-import java.util.logging.Level;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -511,31 +506,26 @@ class CudaIpcTest {
 
   @Test
   void aThousandBlocksInLimboAreWarnedOfOnce() {
-    List<String> warnings = new CopyOnWriteArrayList<>();
-    Logger logger = Logger.getLogger(CudaIpc.class.getName());
     long thread = Thread.currentThread().threadId();
-    Handler capture = warningsOf(thread, warnings);
-    logger.addHandler(capture);
-    try {
+    try (Warnings warnings =
+        new Warnings(CudaIpc.class, line -> line.getLongThreadID() == thread)) {
       List<SharedTensor> all = new ArrayList<>();
       for (int i = 0; i < IpcSender.WARN_LIMBO; i++) {
         all.add(freed());
       }
       assertThat(producer.pendingReleaseCount()).isEqualTo(1000);
-      assertThat(warnings).isEmpty();
+      assertThat(warnings.messages()).isEmpty();
       all.add(freed());
       assertThat(producer.pendingReleaseCount()).isEqualTo(1001);
-      assertThat(warnings)
+      assertThat(warnings.messages())
           .containsExactly(
               "other processes still use more than 1000 blocks of device memory that were freed"
                   + " here; the memory is released when they close the tensors that they opened");
       all.add(freed());
-      assertThat(warnings).hasSize(1);
+      assertThat(warnings.messages()).hasSize(1);
       all.forEach(SharedTensor::close);
       assertThat(producer.pendingReleaseCount()).isZero();
       assertThat(used()).isZero();
-    } finally {
-      logger.removeHandler(capture);
     }
   }
 
@@ -544,23 +534,6 @@ class CudaIpcTest {
     try (Arena arena = Arena.ofShared()) {
       return producer.share(producer.allocate(device, arena, DType.UINT8, 1));
     }
-  }
-
-  private static Handler warningsOf(long thread, List<String> warnings) {
-    return new Handler() {
-      @Override
-      public void publish(LogRecord record) {
-        if (record.getLevel().equals(Level.WARNING) && record.getLongThreadID() == thread) {
-          warnings.add(record.getMessage());
-        }
-      }
-
-      @Override
-      public void flush() {}
-
-      @Override
-      public void close() {}
-    };
   }
 
   @Test

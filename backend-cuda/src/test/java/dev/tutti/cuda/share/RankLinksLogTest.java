@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Store;
+import dev.tutti.cuda.Warnings;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.Proxy;
 import java.net.InetAddress;
@@ -10,14 +11,9 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Handler;
-import java.util.logging.Level;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,23 +27,6 @@ class RankLinksLogTest {
   /** Connects to a rank that encrypts, without speaking TLS. */
   @Test
   void whoCannotBeEncryptedIsToldOfInAFewLines() throws Exception {
-    List<String> told = Collections.synchronizedList(new ArrayList<>());
-    Logger logger = Logger.getLogger(RankLinks.class.getName());
-    Handler handler =
-        new Handler() {
-          @Override
-          public void publish(LogRecord line) {
-            if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
-              told.add(line.getMessage());
-            }
-          }
-
-          @Override
-          public void flush() {}
-
-          @Override
-          public void close() {}
-        };
     HashStore store = new HashStore();
     List<byte[]> published = new ArrayList<>();
     Store recording =
@@ -65,22 +44,24 @@ class RankLinksLogTest {
     CompletableFuture<RankLinks> other =
         CompletableFuture.supplyAsync(
             () -> RankLinksTest.open(tls, new StoreExchange(store, "test", 1, 2)));
-    logger.addHandler(handler);
-    try (RankLinks links = RankLinksTest.open(tls, new StoreExchange(recording, "test", 0, 2))) {
-      links.listen(new RankLinksTest.Notes(0));
-      String introduction = new String(published.getFirst(), StandardCharsets.UTF_8);
-      int port = Integer.parseInt(introduction.substring(17, introduction.indexOf(' ')));
-      for (int i = 0; i < 100; i++) {
-        try (Socket stranger = new Socket(InetAddress.getLoopbackAddress(), port)) {
-          stranger.setSoTimeout(60_000);
-          stranger
-              .getOutputStream()
-              .write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
-          RankLinksTest.readToTheEnd(stranger);
+    List<String> told;
+    try (Warnings warnings = new Warnings(RankLinks.class, line -> true)) {
+      try (RankLinks links = RankLinksTest.open(tls, new StoreExchange(recording, "test", 0, 2))) {
+        links.listen(new RankLinksTest.Notes(0));
+        String introduction = new String(published.getFirst(), StandardCharsets.UTF_8);
+        int port = Integer.parseInt(introduction.substring(17, introduction.indexOf(' ')));
+        for (int i = 0; i < 100; i++) {
+          try (Socket stranger = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            stranger.setSoTimeout(60_000);
+            stranger
+                .getOutputStream()
+                .write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
+            RankLinksTest.readToTheEnd(stranger);
+          }
         }
       }
+      told = warnings.messages();
     } finally {
-      logger.removeHandler(handler);
       other.get(60, TimeUnit.SECONDS).close();
     }
     assertThat(told)
