@@ -9,13 +9,9 @@ module dev.tutti.cuda {
   requires dev.tutti.gloo;
   requires dev.tutti.kernels;
   requires static transitive org.jspecify;
-  requires com.google.guice;
   requires jcuda;
 
   exports dev.tutti.cuda;
-
-  opens dev.tutti.cuda to
-      com.google.guice;
 
   provides dev.tutti.spi.BackendProvider with
       dev.tutti.cuda.provider.CudaBackendProvider,

@@ -9,7 +9,6 @@ module dev.tutti.cli {
   requires dev.tutti.cpu;
   requires dev.tutti.runtime;
   requires dev.tutti.store;
-  requires com.google.guice;
   requires info.picocli;
   requires me.tongfei.progressbar;
   requires org.jfree.jfreechart;
@@ -25,27 +24,19 @@ module dev.tutti.cli {
   uses dev.tutti.spi.StreamBlockProvider;
 
   opens dev.tutti.cli to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.bench to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.doctor to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.help to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.run to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.status to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.store to
-      com.google.guice,
       info.picocli;
   opens dev.tutti.cli.trace to
-      com.google.guice,
       info.picocli;
 }

@@ -8,7 +8,9 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;
 import dev.tutti.cuda.driver.LinkMatrix;
+import dev.tutti.cuda.driver.Nvml;
 import dev.tutti.cuda.memory.BlockStream;
+import dev.tutti.kernels.KernelImage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -63,11 +65,15 @@ public final class Cuda {
     synchronized (Cuda.class) {
       Cuda known = shared;
       if (known == null) {
-        known = CudaModule.create();
+        known = create();
         shared = known;
       }
       return known;
     }
+  }
+
+  static Cuda create() {
+    return new Cuda(CudaDrivers.open(), new Nvml(), KernelImage::read);
   }
 
   /**

@@ -422,7 +422,7 @@ class GpuDriverTest {
   void theDriverIsClosedAndOpenedAgain() {
     // Another reference from the same process: contexts are reference-counted, so the first one
     // remains.
-    Cuda second = CudaModule.create();
+    Cuda second = Cuda.create();
     Tensor tensor = second.device(0).tensors().copyOf(Tensor.of(1f, 2f));
     assertThat(second.device(0).tensors().toHost(tensor).toFloatArray()).containsExactly(1, 2);
     second.close();

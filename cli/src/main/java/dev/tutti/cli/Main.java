@@ -2,18 +2,19 @@ package dev.tutti.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import com.google.inject.Guice;
-import com.google.inject.Injector;
-import com.google.inject.Module;
+import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.cli.bench.BenchCommand;
 import dev.tutti.cli.bench.BenchRankCommand;
 import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
+import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RunCommand;
+import dev.tutti.cli.run.StoreRendezvousFactory;
 import dev.tutti.cli.status.StatusCommand;
 import dev.tutti.cli.store.StoreCommand;
 import dev.tutti.cli.trace.TraceCommand;
@@ -26,7 +27,6 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
@@ -41,19 +41,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
     description = "Collectives for the JVM: launch, measure and check.",
     mixinStandardHelpOptions = true,
     scope = ScopeType.INHERIT,
-    versionProvider = Main.Version.class,
-    subcommands = {
-      RunCommand.class,
-      BenchCommand.class,
-      BenchRankCommand.class,
-      StoreCommand.class,
-      DoctorCommand.class,
-      TraceCommand.class,
-      StatusCommand.class,
-      CompletionCommand.class,
-      HelpFilesCommand.class,
-      CommandLine.HelpCommand.class
-    })
+    versionProvider = Version.class)
 public final class Main implements Runnable {
   /** The exit code of a command that was called incorrectly. */
   public static final int USAGE = 2;
@@ -70,24 +58,56 @@ public final class Main implements Runnable {
   public static void main(String[] args) {
     Map<String, String> environment = System.getenv();
     Terminal terminal = Terminal.ofProcess(environment);
-    System.exit(execute(new CliModule(terminal, environment), terminal, environment, args));
+    System.exit(execute(terminal, environment, args));
   }
 
   /**
    * Runs a command.
    *
-   * @param module the module that binds what commands need
-   * @param terminal where they print
-   * @param environment the environment in which options that are not given are looked up, as {@code
-   *     PET_NAME}
+   * @param terminal where it prints
+   * @param environment the environment of this process; options of {@code run} that are not given
+   *     are looked up in it as {@code PET_NAME}
    * @param args the command and its arguments
    * @return the exit code
    */
+  public static int execute(Terminal terminal, Map<String, String> environment, String... args) {
+    return execute(new StoreRendezvousFactory(), terminal, environment, args);
+  }
+
+  /** Runs a command, with another way for launchers to rendezvous. */
   public static int execute(
-      Module module, Terminal terminal, Map<String, String> environment, String... args) {
-    Injector injector = Guice.createInjector(module);
+      LaunchRendezvousFactory rendezvousFactory,
+      Terminal terminal,
+      Map<String, String> environment,
+      String... args) {
+    CommandLine line = commandLine(rendezvousFactory, terminal, environment);
+    try {
+      return line.execute(args);
+    } catch (Error e) {
+      return failed(e, calledOf(line), line.<Main>getCommand().debug);
+    }
+  }
+
+  /** Creates the commands, and chooses what each of them works with. */
+  public static CommandLine commandLine(
+      LaunchRendezvousFactory rendezvousFactory, Terminal terminal, Map<String, String> variables) {
+    RunCommand.Environment environment = new RunCommand.Environment(variables);
+    Settings settings = Settings.ofEnvironment(variables);
+    CommandLine run = new CommandLine(new RunCommand(terminal, rendezvousFactory, environment));
+    acceptNamesOfTorchrun(run, variables);
     Main main = new Main();
-    CommandLine line = new CommandLine(main, new GuiceFactory(injector));
+    CommandLine line =
+        new CommandLine(main)
+            .addSubcommand(run)
+            .addSubcommand(new BenchCommand(terminal, rendezvousFactory, environment, settings))
+            .addSubcommand(new BenchRankCommand(terminal, settings))
+            .addSubcommand(new StoreCommand(terminal, settings))
+            .addSubcommand(new DoctorCommand(terminal, settings, environment))
+            .addSubcommand(new TraceCommand(terminal))
+            .addSubcommand(new StatusCommand(terminal, settings))
+            .addSubcommand(new CompletionCommand())
+            .addSubcommand(new HelpFilesCommand())
+            .addSubcommand(new CommandLine.HelpCommand());
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
     line.setExecutionExceptionHandler((failure, sub, _) -> failed(failure, sub, main.debug));
@@ -96,24 +116,21 @@ public final class Main implements Runnable {
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
     addLink(line);
-    CommandLine run = line.getSubcommands().get("run");
-    if (run != null) {
-      run.setStopAtPositional(true);
-      CommandSpec spec = run.getCommandSpec();
-      run.setDefaultValueProvider(
-          argument ->
-              argument instanceof OptionSpec option
-                      && !option.hidden()
-                      && !isGivenWithUnderscores(spec, option)
-                  ? environment.get(petName(option))
-                  : null);
-      addUnderscoreNames(spec);
-    }
-    try {
-      return line.execute(args);
-    } catch (Error e) {
-      return failed(e, calledOf(line), main.debug);
-    }
+    return line;
+  }
+
+  /** Makes {@code run} read options from the environment and accept names with underscores. */
+  private static void acceptNamesOfTorchrun(CommandLine run, Map<String, String> environment) {
+    run.setStopAtPositional(true);
+    CommandSpec spec = run.getCommandSpec();
+    run.setDefaultValueProvider(
+        argument ->
+            argument instanceof OptionSpec option
+                    && !option.hidden()
+                    && !isGivenWithUnderscores(spec, option)
+                ? environment.get(petName(option))
+                : null);
+    addUnderscoreNames(spec);
   }
 
   /** Adds to the help of a command, and of its subcommands, where to read more. */
@@ -217,29 +234,5 @@ public final class Main implements Runnable {
     }
     line.getErr().println(name + ": " + message + " (see " + name + " --help)");
     return USAGE;
-  }
-
-  /** A factory that creates commands through Guice, and leaves everything else to picocli. */
-  private record GuiceFactory(Injector injector) implements CommandLine.IFactory {
-    @Override
-    public <K> K create(Class<K> type) throws Exception {
-      return type.isAnnotationPresent(Command.class)
-          ? injector.getInstance(type)
-          : CommandLine.defaultFactory().create(type);
-    }
-  }
-
-  /** The version that the build wrote into the jar. */
-  public static final class Version implements IVersionProvider {
-    /** Returns the version, or "development" if the classes are not in a jar. */
-    public static String text() {
-      String version = Main.class.getPackage().getImplementationVersion();
-      return version == null ? "development" : version;
-    }
-
-    @Override
-    public String[] getVersion() {
-      return new String[] {"tutti " + text()};
-    }
   }
 }

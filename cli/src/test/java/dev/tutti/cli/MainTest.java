@@ -20,7 +20,7 @@ class MainTest {
   private int tutti(String... arguments) {
     PrintStream out = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
     Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(new CliModule(terminal, Map.of()), terminal, Map.of(), arguments);
+    return Main.execute(terminal, Map.of(), arguments);
   }
 
   @Test
@@ -39,8 +39,7 @@ class MainTest {
     Terminal terminal =
         new Terminal(
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    CliModule module = new CliModule(terminal, Map.of());
-    assertThat(Main.execute(module, terminal, Map.of(), command, "--help")).isZero();
+    assertThat(Main.execute(terminal, Map.of(), command, "--help")).isZero();
     assertThat(out.toString(UTF_8).replaceAll("\\s+", " "))
         .contains("A TIME without a unit is in seconds; units are ms, s, m and h");
   }
@@ -53,8 +52,7 @@ class MainTest {
         new Terminal(
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     String[] arguments = (command + " --help").strip().split(" ");
-    assertThat(Main.execute(new CliModule(terminal, Map.of()), terminal, Map.of(), arguments))
-        .isZero();
+    assertThat(Main.execute(terminal, Map.of(), arguments)).isZero();
     assertThat(out.toString(UTF_8)).endsWith("\n\nDocumentation: https://tutti.dev\n");
   }
 
@@ -83,16 +81,15 @@ class MainTest {
           }
         };
     Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    CliModule module = new CliModule(terminal, Map.of());
-    assertThat(Main.execute(module, terminal, Map.of(), "doctor")).isEqualTo(1);
+    assertThat(Main.execute(terminal, Map.of(), "doctor")).isEqualTo(1);
     assertThat(err.toString(UTF_8)).isEqualTo("tutti doctor: " + message + "\n");
     err.reset();
     // A command that is implemented as a method.
     String[] serve = {"store", "serve", "--at", "tcp://127.0.0.1:0"};
-    assertThat(Main.execute(module, terminal, Map.of(), serve)).isEqualTo(1);
+    assertThat(Main.execute(terminal, Map.of(), serve)).isEqualTo(1);
     assertThat(err.toString(UTF_8)).isEqualTo("tutti store serve: " + message + "\n");
     err.reset();
-    assertThat(Main.execute(module, terminal, Map.of(), "doctor", "--debug")).isEqualTo(1);
+    assertThat(Main.execute(terminal, Map.of(), "doctor", "--debug")).isEqualTo(1);
     assertThat(err.toString(UTF_8))
         .startsWith(error + "\n\tat dev.tutti.cli.MainTest.errors(")
         .endsWith("tutti doctor: " + message + "\n");

@@ -2,13 +2,12 @@ package dev.tutti.cli.bench;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import com.google.inject.Inject;
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
-import dev.tutti.cli.Main;
 import dev.tutti.cli.doctor.HostCheck;
+import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Signals;
@@ -120,8 +119,7 @@ public final class BenchCommand implements Callable<Integer> {
   private final Environment environment;
   private final Settings settings;
 
-  @Inject
-  BenchCommand(
+  public BenchCommand(
       Terminal terminal,
       LaunchRendezvousFactory rendezvousFactory,
       Environment environment,
@@ -201,7 +199,7 @@ public final class BenchCommand implements Callable<Integer> {
     String arguments = String.join(" ", spec.commandLine().getParseResult().originalArgs());
     return String.join(
         " · ",
-        "tutti " + Main.Version.text(),
+        "tutti " + Version.text(),
         "Java " + Runtime.version(),
         host,
         LocalDate.now(ZoneId.systemDefault()).toString(),
@@ -353,7 +351,7 @@ public final class BenchCommand implements Callable<Integer> {
 
   private LaunchPlan plan(List<String> arguments) {
     List<String> command = new ArrayList<>(OwnJava.command());
-    command.add(Main.class.getName());
+    command.add(spec.root().userObject().getClass().getName());
     command.add(BenchRankCommand.NAME);
     command.addAll(arguments);
     return new LaunchPlan(

@@ -1,6 +1,5 @@
 package dev.tutti.cli.bench;
 
-import com.google.inject.Inject;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.cli.process.Terminal;
@@ -24,8 +23,7 @@ public final class BenchRankCommand implements Callable<Integer> {
   private final Terminal terminal;
   private final Settings settings;
 
-  @Inject
-  BenchRankCommand(Terminal terminal, Settings settings) {
+  public BenchRankCommand(Terminal terminal, Settings settings) {
     this.terminal = terminal;
     this.settings = settings;
   }

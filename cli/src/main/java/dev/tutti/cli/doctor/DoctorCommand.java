@@ -1,9 +1,8 @@
 package dev.tutti.cli.doctor;
 
-import com.google.inject.Inject;
 import dev.tutti.Settings;
-import dev.tutti.cli.Main;
 import dev.tutti.cli.doctor.CheckResult.Status;
+import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.RunCommand;
 import dev.tutti.runtime.record.JsonWriter;
@@ -43,8 +42,7 @@ public final class DoctorCommand implements Callable<Integer> {
   private final Settings settings;
   private final RunCommand.Environment environment;
 
-  @Inject
-  DoctorCommand(Terminal terminal, Settings settings, RunCommand.Environment environment) {
+  public DoctorCommand(Terminal terminal, Settings settings, RunCommand.Environment environment) {
     this.terminal = terminal;
     this.settings = settings;
     this.environment = environment;
@@ -62,7 +60,7 @@ public final class DoctorCommand implements Callable<Integer> {
         };
     ProviderCheck providers = new ProviderCheck(settings);
     List<CheckResult> findings = new ArrayList<>();
-    findings.add(CheckResult.ok("tutti", "version", Main.Version.text(), ""));
+    findings.add(CheckResult.ok("tutti", "version", Version.text(), ""));
     findings.addAll(HostCheck.run());
     findings.addAll(providers.run());
     findings.addAll(LaunchCheck.run(settings));

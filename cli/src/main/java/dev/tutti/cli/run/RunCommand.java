@@ -1,6 +1,5 @@
 package dev.tutti.cli.run;
 
-import com.google.inject.Inject;
 import dev.tutti.Setting;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
@@ -183,8 +182,7 @@ public final class RunCommand implements Callable<Integer> {
   private final LaunchRendezvousFactory rendezvousFactory;
   private final Environment environment;
 
-  @Inject
-  RunCommand(
+  public RunCommand(
       Terminal terminal, LaunchRendezvousFactory rendezvousFactory, Environment environment) {
     this.terminal = terminal;
     this.rendezvousFactory = rendezvousFactory;

@@ -1,6 +1,5 @@
 package dev.tutti.cli.run;
 
-import com.google.inject.Inject;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
@@ -23,9 +22,6 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
 
   /** How long the store may take to answer a launcher among several. */
   private static final Duration CALL_TIMEOUT = Duration.ofSeconds(10);
-
-  @Inject
-  StoreRendezvousFactory() {}
 
   @Override
   public LaunchRendezvous open(LaunchPlan plan, Consumer<String> messages) {

@@ -1,6 +1,5 @@
 package dev.tutti.cli.status;
 
-import com.google.inject.Inject;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
@@ -75,8 +74,7 @@ public final class StatusCommand implements Callable<Integer> {
   private final Terminal terminal;
   private final Settings settings;
 
-  @Inject
-  StatusCommand(Terminal terminal, Settings settings) {
+  public StatusCommand(Terminal terminal, Settings settings) {
     this.terminal = terminal;
     this.settings = settings;
   }

@@ -2,7 +2,6 @@ package dev.tutti.cli.store;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import com.google.inject.Inject;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
@@ -68,8 +67,7 @@ public final class StoreCommand implements Runnable {
   private final Terminal terminal;
   private final Settings settings;
 
-  @Inject
-  StoreCommand(Terminal terminal, Settings settings) {
+  public StoreCommand(Terminal terminal, Settings settings) {
     this.terminal = terminal;
     this.settings = settings;
   }

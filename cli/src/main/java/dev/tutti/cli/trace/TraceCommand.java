@@ -1,6 +1,5 @@
 package dev.tutti.cli.trace;
 
-import com.google.inject.Inject;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.trace.TraceAnalysis.Share;
 import dev.tutti.cli.trace.TraceAnalysis.Straggling;
@@ -55,8 +54,7 @@ public final class TraceCommand implements Callable<Integer> {
 
   private final Terminal terminal;
 
-  @Inject
-  TraceCommand(Terminal terminal) {
+  public TraceCommand(Terminal terminal) {
     this.terminal = terminal;
   }
 

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
+import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.runtime.settings.Providers;
@@ -50,8 +50,7 @@ class BenchCommandTest {
     List<String> all = new ArrayList<>(List.of("bench"));
     all.addAll(Arrays.asList(options));
     Map<String, String> environment = System.getenv();
-    return Main.execute(
-        new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
+    return Main.execute(terminal, environment, all.toArray(String[]::new));
   }
 
   /** Runs the benchmark on three threads, unless told otherwise. */
@@ -313,7 +312,7 @@ class BenchCommandTest {
     List<String> origin = labels.subList(foot, labels.size());
     assertThat(origin).hasSizeGreaterThan(1);
     assertThat(origin.getFirst())
-        .startsWith("tutti " + Main.Version.text() + " · Java " + Runtime.version() + " · ")
+        .startsWith("tutti " + Version.text() + " · Java " + Runtime.version() + " · ")
         .contains(", " + Runtime.getRuntime().availableProcessors() + " cores · 20");
     assertThat(String.join("", origin).replace(" ", ""))
         .contains("·tuttibench")

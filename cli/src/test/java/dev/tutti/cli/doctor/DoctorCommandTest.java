@@ -3,7 +3,6 @@ package dev.tutti.cli.doctor;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.runtime.settings.SettingNames;
@@ -40,7 +39,7 @@ class DoctorCommandTest {
     String[] all = new String[options.length + 1];
     all[0] = "doctor";
     System.arraycopy(options, 0, all, 1, options.length);
-    int code = Main.execute(new CliModule(terminal, environment), terminal, environment, all);
+    int code = Main.execute(terminal, environment, all);
     assertThat(err.toString(UTF_8)).isEmpty();
     return code;
   }

@@ -2,18 +2,15 @@ package dev.tutti.cli.reference;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import com.google.inject.Guice;
-import com.google.inject.Injector;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.StoreRendezvousFactory;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import picocli.CommandLine;
-import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 
 /** The page of the command line, generated from each command's help. */
@@ -34,18 +31,9 @@ final class CommandLinePage {
 
   static String text() {
     ByteArrayOutputStream ignored = new ByteArrayOutputStream();
-    Injector injector = Guice.createInjector(new CliModule(terminal(ignored), Map.of()));
-    CommandLine.IFactory commands =
-        new CommandLine.IFactory() {
-          @Override
-          public <K> K create(Class<K> type) throws Exception {
-            return type.isAnnotationPresent(Command.class)
-                ? injector.getInstance(type)
-                : CommandLine.defaultFactory().create(type);
-          }
-        };
+    CommandLine line = Main.commandLine(new StoreRendezvousFactory(), terminal(ignored), Map.of());
     CommandLinePage page = new CommandLinePage();
-    page.add(CommandSpec.forAnnotatedObject(new Main(), commands), List.of());
+    page.add(line.getCommandSpec(), List.of());
     return page.page.toString();
   }
 
@@ -71,12 +59,7 @@ final class CommandLinePage {
     List<String> arguments = new ArrayList<>(path);
     arguments.add("--help");
     Terminal terminal = terminal(out);
-    int code =
-        Main.execute(
-            new CliModule(terminal, Map.of()),
-            terminal,
-            Map.of(),
-            arguments.toArray(String[]::new));
+    int code = Main.execute(terminal, Map.of(), arguments.toArray(String[]::new));
     if (code != 0) {
       throw new AssertionError(path + " --help ended with " + code);
     }

@@ -4,7 +4,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.OwnJava;
@@ -69,14 +68,7 @@ class RunCommandTest {
             new PrintStream(err, true, UTF_8),
             false,
             false);
-    CliModule module =
-        new CliModule(terminal, environment) {
-          @Override
-          protected void bindAgreements() {
-            bind(LaunchRendezvousFactory.class).toInstance(rendezvousFactory);
-          }
-        };
-    Main.execute(module, terminal, environment, after("run", arguments));
+    Main.execute(rendezvousFactory, terminal, environment, after("run", arguments));
     return plan.get();
   }
 

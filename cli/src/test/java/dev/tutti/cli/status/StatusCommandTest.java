@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
@@ -83,12 +82,7 @@ class StatusCommandTest {
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     List<String> arguments = new ArrayList<>(List.of("status", "--at", url()));
     arguments.addAll(List.of(more));
-    exitCode =
-        Main.execute(
-            new CliModule(terminal, Map.of()),
-            terminal,
-            Map.of(),
-            arguments.toArray(String[]::new));
+    exitCode = Main.execute(terminal, Map.of(), arguments.toArray(String[]::new));
     assertThat(err.toString(UTF_8)).isEmpty();
     return out.toString(UTF_8).lines().map(line -> line.strip().split(" {2,}")).toList();
   }

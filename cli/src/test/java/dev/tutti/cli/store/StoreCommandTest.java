@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
@@ -52,8 +51,7 @@ class StoreCommandTest {
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     List<String> all = new ArrayList<>(List.of("store"));
     all.addAll(List.of(arguments));
-    return Main.execute(
-        new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
+    return Main.execute(terminal, environment, all.toArray(String[]::new));
   }
 
   @ParameterizedTest

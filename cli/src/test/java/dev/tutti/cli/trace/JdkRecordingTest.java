@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.CallOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.fake.RankBody;
@@ -39,8 +38,7 @@ class JdkRecordingTest {
     Terminal terminal =
         new Terminal(
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(
-        new CliModule(terminal, Map.of()), terminal, Map.of(), "trace", file.toString());
+    return Main.execute(terminal, Map.of(), "trace", file.toString());
   }
 
   /** Records a job whose ranks are threads. */

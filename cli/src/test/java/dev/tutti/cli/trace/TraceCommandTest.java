@@ -14,7 +14,6 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.fake.ThreadedProvider;
@@ -63,8 +62,7 @@ class TraceCommandTest {
     for (Object argument : arguments) {
       all.add(argument.toString());
     }
-    return Main.execute(
-        new CliModule(terminal, Map.of()), terminal, Map.of(), all.toArray(String[]::new));
+    return Main.execute(terminal, Map.of(), all.toArray(String[]::new));
   }
 
   /** Runs a program on each rank, and lets each rank write its record. */
