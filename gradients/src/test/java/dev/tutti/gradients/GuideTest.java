@@ -3,15 +3,17 @@ package dev.tutti.gradients;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
+import java.io.IOException;
 import java.io.StringWriter;
 import java.lang.reflect.Method;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
@@ -47,29 +49,34 @@ class GuideTest {
     String code = Files.readString(GUIDE) + training.substring(0, training.indexOf("\n## DJL\n"));
     List<String> pieces = CODE.matcher(code).results().map(found -> found.group(1)).toList();
     assertThat(pieces).hasSizeGreaterThanOrEqualTo(5);
-    return Stream.iterate(0, i -> i < pieces.size(), i -> i + 1)
-        .map(i -> DynamicTest.dynamicTest("piece " + (i + 1), () -> run(pieces.get(i), i + 1)));
+    List<Path> files = new ArrayList<>();
+    for (String piece : pieces) {
+      files.add(write(piece, files.size() + 1));
+    }
+    compile(files);
+    return IntStream.rangeClosed(1, pieces.size())
+        .mapToObj(number -> DynamicTest.dynamicTest("piece " + number, () -> run(number)));
   }
 
-  private void run(String code, int number) throws Exception {
-    String name = "Piece" + number;
-    Path file = folder.resolve(name + ".java");
-    Files.writeString(
-        file,
+  private Path write(String code, int number) throws IOException {
+    return Files.writeString(
+        folder.resolve("Piece" + number + ".java"),
         IMPORTS
-            + "public class "
-            + name
+            + "public class Piece"
+            + number
             + " { public static void run(ProcessGroup group) throws Exception {"
             + code
             + "}}");
-    compile(file);
+  }
+
+  private void run(int number) throws Exception {
     try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
-      Method method = loader.loadClass(name).getMethod("run", ProcessGroup.class);
+      Method method = loader.loadClass("Piece" + number).getMethod("run", ProcessGroup.class);
       Worlds.SHARED_MEMORY.run(2, group -> method.invoke(null, group));
     }
   }
 
-  private void compile(Path file) throws Exception {
+  private void compile(List<Path> sources) throws IOException {
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     StringWriter output = new StringWriter();
     try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
@@ -78,9 +85,10 @@ class GuideTest {
               "-proc:none", "-cp", System.getProperty("java.class.path"), "-d", folder.toString());
       boolean compiled =
           compiler
-              .getTask(output, files, null, options, null, files.getJavaFileObjects(file))
+              .getTask(
+                  output, files, null, options, null, files.getJavaFileObjectsFromPaths(sources))
               .call();
-      assertThat(compiled).as("compiles: %s", Matcher.quoteReplacement(output.toString())).isTrue();
+      assertThat(compiled).as("compiles: %s", output).isTrue();
     }
   }
 }
