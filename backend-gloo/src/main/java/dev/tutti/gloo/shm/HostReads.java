@@ -274,7 +274,7 @@ final class HostReads implements AutoCloseable {
 
   /** Begins an operation in which others may read the heap of this rank, if they can. */
   void lend() {
-    lender = allowed ? SharedHeap.ifMade().orElse(null) : null;
+    lender = allowed ? SharedHeap.ifMade() : null;
     loan = lender == null ? 0 : lender.beginLoan();
   }
 

@@ -77,7 +77,7 @@ final class CmaTransfers {
   }
 
   private void introduce() {
-    SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade().orElse(null) : null;
+    SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade() : null;
     MemorySegment own = RemoteHeap.words(heap, INTRODUCTION_BYTES);
     value = new SecureRandom().nextLong();
     own.set(ValueLayout.JAVA_LONG, 0, value);
@@ -93,7 +93,7 @@ final class CmaTransfers {
    *     and the peer would read the memory of its next owner
    */
   void lend(Request request) {
-    SharedHeap heap = SharedHeap.has(request.segment) ? SharedHeap.ifMade().orElse(null) : null;
+    SharedHeap heap = SharedHeap.has(request.segment) ? SharedHeap.ifMade() : null;
     int loan = heap == null ? -1 : heap.beginLoan();
     try {
       requireAlive(request);
@@ -107,7 +107,7 @@ final class CmaTransfers {
 
   private static void end(int loan) {
     if (loan >= 0) {
-      SharedHeap.ifMade().orElseThrow().endLoan(loan);
+      Objects.requireNonNull(SharedHeap.ifMade()).endLoan(loan);
     }
   }
 

@@ -171,11 +171,11 @@ public final class SharedHeap {
   }
 
   /**
-   * Returns the memory of this process if it has already been created, for instance for a large
-   * tensor.
+   * Returns the memory of this process, or null if it has not been created yet, for instance for a
+   * large tensor. Operations call this each time, so it creates no object.
    */
-  public static Optional<SharedHeap> ifMade() {
-    return Optional.ofNullable(made);
+  public static @Nullable SharedHeap ifMade() {
+    return made;
   }
 
   /**
