@@ -5,13 +5,17 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 
 /**
  * The times at which ranks make a call with a short timeout. On a busy machine, a rank may call so
- * late that it looks as absent as one that stays away; such a run proves nothing.
+ * late that it looks as absent as one that stays away, or stand still until it blames itself; such
+ * a run proves nothing.
  */
 final class CallTimes {
   private final AtomicReference<Span> span = new AtomicReference<>();
+  private volatile boolean stoodStill;
 
   /** The first and the last call, in terms of {@link System#nanoTime()}. */
   private record Span(long first, long last) {
@@ -23,7 +27,9 @@ final class CallTimes {
   /** A test in a world of its own. */
   @FunctionalInterface
   interface Attempt {
-    /** Returns false if a rank called so late that the run proves nothing. */
+    /**
+     * Returns false if a rank called so late, or stood still for so long, that it proves nothing.
+     */
     boolean isPunctual(Duration timeout) throws Exception;
   }
 
@@ -38,23 +44,24 @@ final class CallTimes {
   }
 
   /**
-   * Lets the first ranks of a world make a call at the same time, and waits until it has ended on
-   * all of them; the other ranks stay away.
+   * Lets some ranks of a world make a call at the same time, and waits until it has ended on all of
+   * them; the other ranks stay away.
    *
-   * @param callers the number of ranks that call
+   * @param calls tells which ranks call
    * @param timeout the timeout of the call, within half of which all of them must make it
-   * @param call makes and checks the call
+   * @param call makes and checks the call; a failed check must say what the call threw
    * @param after runs on all ranks afterwards
-   * @return whether all called in time; if not, the checks do not count, and nothing runs after
-   *     them
+   * @return whether all called in time and none stood still; if not, the checks do not count, and
+   *     nothing runs after them
    */
   static boolean arePunctual(
       ContractWorld world,
-      int callers,
+      IntPredicate calls,
       Duration timeout,
       ContractWorld.Body call,
       ContractWorld.Body after)
       throws Exception {
+    int callers = (int) IntStream.range(0, world.size()).filter(calls).count();
     CountDownLatch ended = new CountDownLatch(callers);
     CallTimes times = new CallTimes();
     world.run(
@@ -62,20 +69,23 @@ final class CallTimes {
           // Whose thread starts late would be as absent as those that stay away.
           member.meet();
           AssertionError wrong = null;
-          if (member.rank() < callers) {
+          if (calls.test(member.rank())) {
             times.note();
             wrong = catchThrowableOfType(AssertionError.class, () -> call.run(member));
+            if (wrong != null && wrong.toString().contains("was paused until now")) {
+              times.stoodStill = true;
+            }
             ended.countDown();
           }
           Waiting.open(ended);
-          if (times.areWithin(timeout.dividedBy(2))) {
+          if (times.prove(timeout)) {
             if (wrong != null) {
               throw wrong;
             }
             after.run(member);
           }
         });
-    return times.areWithin(timeout.dividedBy(2));
+    return times.prove(timeout);
   }
 
   private void note() {
@@ -85,8 +95,8 @@ final class CallTimes {
             new Span(now, now), (noted, own) -> noted == null ? own : noted.with(now));
   }
 
-  private boolean areWithin(Duration most) {
+  private boolean prove(Duration timeout) {
     Span noted = span.get();
-    return noted == null || noted.last - noted.first < most.toNanos();
+    return !stoodStill && (noted == null || noted.last - noted.first < timeout.toNanos() / 2);
   }
 }

@@ -200,7 +200,7 @@ public interface TimeoutContract extends GroupContract {
           boolean punctual =
               CallTimes.arePunctual(
                   world,
-                  absent,
+                  rank -> rank < absent,
                   timeout,
                   member -> longest.accumulateAndGet(elapsed(member, timeout, call), Math::max),
                   member -> CaughtFailures.assertFailed(member, absent));
