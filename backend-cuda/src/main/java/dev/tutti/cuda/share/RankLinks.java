@@ -148,6 +148,7 @@ public final class RankLinks implements AutoCloseable {
     final SocketChannel channel;
     final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
     private final @Nullable TlsChannel tls;
+    private boolean queued;
     boolean hasNotes;
 
     Outgoing(int peer, SocketChannel channel, @Nullable SSLContext context) {
@@ -157,8 +158,20 @@ public final class RankLinks implements AutoCloseable {
           context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
     }
 
-    /** Writes what is waiting; tells whether everything is written. */
+    /**
+     * Writes what is waiting; if that fails or all is written, the connection need not be queued.
+     */
     synchronized boolean flush() throws IOException {
+      boolean blocked = false;
+      try {
+        blocked = !write();
+        return !blocked;
+      } finally {
+        queued &= blocked;
+      }
+    }
+
+    private boolean write() throws IOException {
       if (!channel.isConnected() && !channel.finishConnect()) {
         return false;
       }
@@ -186,9 +199,15 @@ public final class RankLinks implements AutoCloseable {
       return tls == null || tls.hasUnsent() ? SelectionKey.OP_WRITE : SelectionKey.OP_READ;
     }
 
-    synchronized boolean write(ByteBuffer note) throws IOException {
+    synchronized void add(ByteBuffer note) {
       waiting.addLast(note);
-      return flush();
+    }
+
+    /** Writes what is waiting, unless it is queued; tells whether the caller must queue it. */
+    synchronized boolean mustBeQueued() throws IOException {
+      boolean must = !queued && !flush();
+      queued |= must;
+      return must;
     }
   }
 
@@ -403,18 +422,19 @@ public final class RankLinks implements AutoCloseable {
     try {
       Outgoing to = connect(peer, peers.get(peer));
       outgoing[peer] = to;
-      if (!to.flush()) {
-        writeLater(to);
-      }
+      writeSoon(to);
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "rank {0}: no link to rank {1} yet: {2}", rank, peer, e);
     }
   }
 
-  private void writeLater(Outgoing to) {
-    unwritten.incrementAndGet();
-    blocked.add(to);
-    selector.wakeup();
+  /** Writes now what can be written, and leaves the rest to the thread of the links. */
+  private void writeSoon(Outgoing to) throws IOException {
+    if (to.mustBeQueued()) {
+      unwritten.incrementAndGet();
+      blocked.add(to);
+      selector.wakeup();
+    }
   }
 
   /**
@@ -435,9 +455,8 @@ public final class RankLinks implements AutoCloseable {
         outgoing[peer] = to;
       }
       to.hasNotes = true;
-      if (!to.write(note(kind, a, b, c))) {
-        writeLater(to);
-      }
+      to.add(note(kind, a, b, c));
+      writeSoon(to);
     } catch (IOException e) {
       throw new PeerLostException(peer, deaf(peer, e), e);
     }
@@ -458,7 +477,7 @@ public final class RankLinks implements AutoCloseable {
       }
       boolean _ = channel.connect(address.socket);
       Outgoing made = new Outgoing(peer, channel, overNetwork ? tls : null);
-      boolean _ = made.write(note(0, rank, address.token, 0));
+      made.add(note(0, rank, address.token, 0));
       return made;
     } catch (IOException e) {
       channel.close();
