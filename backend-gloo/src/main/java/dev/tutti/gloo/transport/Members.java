@@ -1,11 +1,7 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
-import org.jspecify.annotations.Nullable;
-
 /** Connects some of the ranks of a transport, including this one. */
-public final class Members implements Endpoint {
+public final class Members extends PairEndpoint {
   private final Transport transport;
   private final int[] ranks;
   private final int own;
@@ -33,6 +29,11 @@ public final class Members implements Endpoint {
   }
 
   @Override
+  Transport transport() {
+    return transport;
+  }
+
+  @Override
   public int rank() {
     return own;
   }
@@ -45,51 +46,5 @@ public final class Members implements Endpoint {
   @Override
   public int rankInGroup(int number) {
     return ranks[number];
-  }
-
-  @Override
-  public Request send(int peer, long slot, MemorySegment segment, long offset, long length) {
-    return transport.send(ranks[peer], slot, segment, offset, length);
-  }
-
-  @Override
-  public void sendDetached(int peer, long slot, MemorySegment segment, long offset, long length) {
-    transport.sendDetached(ranks[peer], slot, segment, offset, length);
-  }
-
-  @Override
-  public Request receive(int peer, long slot, MemorySegment segment, long offset, long length) {
-    return transport.receive(ranks[peer], slot, segment, offset, length);
-  }
-
-  @Override
-  public Request receiveCombining(
-      int peer, long slot, MemorySegment segment, long offset, long length, Combiner combiner) {
-    return transport.receiveCombining(ranks[peer], slot, segment, offset, length, combiner);
-  }
-
-  @Override
-  public void await(Request request, Operation operation) throws Exception {
-    transport.await(request, operation);
-  }
-
-  @Override
-  public void awaitSent(Operation operation) throws Exception {
-    transport.awaitSent(operation);
-  }
-
-  @Override
-  public void flush() {
-    transport.flush();
-  }
-
-  @Override
-  public @Nullable Throwable failureOf(int peer) {
-    return transport.failureOf(ranks[peer]);
-  }
-
-  @Override
-  public void watch(int peer) {
-    transport.watch(ranks[peer]);
   }
 }

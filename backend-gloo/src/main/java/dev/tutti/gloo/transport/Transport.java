@@ -9,7 +9,6 @@ import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.LimitedLog;
-import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -19,7 +18,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} may be used by any thread.
  */
-public final class Transport implements Endpoint, AutoCloseable {
+public final class Transport extends PairEndpoint implements AutoCloseable {
   private static final Logger LOG = System.getLogger(Transport.class.getName());
   private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
@@ -38,7 +36,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   final TransportFailure transportFailure;
   final LimitedLog strangers = new LimitedLog(LOG);
   final Protection protection;
-  private final Goal allSent;
+  final Goal allSent;
   final Views views = new Views();
   final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES).order(ByteOrder.LITTLE_ENDIAN);
   final MemorySegment inMemory = MemorySegment.ofBuffer(in);
@@ -75,6 +73,11 @@ public final class Transport implements Endpoint, AutoCloseable {
     pairs = new Pairs(this, rank, size);
     transportFailure = new TransportFailure(this, size, context.onFailure());
     allSent = requests::areDetachedOver;
+  }
+
+  @Override
+  Transport transport() {
+    return this;
   }
 
   @Override
@@ -166,112 +169,6 @@ public final class Transport implements Endpoint, AutoCloseable {
     return signedTag;
   }
 
-  @Override
-  public Request send(int peer, long slot, MemorySegment segment, long offset, long length) {
-    return begin(true, peer, slot, segment, offset, length, null, false);
-  }
-
-  @Override
-  public Request receive(int peer, long slot, MemorySegment segment, long offset, long length) {
-    return begin(false, peer, slot, segment, offset, length, null, false);
-  }
-
-  @Override
-  public void sendDetached(int peer, long slot, MemorySegment segment, long offset, long length) {
-    begin(true, peer, slot, segment, offset, length, null, true);
-  }
-
-  @Override
-  public Request receiveCombining(
-      int peer, long slot, MemorySegment segment, long offset, long length, Combiner combiner) {
-    return begin(false, peer, slot, segment, offset, length, combiner, false);
-  }
-
-  @Override
-  public void awaitSent(Operation operation) throws Exception {
-    boolean ended = progress.drive(allSent, operation.deadlineNanos(), false);
-    progress.lock.lock();
-    try {
-      transportFailure.throwIfBroken();
-      Throwable error = requests.detachedError();
-      if (error != null) {
-        throw TransportFailure.rethrowable(error);
-      }
-      if (!ended) {
-        throw new TimeoutException(self() + ": not all messages were sent before the deadline");
-      }
-    } finally {
-      progress.lock.unlock();
-    }
-  }
-
-  @Override
-  public void await(Request request, Operation operation) throws Exception {
-    await(request, operation.deadlineNanos());
-  }
-
-  /**
-   * Waits for a request and releases it.
-   *
-   * @param request a request from {@link #send} or {@link #receive}; must not be used afterwards
-   * @param deadline the deadline in terms of {@link System#nanoTime()}
-   * @throws Exception as in the other {@code await}
-   */
-  public void await(Request request, long deadline) throws Exception {
-    boolean ended = request.state != Request.PENDING || progress.drive(request, deadline, false);
-    progress.lock.lock();
-    try {
-      if (!ended) {
-        transportFailure.throwIfBroken();
-        throw new TimeoutException(
-            self() + ": the " + request.describe() + " did not complete before the deadline");
-      }
-      Throwable error = request.error;
-      if (error != null) {
-        throw TransportFailure.rethrowable(error);
-      }
-      requests.recycle(request);
-    } finally {
-      progress.lock.unlock();
-    }
-  }
-
-  @Override
-  public void flush() {
-    progress.lock.lock();
-    try {
-      progress.flushAndLeave();
-      deliver();
-    } finally {
-      progress.lock.unlock();
-    }
-  }
-
-  private Request begin(
-      boolean sends,
-      int peer,
-      long slot,
-      MemorySegment segment,
-      long offset,
-      long length,
-      @Nullable Combiner combiner,
-      boolean detached) {
-    progress.lock.lock();
-    try {
-      Request request = requests.obtain(sends, peer, slot, null);
-      request.memory(segment, offset, length);
-      request.signature = signature;
-      request.combiner = combiner;
-      if (detached) {
-        requests.detach(request);
-      }
-      begin(request);
-      return request;
-    } finally {
-      progress.lock.unlock();
-    }
-  }
-
   /** Begins a request; the lock must be held. */
   void begin(Request request) {
     Throwable cause = transportFailure.cause();
@@ -309,29 +206,6 @@ public final class Transport implements Endpoint, AutoCloseable {
   boolean deliver() {
     boolean any = requests.deliver();
     return transportFailure.deliver() || any;
-  }
-
-  @Override
-  public @Nullable Throwable failureOf(int peer) {
-    progress.lock.lock();
-    try {
-      Throwable cause = transportFailure.cause();
-      return cause == null && peer != rank ? pairs.get(peer).failure() : cause;
-    } finally {
-      progress.lock.unlock();
-    }
-  }
-
-  @Override
-  public void watch(int peer) {
-    progress.lock.lock();
-    try {
-      if (peer != rank) {
-        pairs.want(pairs.get(peer));
-      }
-    } finally {
-      progress.lock.unlock();
-    }
   }
 
   /**
