@@ -11,6 +11,7 @@ import dev.tutti.WorkState;
 import dev.tutti.runtime.group.ScriptedProvider;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 /** Tests when a slow operation is reported, using made-up times. */
@@ -18,7 +19,9 @@ class SlowOperationsLookTest {
   private static final long AFTER = 800;
 
   private final List<Long> told = new ArrayList<>();
-  private final long start = System.nanoTime() + 1_000_000_000;
+
+  /** Later than the creation of what is tested, however long that takes. */
+  private final long start = System.nanoTime() + TimeUnit.HOURS.toNanos(1);
 
   private GroupOperation operation() {
     ScriptedProvider provider = new ScriptedProvider();
