@@ -182,13 +182,16 @@ final class Connection implements Handler {
       if (readyKey.isValid() && readyKey.isReadable()) {
         memory.doorbell.read();
       }
-      return;
+    } else {
+      if (readyKey.isValid() && readyKey.isReadable()) {
+        readable();
+      }
+      if (readyKey.isValid() && readyKey.isWritable()) {
+        flush();
+      }
     }
-    if (readyKey.isValid() && readyKey.isReadable()) {
-      readable();
-    }
-    if (readyKey.isValid() && readyKey.isWritable()) {
-      flush();
+    if (readyKey.isValid() && !hasUnsent()) {
+      wantWrites(false);
     }
   }
 

@@ -30,9 +30,6 @@ final class ReadyKeys implements Consumer<SelectionKey> {
       keys[i] = null;
       if (key != null && key.isValid() && key.attachment() instanceof Handler handler) {
         handler.ready(key);
-        if (key.isValid() && handler instanceof Connection connection && !connection.hasUnsent()) {
-          connection.wantWrites(false);
-        }
       }
     }
     count = 0;

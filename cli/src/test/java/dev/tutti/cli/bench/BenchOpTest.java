@@ -11,6 +11,7 @@ import dev.tutti.fake.ThreadedWorld;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
@@ -60,17 +61,18 @@ class BenchOpTest {
   }
 
   private static void findsNothingWrong(BenchOp op) {
-    ThreadedWorld.run(
-        RANKS,
-        group -> {
-          for (DType dtype : DType.values()) {
-            for (ReduceOp redop : REDUCE_OPS) {
-              if (op.reduces() ? redop.isDefinedOn(dtype) : redop.equals(ReduceOp.SUM)) {
-                assertThat(wrong(op, group, dtype, redop)).as("%s %s", dtype, redop).isZero();
+    ThreadedWorld.of(RANKS)
+        .withTimeout(Duration.ofMinutes(4))
+        .run(
+            group -> {
+              for (DType dtype : DType.values()) {
+                for (ReduceOp redop : REDUCE_OPS) {
+                  if (op.reduces() ? redop.isDefinedOn(dtype) : redop.equals(ReduceOp.SUM)) {
+                    assertThat(wrong(op, group, dtype, redop)).as("%s %s", dtype, redop).isZero();
+                  }
+                }
               }
-            }
-          }
-        });
+            });
   }
 
   @ParameterizedTest

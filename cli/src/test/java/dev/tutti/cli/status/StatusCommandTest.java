@@ -92,7 +92,7 @@ class StatusCommandTest {
   }
 
   private List<String[]> until(Predicate<List<String[]>> condition, String... more) {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(240);
     while (true) {
       List<String[]> rows = status(more);
       if (condition.test(rows)) {
@@ -128,11 +128,20 @@ class StatusCommandTest {
   @Test
   void itNamesTheRankThatIsLateAndItsLag() throws Exception {
     start(3, SteppingRank.class);
-    // The lag is that of the last 64 steps, in which a busy machine may delay a rank otherwise.
-    List<String[]> rows = until(found -> isNear(lag(found.get(3)), slept(ranks.get(2))));
-    String[] last = rows.get(3)[6].split("/");
-    assertThat(Integer.parseInt(last[1])).isGreaterThan(30);
-    assertThat(Integer.parseInt(last[0])).isGreaterThan(Integer.parseInt(last[1]) * 9 / 10);
+    // Of the last 64 steps, in which a busy machine may delay another rank, or this one otherwise.
+    List<String[]> rows =
+        until(
+            found ->
+                isLastMostly(found.get(3)[6]) && isNear(lag(found.get(3)), slept(ranks.get(2))));
+    assertThat(rows).hasSize(4);
+  }
+
+  /** Tells whether a rank came last in nine of ten steps, of which there are more than 30. */
+  private static boolean isLastMostly(String lastOfSteps) {
+    String[] parts = lastOfSteps.split("/");
+    return parts.length == 2
+        && Integer.parseInt(parts[1]) > 30
+        && Integer.parseInt(parts[0]) > Integer.parseInt(parts[1]) * 9 / 10;
   }
 
   /** Returns how long a rank slept per step, in milliseconds, whenever it said so. */
