@@ -90,11 +90,12 @@ public final class Main implements Runnable {
 
   /** Creates the commands, and chooses what each of them works with. */
   public static CommandLine commandLine(
-      LaunchRendezvousFactory rendezvousFactory, Terminal terminal, Map<String, String> variables) {
-    RunCommand.Environment environment = new RunCommand.Environment(variables);
-    Settings settings = Settings.ofEnvironment(variables);
+      LaunchRendezvousFactory rendezvousFactory,
+      Terminal terminal,
+      Map<String, String> environment) {
+    Settings settings = Settings.ofEnvironment(environment);
     CommandLine run = new CommandLine(new RunCommand(terminal, rendezvousFactory, environment));
-    acceptNamesOfTorchrun(run, variables);
+    acceptNamesOfTorchrun(run, environment);
     Main main = new Main();
     CommandLine line =
         new CommandLine(main)

@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
  */
 final class CallTimes {
   private final AtomicReference<Span> span = new AtomicReference<>();
-  private volatile boolean stoodStill;
+  private volatile boolean tooSlow;
 
   /** The first and the last call, in terms of {@link System#nanoTime()}. */
   private record Span(long first, long last) {
@@ -73,7 +73,7 @@ final class CallTimes {
             times.note();
             wrong = catchThrowableOfType(AssertionError.class, () -> call.run(member));
             if (wrong != null && saysTooSlow(wrong.toString())) {
-              times.stoodStill = true;
+              times.tooSlow = true;
             }
             ended.countDown();
           }
@@ -101,6 +101,6 @@ final class CallTimes {
 
   private boolean prove(Duration timeout) {
     Span noted = span.get();
-    return !stoodStill && (noted == null || noted.last - noted.first < timeout.toNanos() / 2);
+    return !tooSlow && (noted == null || noted.last - noted.first < timeout.toNanos() / 2);
   }
 }

@@ -159,7 +159,8 @@ public final class RankLinks implements AutoCloseable {
     }
 
     /**
-     * Writes what is waiting; if that fails or all is written, the connection need not be queued.
+     * Writes what is waiting; tells whether everything is written. If so, or if it throws, the
+     * connection is no longer queued.
      */
     synchronized boolean flush() throws IOException {
       boolean blocked = false;

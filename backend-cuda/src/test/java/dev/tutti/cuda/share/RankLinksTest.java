@@ -120,12 +120,12 @@ class RankLinksTest {
                 links.send(1, 5, i, 2L * i, -1);
               }
               sent.countDown();
-              assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
+              Ranks.await(notes.missing);
               assertThat(notes.all).containsExactly(List.of(1L, 9L, 0L, 0L, 0L));
             } else {
-              assertThat(sent.await(250, TimeUnit.SECONDS)).isTrue();
+              Ranks.await(sent);
               links.listen(notes);
-              assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
+              Ranks.await(notes.missing);
               for (int i = 0; i < count; i++) {
                 assertThat(notes.all.get(i)).containsExactly(0L, 5L, (long) i, 2L * i, -1L);
               }
@@ -157,7 +157,7 @@ class RankLinksTest {
           for (int i = 0; rank < 2 && i < count; i++) {
             links.send(2, 5, i, -i, rank);
           }
-          assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
+          Ranks.await(notes.missing);
           links.close();
           for (long sender = 0; rank == 2 && sender < 2; sender++) {
             long next = 0;
@@ -207,7 +207,7 @@ class RankLinksTest {
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(250, TimeUnit.SECONDS)).isTrue();
+          Ranks.await(closed);
           CompletableFuture<String> cause = new CompletableFuture<>();
           links.listen(
               new Notes(0) {
@@ -277,17 +277,17 @@ class RankLinksTest {
                     ends.countDown();
                   }
                 });
-            assertThat(ends.await(250, TimeUnit.SECONDS)).isTrue();
+            Ranks.await(ends);
           } else {
             links.listen(new Notes(0));
             int own = exchange.rank() == 1 ? count : 1;
             for (int i = 0; i < own; i++) {
               if (i == count - last) {
-                assertThat(most.await(250, TimeUnit.SECONDS)).isTrue();
+                Ranks.await(most);
               }
               links.send(0, 5, i, 2L * i, -1);
             }
-            assertThat(most.await(250, TimeUnit.SECONDS)).isTrue();
+            Ranks.await(most);
           }
           links.close();
           return null;
@@ -336,7 +336,7 @@ class RankLinksTest {
                     return failed.getCount() == 0;
                   });
             } else {
-              assertThat(failed.await(250, TimeUnit.SECONDS)).isTrue();
+              Ranks.await(failed);
             }
             assertThat(notes.all).isEmpty();
           }
@@ -392,7 +392,7 @@ class RankLinksTest {
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(250, TimeUnit.SECONDS)).isTrue();
+          Ranks.await(closed);
           assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("rank 1 no longer listens");
@@ -464,14 +464,14 @@ class RankLinksTest {
             } finally {
               full.countDown();
             }
-            assertThat(lost.await(250, TimeUnit.SECONDS)).isTrue();
-            assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
+            Ranks.await(lost);
+            Ranks.await(notes.missing);
             assertThat(notes.all).containsExactly(List.of(2L, 9L, 1L, 2L, 3L));
           } else if (rank == 1) {
-            assertThat(full.await(250, TimeUnit.SECONDS)).isTrue();
+            Ranks.await(full);
           } else {
             links.listen(new Notes(0));
-            assertThat(lost.await(250, TimeUnit.SECONDS)).isTrue();
+            Ranks.await(lost);
             links.send(0, 9, 1, 2, 3);
           }
           links.close();
@@ -504,7 +504,7 @@ class RankLinksTest {
           links.listen(notes);
           exchange.barrier(Ranks.soon());
           links.send(1 - exchange.rank(), 5, 1, 2, 3);
-          assertThat(notes.missing.await(250, TimeUnit.SECONDS)).isTrue();
+          Ranks.await(notes.missing);
           exchange.barrier(Ranks.soon());
           if (exchange.rank() == 0) {
             List<SocketChannel> silent = new ArrayList<>();

@@ -1,9 +1,12 @@
 package dev.tutti.cuda.share;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.tutti.store.HashStore;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -13,6 +16,8 @@ import java.util.concurrent.TimeoutException;
 
 /** Runs ranks as threads that share a store. */
 final class Ranks {
+  private static final int HANGS_SECONDS = 250;
+
   private Ranks() {}
 
   /** The code that a rank runs. */
@@ -28,6 +33,11 @@ final class Ranks {
     return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
   }
 
+  /** Waits for what another rank does; the limit only guards against hanging. */
+  static void await(CountDownLatch latch) throws InterruptedException {
+    assertThat(latch.await(HANGS_SECONDS, TimeUnit.SECONDS)).isTrue();
+  }
+
   /** Runs all ranks and returns the result of each; throws the first failure. */
   static <T> List<T> run(HashStore store, int size, Body<T> body) throws Exception {
     try (ExecutorService threads = Executors.newCachedThreadPool()) {
@@ -39,7 +49,7 @@ final class Ranks {
       }
       List<T> results = new ArrayList<>();
       for (Future<T> future : futures) {
-        results.add(future.get(250, TimeUnit.SECONDS));
+        results.add(future.get(HANGS_SECONDS, TimeUnit.SECONDS));
       }
       return results;
     } catch (ExecutionException e) {

@@ -20,7 +20,6 @@ import dev.tutti.cli.run.PrefixedOutput;
 import dev.tutti.cli.run.RankExit;
 import dev.tutti.cli.run.RankOutput;
 import dev.tutti.cli.run.RankOutput.Channel;
-import dev.tutti.cli.run.RunCommand.Environment;
 import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -31,6 +30,7 @@ import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
@@ -116,13 +116,13 @@ public final class BenchCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final LaunchRendezvousFactory rendezvousFactory;
-  private final Environment environment;
+  private final Map<String, String> environment;
   private final Settings settings;
 
   public BenchCommand(
       Terminal terminal,
       LaunchRendezvousFactory rendezvousFactory,
-      Environment environment,
+      Map<String, String> environment,
       Settings settings) {
     this.terminal = terminal;
     this.rendezvousFactory = rendezvousFactory;
@@ -369,7 +369,7 @@ public final class BenchCommand implements Callable<Integer> {
         Duration.ZERO,
         Duration.ofSeconds(5),
         Duration.ofSeconds(30),
-        environment.variables(),
+        environment,
         Optional.empty());
   }
 }

@@ -4,7 +4,6 @@ import dev.tutti.Settings;
 import dev.tutti.cli.doctor.CheckResult.Status;
 import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.cli.run.RunCommand;
 import dev.tutti.runtime.record.JsonWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -40,9 +39,9 @@ public final class DoctorCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final Settings settings;
-  private final RunCommand.Environment environment;
+  private final Map<String, String> environment;
 
-  public DoctorCommand(Terminal terminal, Settings settings, RunCommand.Environment environment) {
+  public DoctorCommand(Terminal terminal, Settings settings, Map<String, String> environment) {
     this.terminal = terminal;
     this.settings = settings;
     this.environment = environment;
@@ -64,7 +63,7 @@ public final class DoctorCommand implements Callable<Integer> {
     findings.addAll(HostCheck.run());
     findings.addAll(providers.run());
     findings.addAll(LaunchCheck.run(settings));
-    findings.addAll(SettingsCheck.run(settings, providers, environment.variables()));
+    findings.addAll(SettingsCheck.run(settings, providers, environment));
     if (json) {
       findings.forEach(finding -> terminal.out().println(toJson(finding)));
     } else {

@@ -180,10 +180,12 @@ public final class RunCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final LaunchRendezvousFactory rendezvousFactory;
-  private final Environment environment;
+  private final Map<String, String> environment;
 
   public RunCommand(
-      Terminal terminal, LaunchRendezvousFactory rendezvousFactory, Environment environment) {
+      Terminal terminal,
+      LaunchRendezvousFactory rendezvousFactory,
+      Map<String, String> environment) {
     this.terminal = terminal;
     this.rendezvousFactory = rendezvousFactory;
     this.environment = environment;
@@ -240,7 +242,7 @@ public final class RunCommand implements Callable<Integer> {
     if (standalone && nodes != 1) {
       throw new IllegalArgumentException("--standalone means one node, but --nnodes is " + nodes);
     }
-    String backend = environment.variables().getOrDefault(RuntimeSettings.BACKEND.name(), "");
+    String backend = environment.getOrDefault(RuntimeSettings.BACKEND.name(), "");
     if (THREADED.matcher(backend).find() && (nodes > 1 || localSize() > 1)) {
       throw new IllegalArgumentException(
           RuntimeSettings.BACKEND.name()
@@ -275,7 +277,7 @@ public final class RunCommand implements Callable<Integer> {
         linger,
         grace,
         rendezvousTimeout,
-        environment.variables(),
+        environment,
         Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
   }
 
@@ -308,11 +310,4 @@ public final class RunCommand implements Callable<Integer> {
       return Setting.parseDuration(text);
     }
   }
-
-  /**
-   * The environment of this process.
-   *
-   * @param variables the names and values of the variables
-   */
-  public record Environment(Map<String, String> variables) {}
 }
