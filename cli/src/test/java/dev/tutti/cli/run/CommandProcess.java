@@ -101,6 +101,10 @@ public final class CommandProcess implements AutoCloseable {
     return lines().stream().filter(condition).findFirst().orElseThrow();
   }
 
+  public void endInput() throws IOException {
+    process.getOutputStream().close();
+  }
+
   /** Waits for the process to end, and returns its exit code. */
   public int exitCode() throws InterruptedException {
     if (!process.waitFor(120, TimeUnit.SECONDS)) {

@@ -7,15 +7,17 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.aeron.AeronStore;
+import java.io.IOException;
 
 /**
  * A rank that reduces until that fails, and then queries the store. It prints READY, FAILED with
- * the rank to blame and the message, and STORE with the outcome of the query.
+ * the rank to blame and the message, and STORE with the outcome of the query. It stays until its
+ * input ends: who has not failed yet would find it gone.
  */
 final class ReducingProgram {
   private ReducingProgram() {}
 
-  public static void main(String[] args) {
+  public static void main(String[] args) throws IOException {
     int port = Integer.parseInt(System.getenv("MASTER_PORT"));
     try (ProcessGroup group = ProcessGroup.init();
         Store store = new AeronStore("127.0.0.1", port)) {
@@ -34,6 +36,7 @@ final class ReducingProgram {
       } catch (StoreException e) {
         System.out.println("STORE " + e.getMessage());
       }
+      System.in.readAllBytes();
     }
   }
 }
