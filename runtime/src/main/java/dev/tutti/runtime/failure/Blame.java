@@ -109,15 +109,22 @@ public record Blame(Kind kind, int rank) {
    * @param server the rank of the group that serves the store; -1 if no rank of the group does
    */
   static FailureEvent withoutStore(FailureEvent event, int server) {
-    if (event.kind() != Kind.TIMEOUT || event.failedRank() == event.reporter()) {
+    boolean isMisfit = event.kind() == Kind.MISMATCH && !event.op().isPointToPoint();
+    boolean isOfOther =
+        event.kind() == Kind.TIMEOUT
+            && event.failedRank() != event.reporter()
+            && server != event.reporter();
+    if (!isMisfit && !isOfOther) {
       return event;
     }
-    if (server == event.reporter()) {
-      return event;
-    }
-    return server < 0
-        ? event.naming(event.failedRank(), "the store does not answer, so no rank can be asked")
-        : event.naming(server, "rank " + server + ", which serves the store, does not answer");
+    boolean isNoRank = isMisfit || server < 0;
+    int named = isNoRank ? event.failedRank() : server;
+    String why =
+        isNoRank
+            ? "the store does not answer, so no rank can be asked"
+            : "rank " + server + ", which serves the store, does not answer";
+    // A failure that could not be reported is judged a second time by whoever investigates it.
+    return event.message().endsWith(why) ? event : event.naming(named, why);
   }
 
   /**

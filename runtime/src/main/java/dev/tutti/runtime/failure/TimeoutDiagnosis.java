@@ -182,13 +182,25 @@ final class TimeoutDiagnosis {
 
   private Diagnosis ofMismatch() {
     SortedMap<Integer, RankProgress> answers = new TreeMap<>();
+    List<Integer> late = new ArrayList<>();
     for (int r = 0; r < group.size(); r++) {
       RankProgress progress = progressOf(r);
       if (progress != null) {
         answers.put(r, progress);
       }
+      if (hasJoined(r) && (progress == null || !hasCalled(progress))) {
+        late.add(r);
+      }
     }
-    return Disagreement.of(answers, group.size());
+    Diagnosis found = Disagreement.of(answers, group.size());
+    return late.isEmpty()
+        ? found
+        : found.and(
+            new Diagnosis(-1, PeerLateException.ranks(late) + " did not report a call in time"));
+  }
+
+  private boolean hasCalled(RankProgress progress) {
+    return progress.recent().stream().anyMatch(call -> call.sequence() == event.sequence());
   }
 
   private Diagnosis ofAnySource() {

@@ -14,6 +14,7 @@ import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -57,6 +58,27 @@ class BlameTest {
         .isEqualTo(new Blame(Kind.MISMATCH, -1));
     assertThat(Blame.ofPeer(new PeerMismatchException("other size"), -1, 1))
         .isEqualTo(new Blame(Kind.MISMATCH, -1));
+  }
+
+  private static FailureEvent event(Kind kind) {
+    return new FailureEvent("0", kind, 1, -1, OpType.BARRIER, 3, Duration.ofSeconds(1), "no data");
+  }
+
+  @Test
+  void whatCannotBeReportedSaysSoOnceHoweverOftenItIsJudged() {
+    for (Kind kind : List.of(Kind.TIMEOUT, Kind.MISMATCH)) {
+      FailureEvent judged = Blame.withoutStore(event(kind), -1);
+      assertThat(judged.message())
+          .isEqualTo("no data; the store does not answer, so no rank can be asked");
+      assertThat(Blame.withoutStore(judged, -1)).isEqualTo(judged);
+    }
+    FailureEvent served = Blame.withoutStore(event(Kind.TIMEOUT), 2);
+    assertThat(served.failedRank()).isEqualTo(2);
+    assertThat(served.message())
+        .isEqualTo("no data; rank 2, which serves the store, does not answer");
+    assertThat(Blame.withoutStore(served, 2)).isEqualTo(served);
+    assertThat(Blame.withoutStore(event(Kind.MISMATCH), 2).failedRank()).isEqualTo(-1);
+    assertThat(Blame.withoutStore(event(Kind.FAILED), 2)).isEqualTo(event(Kind.FAILED));
   }
 
   @Test

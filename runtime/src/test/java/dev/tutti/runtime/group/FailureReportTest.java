@@ -8,12 +8,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.MismatchException;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.Arrays;
@@ -142,6 +144,27 @@ class FailureReportTest {
                   + " allReduce #2 float32[3], rank 1 has not called it (its last collective was"
                   + " #3)");
       assertThat(failure.failedRank()).hasValue(0);
+    }
+  }
+
+  @Test
+  void ranksThatDoNotReportTheirCallsLeaveAMismatchWithoutARankToBlame() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          throw new PeerMismatchException("another size");
+        };
+    for (CollectiveException failure :
+        play(
+            provider,
+            group ->
+                assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
+                    .isInstanceOf(MismatchException.class),
+            group -> {},
+            group -> {})) {
+      assertThat(failure.failedRank()).isEmpty();
+      assertThat(failure)
+          .hasMessageContaining("another size; ranks 1, 2 did not report a call in time");
     }
   }
 
