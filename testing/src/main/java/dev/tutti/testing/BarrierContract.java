@@ -100,9 +100,11 @@ public interface BarrierContract extends GroupContract {
     assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
     assertThat(failure.failedRank()).as("first failing rank in: %s", failure).hasValue(first);
     if (member.rank() == 0 && named == MissingRanks.ALL) {
-      // "ranks 1, 2 did not ...", or on a busy machine "rank 1 has not ..., rank 2 has not ...".
-      assertThat(failure)
-          .hasMessageMatching(".*ranks? " + first + "\\b.*\\b" + (first + 1) + "\\b.*");
+      // On a busy machine the watchdog may notice the end of the time before the backend does.
+      assertThat(failure.getMessage())
+          .containsPattern(
+              "ranks %1$d, %2$d|rank %1$d has not called it.*rank %2$d has not called it"
+                  .formatted(first, first + 1));
       assertThat(missing(failure)).startsWith(first, first + 1);
     } else if (member.rank() == 0) {
       assertThat(failure).hasMessageContaining("rank " + first);

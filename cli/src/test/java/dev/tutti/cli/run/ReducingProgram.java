@@ -12,7 +12,7 @@ import java.io.IOException;
 /**
  * A rank that reduces until that fails, and then queries the store. It prints READY, FAILED with
  * the rank to blame and the message, and STORE with the outcome of the query. It stays until its
- * input ends: who has not failed yet would find it gone.
+ * input ends; a rank that has not failed yet would otherwise blame it for being gone.
  */
 final class ReducingProgram {
   private ReducingProgram() {}

@@ -109,22 +109,27 @@ public record Blame(Kind kind, int rank) {
    * @param server the rank of the group that serves the store; -1 if no rank of the group does
    */
   static FailureEvent withoutStore(FailureEvent event, int server) {
-    boolean isMisfit = event.kind() == Kind.MISMATCH && !event.op().isPointToPoint();
-    boolean isOfOther =
-        event.kind() == Kind.TIMEOUT
-            && event.failedRank() != event.reporter()
-            && server != event.reporter();
-    if (!isMisfit && !isOfOther) {
+    // Calls that do not match are not the server's fault.
+    int silent = event.kind() == Kind.MISMATCH ? -1 : server;
+    if (!isAskedAbout(event) || silent == event.reporter()) {
       return event;
     }
-    boolean isNoRank = isMisfit || server < 0;
-    int named = isNoRank ? event.failedRank() : server;
+    int named = silent < 0 ? event.failedRank() : silent;
     String why =
-        isNoRank
+        silent < 0
             ? "the store does not answer, so no rank can be asked"
-            : "rank " + server + ", which serves the store, does not answer";
+            : "rank " + silent + ", which serves the store, does not answer";
     // A failure that could not be reported is judged a second time by whoever investigates it.
     return event.message().endsWith(why) ? event : event.naming(named, why);
+  }
+
+  /** Tells whether the other ranks would be asked who is to blame for a failure. */
+  private static boolean isAskedAbout(FailureEvent event) {
+    return switch (event.kind()) {
+      case TIMEOUT -> event.failedRank() != event.reporter();
+      case MISMATCH -> !event.op().isPointToPoint();
+      default -> false;
+    };
   }
 
   /**

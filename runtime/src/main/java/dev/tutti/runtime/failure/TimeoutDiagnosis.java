@@ -188,7 +188,7 @@ final class TimeoutDiagnosis {
       if (progress != null) {
         answers.put(r, progress);
       }
-      if (hasJoined(r) && (progress == null || !hasCalled(progress))) {
+      if (progress == null ? hasJoined(r) : !hasCalled(progress)) {
         late.add(r);
       }
     }
