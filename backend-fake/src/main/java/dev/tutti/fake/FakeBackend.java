@@ -29,9 +29,9 @@ final class FakeBackend implements Backend {
               + op.sequenceNumber()
               + " on rank "
               + rank
-              + " of the fake backend fails because "
+              + " of the fake backend fails as "
               + FakeProvider.ERROR_ON_COLLECTIVE.name()
-              + " is on");
+              + " or the program asked");
     }
   }
 

@@ -232,14 +232,25 @@ class FakeBackendTest {
   @Test
   void collectivesFailOnRequestAndMessagesDoNot() throws Exception {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_FAKE_ERROR_ON_COLLECTIVE", "1"));
+    GroupOptions bySetting = GroupOptions.DEFAULT.withBackend("fake").withSettings(settings);
+    GroupOptions byProgram =
+        GroupOptions.DEFAULT.withProvider(new FakeProvider().withErrorOnCollective(true));
+    for (GroupOptions options : List.of(bySetting, byProgram)) {
+      inGroup(
+          options,
+          group -> {
+            group.send(Tensor.of(1f), 0);
+            assertThatThrownBy(group::barrier)
+                .isInstanceOf(CollectiveException.class)
+                .hasMessageContaining(
+                    "fails as TUTTI_FAKE_ERROR_ON_COLLECTIVE or the program asked");
+          });
+    }
     inGroup(
-        GroupOptions.DEFAULT.withBackend("fake").withSettings(settings),
-        group -> {
-          group.send(Tensor.of(1f), 0);
-          assertThatThrownBy(group::barrier)
-              .isInstanceOf(CollectiveException.class)
-              .hasMessageContaining("TUTTI_FAKE_ERROR_ON_COLLECTIVE is on");
-        });
+        GroupOptions.DEFAULT
+            .withProvider(new FakeProvider().withErrorOnCollective(false))
+            .withSettings(settings),
+        ProcessGroup::barrier);
   }
 
   @Test

@@ -160,13 +160,6 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Returns the first event of a group that this rank knows of, or null. */
-  @Nullable FailureEvent firstOf(String group) {
-    synchronized (delivery) {
-      return first.get(group);
-    }
-  }
-
   /**
    * Writes an event to the log, and returns the first event of its group, which may be an earlier
    * one of another rank. Blocks on the store for a second at most; if the store does not answer,
