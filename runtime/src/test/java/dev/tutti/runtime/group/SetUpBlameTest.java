@@ -83,7 +83,9 @@ class SetUpBlameTest {
             inside.await();
             throw new PeerLateException(List.of(0, 1), "did not publish what came of it");
           }
-          stopped.stuck |= context.rank() == 1;
+          if (context.rank() == 1) {
+            stopped.stuck = true;
+          }
           inside.countDown();
           if (context.rank() == 1) {
             stopped.released.await();
@@ -124,7 +126,9 @@ class SetUpBlameTest {
     provider.create =
         context -> {
           if (context.group().equals("1.0") && context.rank() > 0) {
-            stopped.stuck |= context.rank() == 2;
+            if (context.rank() == 2) {
+              stopped.stuck = true;
+            }
             inside.countDown();
             if (context.rank() == 2) {
               stopped.released.await();
