@@ -49,6 +49,17 @@ final class RawClient implements AutoCloseable {
     return this;
   }
 
+  /** Sends, and tells whether the server still had the connection open. */
+  boolean sendIfOpen(byte[] bytes) throws IOException {
+    try {
+      send(bytes);
+      return true;
+    } catch (SocketException e) {
+      assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe|closed|aborted).*");
+      return false;
+    }
+  }
+
   RawClient expect(String hex) throws IOException {
     byte[] expected = hex(hex);
     assertThat(HEX.formatHex(socket.getInputStream().readNBytes(expected.length))).isEqualTo(hex);
