@@ -106,7 +106,7 @@ public interface AbortContract extends GroupContract {
               assertThat(work.exception()).contains(failure);
               assertThat(endOf(work)).as("what the future completes with").isSameAs(failure);
             }
-            aborter.get(20, TimeUnit.SECONDS);
+            aborter.get(1, TimeUnit.MINUTES);
             CaughtFailures.assertFailed(member, 0);
           } finally {
             thread.shutdownNow();
@@ -119,7 +119,7 @@ public interface AbortContract extends GroupContract {
   private static Throwable endOf(Work work) throws Exception {
     return work.toCompletableFuture()
         .handle((tensors, error) -> error)
-        .get(CaughtFailures.SLACK.toMillis(), TimeUnit.MILLISECONDS);
+        .get(1, TimeUnit.MINUTES);
   }
 
   /** Releases a synchronous call by an abort from another thread of the same rank. */
@@ -156,7 +156,7 @@ public interface AbortContract extends GroupContract {
             assertThat(failure)
                 .isInstanceOf(AbortedException.class)
                 .hasMessageContaining("freed by another thread");
-            aborter.get(20, TimeUnit.SECONDS);
+            aborter.get(1, TimeUnit.MINUTES);
           } finally {
             thread.shutdownNow();
             ended.countDown();

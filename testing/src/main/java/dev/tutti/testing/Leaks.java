@@ -10,7 +10,7 @@ import java.util.Objects;
  * not seen, nor are those of an executor that was created elsewhere.
  */
 final class Leaks {
-  private static final Duration GRACE = Duration.ofSeconds(30);
+  private static final Duration GRACE = Duration.ofMinutes(1);
 
   /* Threads that serve the whole process and end by themselves, no matter what started them. */
   private static final List<String> SHARED = List.of("tutti-wd", "ForkJoinPool", "Common-Cleaner");

@@ -223,8 +223,8 @@ public interface PointToPointContract extends GroupContract {
               .group()
               .recv(promised.view(), member.previous(), 0, CallOptions.ASYNC)
               .toCompletableFuture()
-              .get(20, TimeUnit.SECONDS);
-          sent.get(20, TimeUnit.SECONDS);
+              .get(1, TimeUnit.MINUTES);
+          sent.get(1, TimeUnit.MINUTES);
           promised.assertValues("message of a future", member.previous());
         });
   }

@@ -256,7 +256,7 @@ public abstract class StreamBlockContract {
   private static void onThreads(List<Callable<Void>> calls) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(calls.size());
     try {
-      for (Future<Void> call : threads.invokeAll(calls, 30, TimeUnit.SECONDS)) {
+      for (Future<Void> call : threads.invokeAll(calls, 2, TimeUnit.MINUTES)) {
         call.get();
       }
     } finally {

@@ -193,28 +193,29 @@ public interface SubgroupContract extends GroupContract {
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() || TestTier.isFast() ? 4 : 20;
-    world.run(
-        member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          for (int round = 0; round < rounds; round++) {
-            int leaver = round / 2 % member.size();
-            ProcessGroup child =
-                (round % 2 == 0 ? member.group().split(0, 0) : member.group().subgroup(all))
-                    .orElseThrow();
-            if (member.rank() == leaver) {
-              child.close();
-            }
-            member.assertUsable();
-            if (member.rank() != leaver) {
-              Member own = member.in(child);
-              CollectiveException failure =
-                  CaughtFailures.expect(own, CaughtFailures.SLACK, own::awaitSum);
-              assertThat(failure.failedRank()).as("%s", failure).hasValue(leaver);
-              child.close();
-            }
-          }
-          member.assertUsable();
-        });
+    CallTimes.repeatStandstills(world, () -> member -> closeNewGroups(member, rounds));
+  }
+
+  private static void closeNewGroups(Member member, int rounds) throws Exception {
+    List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+    for (int round = 0; round < rounds; round++) {
+      int leaver = round / 2 % member.size();
+      ProcessGroup child =
+          (round % 2 == 0 ? member.group().split(0, 0) : member.group().subgroup(all))
+              .orElseThrow();
+      if (member.rank() == leaver) {
+        child.close();
+      }
+      member.assertUsable();
+      if (member.rank() != leaver) {
+        Member own = member.in(child);
+        CollectiveException failure =
+            CaughtFailures.expect(own, CaughtFailures.SLACK, own::awaitSum);
+        assertThat(failure.failedRank()).as("%s", failure).hasValue(leaver);
+        child.close();
+      }
+    }
+    member.assertUsable();
   }
 
   /** Lets all ranks close a new group at once, whether or not the others already have it. */

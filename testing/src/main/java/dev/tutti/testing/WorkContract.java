@@ -84,9 +84,9 @@ public interface WorkContract extends GroupContract {
           Tensor tensor = member.floats(1).view();
           Work work = member.group().allReduce(tensor, ReduceOp.SUM, async());
           CompletableFuture<List<Tensor>> early = work.toCompletableFuture();
-          assertThat(early.get(20, TimeUnit.SECONDS)).containsExactly(tensor);
+          assertThat(early.get(1, TimeUnit.MINUTES)).containsExactly(tensor);
           assertThat(work.isCompleted()).isTrue();
-          assertThat(work.toCompletableFuture().get(20, TimeUnit.SECONDS)).containsExactly(tensor);
+          assertThat(work.toCompletableFuture().get(1, TimeUnit.MINUTES)).containsExactly(tensor);
         });
   }
 
@@ -117,13 +117,13 @@ public interface WorkContract extends GroupContract {
             CompletableFuture<Throwable> all =
                 batch.toCompletableFuture().handle((tensors, error) -> error);
             work.abort();
-            Throwable happened = early.get(20, TimeUnit.SECONDS);
+            Throwable happened = early.get(1, TimeUnit.MINUTES);
             assertThat(happened).isInstanceOf(AbortedException.class);
             assertThat(work.exception()).containsSame((TuttiException) happened);
-            assertThat(all.get(20, TimeUnit.SECONDS)).isSameAs(batch.exception().orElseThrow());
+            assertThat(all.get(1, TimeUnit.MINUTES)).isSameAs(batch.exception().orElseThrow());
             CompletableFuture<Throwable> late =
                 work.toCompletableFuture().handle((tensors, error) -> error);
-            assertThat(late.get(20, TimeUnit.SECONDS)).isSameAs(happened);
+            assertThat(late.get(1, TimeUnit.MINUTES)).isSameAs(happened);
           } finally {
             ended.countDown();
           }
@@ -149,7 +149,7 @@ public interface WorkContract extends GroupContract {
             assertThat(other).isNotDone();
             cancelled.countDown();
           }
-          assertThat(other.get(20, TimeUnit.SECONDS)).containsExactly(tensor.view());
+          assertThat(other.get(1, TimeUnit.MINUTES)).containsExactly(tensor.view());
           tensor.assertValues("result", member.size());
         });
   }
@@ -178,7 +178,7 @@ public interface WorkContract extends GroupContract {
                               .group()
                               .allReduce(third, ReduceOp.SUM, CallOptions.DEFAULT)
                               .await());
-          chain.get(20, TimeUnit.SECONDS);
+          chain.get(1, TimeUnit.MINUTES);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
           if (world.hasRealResults()) {
             second.assertValues("collective of a dependent action", member.size());
@@ -210,7 +210,7 @@ public interface WorkContract extends GroupContract {
           assertThat(late || !blocked.isDone()).as("the action is blocked").isTrue();
           member.meet();
           release.countDown();
-          blocked.get(20, TimeUnit.SECONDS);
+          blocked.get(1, TimeUnit.MINUTES);
         });
   }
 
