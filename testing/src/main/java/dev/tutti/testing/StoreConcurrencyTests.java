@@ -139,7 +139,7 @@ interface StoreConcurrencyTests extends StoreFixture {
     List<Future<?>> blocked = new ArrayList<>();
     // Blocked calls beside it, so that a store with several connections uses several.
     for (int i = 0; i < 3; i++) {
-      blocked.add(calls().run(() -> store().await(List.of("never"), LONG)));
+      blocked.add(calls().run(() -> store().await(List.of("never"), Waiting.LONGEST)));
     }
     Future<?> reader =
         calls()

@@ -1,7 +1,11 @@
 package dev.tutti.testing;
 
+import static org.assertj.core.api.Assertions.catchThrowable;
+
 import dev.tutti.Store;
+import dev.tutti.StoreSilentException;
 import java.time.Duration;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** The store and the threads of the tests in {@link StoreContract}. */
 interface StoreFixture {
@@ -16,6 +20,18 @@ interface StoreFixture {
   Store store();
 
   Calls calls();
+
+  /**
+   * Returns what a call with little time throws, or null. A server that does not answer such a call
+   * within its second is only slow, so the call is repeated.
+   */
+  static Throwable thrownBy(ThrowingCallable call) {
+    Throwable thrown;
+    do {
+      thrown = catchThrowable(call);
+    } while (thrown instanceof StoreSilentException);
+    return thrown;
+  }
 
   static byte[] bytes(int... values) {
     byte[] bytes = new byte[values.length];

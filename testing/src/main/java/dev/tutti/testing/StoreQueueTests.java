@@ -1,6 +1,7 @@
 package dev.tutti.testing;
 
 import static dev.tutti.testing.StoreFixture.bytes;
+import static dev.tutti.testing.StoreFixture.thrownBy;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -39,25 +40,25 @@ interface StoreQueueTests extends StoreFixture {
 
   @Test
   default void anEmptyQueueIsEmptyAtOnceOrAfterItsTimeout() {
-    assertThatThrownBy(() -> store().queuePop("queue", ZERO))
+    assertThat(thrownBy(() -> store().queuePop("queue", ZERO)))
         .isInstanceOf(StoreQueueEmptyException.class)
         .hasMessageContaining("queue' is empty");
-    assertThatThrownBy(() -> store().queuePop("queue", SHORT))
+    assertThat(thrownBy(() -> store().queuePop("queue", SHORT)))
         .isInstanceOf(StoreTimeoutException.class)
         .hasMessageContaining("queue'")
         .hasMessageContaining("150 ms");
     store().queuePush("queue", bytes(1));
     store().queuePop("queue", LONG);
-    assertThatThrownBy(() -> store().queuePop("queue", ZERO))
+    assertThat(thrownBy(() -> store().queuePop("queue", ZERO)))
         .isInstanceOf(StoreQueueEmptyException.class);
   }
 
   @Test
   default void aValueDoesNotServeAPop() {
     store().set("queue", "value");
-    assertThatThrownBy(() -> store().queuePop("queue", ZERO))
+    assertThat(thrownBy(() -> store().queuePop("queue", ZERO)))
         .isInstanceOf(StoreQueueEmptyException.class);
-    assertThatThrownBy(() -> store().queuePop("queue", SHORT))
+    assertThat(thrownBy(() -> store().queuePop("queue", SHORT)))
         .isInstanceOf(StoreTimeoutException.class);
     assertThat(store().queueLength("queue")).isZero();
   }

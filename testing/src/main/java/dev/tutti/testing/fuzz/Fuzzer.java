@@ -31,11 +31,23 @@ final class Fuzzer {
   private final ContractSubject subject;
   private final ProgramHost host;
   private final Duration patience;
+  private final Duration leastPatience;
 
   Fuzzer(ContractSubject subject, ProgramHost host, Duration patience) {
+    this(subject, host, patience, LEAST_PATIENCE);
+  }
+
+  /**
+   * Creates a fuzzer.
+   *
+   * @param patience the time without progress after which a program counts as hanging
+   * @param leastPatience the same for the smaller programs that are tried after a failure
+   */
+  Fuzzer(ContractSubject subject, ProgramHost host, Duration patience, Duration leastPatience) {
     this.subject = subject;
     this.host = host;
     this.patience = patience;
+    this.leastPatience = leastPatience;
   }
 
   /** The body of a test. */
@@ -135,7 +147,7 @@ final class Fuzzer {
         System.Logger.Level.ERROR,
         "seed " + program.seed() + " failed: " + outcome.report() + "\n" + program);
     ProgramMinimizer minimizer =
-        new ProgramMinimizer(host, program, outcome, LEAST_PATIENCE, ATTEMPTS, MINIMIZING);
+        new ProgramMinimizer(host, program, outcome, leastPatience, ATTEMPTS, MINIMIZING);
     Program smallest = minimizer.minimize();
     Outcome again = host.run(smallest, patience);
     throw new AssertionError(

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,6 +29,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
   private static final List<String> INHERITED_OPTIONS =
       List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-", "-XX:", "-Xm");
   private static final Duration SLACK = Duration.ofMinutes(1);
+  private static final Duration START_UP = Duration.ofMinutes(5);
 
   private final ContractSubject subject;
   private final Class<?> testClass;
@@ -60,6 +62,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
         String task = run + " " + patience.toMillis() + "\n" + program;
         store.queuePush(ProcessPart.TASKS + part, task.getBytes(StandardCharsets.UTF_8));
       }
+      awaitStart(store);
       List<Outcome> outcomes = new ArrayList<>();
       outcomes.add(ProcessPart.run(subject, program, patience, run, 0, parts, store));
       for (int part = 1; part < parts; part++) {
@@ -70,6 +73,24 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
         close();
       }
       return all;
+    }
+  }
+
+  /**
+   * Waits until all processes have started, or one has ended: the time that they take to start does
+   * not count as a standstill of the program.
+   */
+  private void awaitStart(Store store) {
+    List<String> started =
+        IntStream.range(1, parts).mapToObj(part -> ProcessPart.STARTED + part).toList();
+    long end = System.nanoTime() + START_UP.toNanos();
+    while (System.nanoTime() - end < 0 && children.stream().allMatch(Process::isAlive)) {
+      try {
+        store.await(started, Duration.ofSeconds(1));
+        return;
+      } catch (StoreTimeoutException e) {
+        LOG.log(System.Logger.Level.DEBUG, "processes start: {0}", e.getMessage());
+      }
     }
   }
 

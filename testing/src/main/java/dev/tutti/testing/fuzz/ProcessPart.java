@@ -14,6 +14,7 @@ import org.junit.platform.commons.support.ReflectionSupport;
 
 /** A process of a {@link ProcessHost}, which runs its ranks of one program after another. */
 final class ProcessPart {
+  static final String STARTED = "started/";
   static final String TASKS = "tasks/";
   static final String OUTCOMES = "outcomes/";
   private static final Duration UNTIL_KILLED = Duration.ofDays(1);
@@ -33,6 +34,7 @@ final class ProcessPart {
     int parts = Integer.parseInt(args[3]);
     ContractSubject subject = ((GroupContract) ReflectionSupport.newInstance(testClass)).subject();
     try (Store store = new TcpStore(address[0], Integer.parseInt(address[1]))) {
+      store.set(STARTED + part, "1");
       while (true) {
         String[] task =
             new String(store.queuePop(TASKS + part, UNTIL_KILLED), StandardCharsets.UTF_8)

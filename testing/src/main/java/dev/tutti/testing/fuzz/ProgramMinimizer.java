@@ -10,7 +10,10 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
-/** A minimizer that drops and simplifies parts of a failing program as long as it still fails. */
+/**
+ * A minimizer that drops and simplifies parts of a failing program as long as it still fails in the
+ * same way: a smaller program that seems to hang instead may only be slow.
+ */
 final class ProgramMinimizer {
   private final ProgramHost host;
   private final Duration patience;
@@ -72,7 +75,7 @@ final class ProgramMinimizer {
     }
     for (int attempt = 0; attempt < attempts && !isLate(); attempt++) {
       Outcome found = host.run(smaller, patience);
-      if (found.isFailure()) {
+      if (found.kind() == outcome.kind()) {
         best = smaller;
         outcome = found;
         return true;
