@@ -28,7 +28,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what the suite reports about a backend that breaks its promises. */
 @Isolated("reads the log")
-@Timeout(120)
+@Timeout(300)
 class ContractHintsTest {
   /** A backend that cannot reduce. */
   static class NoReduce implements ReduceContract {

@@ -54,7 +54,11 @@ class ReadmeWorldTest {
     assertThat(run(folder, "PartitionTest", IMPORTS + block.group(1)).names()).hasSize(1);
     assertThat(block.find()).isTrue();
     // This module has no other backend.
-    String code = block.group(1).replace("\"gloo\"", "\"threaded\"");
+    String code =
+        block
+            .group(1)
+            .replace("\"gloo\"", "\"threaded\"")
+            .replace("Duration.ofSeconds(10)", "Duration.ofMinutes(3)");
     assertThat(
             run(
                     folder,
@@ -69,7 +73,9 @@ class ReadmeWorldTest {
   }
 
   private Execution run(Path folder, String name, String code) throws Exception {
-    Path source = Files.writeString(folder.resolve(name + ".java"), code);
+    // On a busy machine, ranks may take longer than by default.
+    String patient = code.replace("@World(", "@World(timeoutSeconds = 200, ");
+    Path source = Files.writeString(folder.resolve(name + ".java"), patient);
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     String classPath = ManagementFactory.getRuntimeMXBean().getClassPath();
     assertThat(
@@ -78,7 +84,7 @@ class ReadmeWorldTest {
         .isZero();
     URL[] compiled = {folder.toUri().toURL()};
     try (URLClassLoader loader = new URLClassLoader(compiled, getClass().getClassLoader())) {
-      Execution execution = Execution.of(loader.loadClass(name));
+      Execution execution = Execution.withoutStandstill(loader.loadClass(name));
       assertThat(execution.failures()).isEmpty();
       return execution;
     }

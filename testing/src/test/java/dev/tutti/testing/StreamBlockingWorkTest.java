@@ -8,6 +8,7 @@ import dev.tutti.CollectiveException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.spi.DeviceEvent;
 import java.time.Duration;
@@ -20,10 +21,14 @@ import org.junit.jupiter.api.Test;
  * tests.
  */
 class StreamBlockingWorkTest {
+  private static void world(int size, RankBody body) {
+    ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(3)).run(body);
+  }
+
   @Test
   void aWorkHoldsTheStreamUntilItEnds() {
     CountDownLatch blocked = new CountDownLatch(1);
-    ThreadedWorld.run(
+    world(
         2,
         group -> {
           Tensor tensor = Tensor.of(1f, 2f);
@@ -50,7 +55,7 @@ class StreamBlockingWorkTest {
 
   @Test
   void aWorkThatFailsReleasesTheStream() {
-    ThreadedWorld.run(
+    world(
         2,
         group -> {
           if (group.rank() == 1) {
@@ -71,7 +76,7 @@ class StreamBlockingWorkTest {
 
   @Test
   void theKindOfDeviceCanBeNamed() {
-    ThreadedWorld.run(
+    world(
         2,
         group -> {
           if (group.rank() == 1) {
@@ -101,7 +106,7 @@ class StreamBlockingWorkTest {
 
   @Test
   void aFinishedWorkHoldsNothing() {
-    ThreadedWorld.run(
+    world(
         1,
         group -> {
           try (HostStream stream = new HostStream()) {

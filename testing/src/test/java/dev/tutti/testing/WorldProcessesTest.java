@@ -7,6 +7,7 @@ import static org.junit.platform.engine.TestExecutionResult.Status.ABORTED;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -28,7 +29,7 @@ class WorldProcessesTest {
   }
 
   static class Processes {
-    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 200)
     void meet(ProcessGroup group, Store store, @Rank int rank) {
       assertThat(rank).isEqualTo(group.rank());
       assertThat(Thread.currentThread().getName()).isEqualTo("rank-" + rank);
@@ -57,8 +58,10 @@ class WorldProcessesTest {
   }
 
   static class FailingProcess {
-    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 200)
     void fails(ProcessGroup group) {
+      // A process may take a minute to start.
+      group.store().barrier("begun", 2, Duration.ofMinutes(3));
       if (group.rank() == 1) {
         System.out.println("a last word");
         throw new IllegalStateException("no good");
@@ -84,8 +87,9 @@ class WorldProcessesTest {
   }
 
   static class BlamedProcess {
-    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 200)
     void fails(ProcessGroup group, Store store) throws Exception {
+      store.barrier("begun", 2, Duration.ofMinutes(3));
       if (group.rank() == 0) {
         store.set("pid", Long.toString(ProcessHandle.current().pid()));
         Waiting.until("the failure of the other", () -> group.failure().isPresent());
@@ -117,7 +121,7 @@ class WorldProcessesTest {
   }
 
   static class AssertingProcess {
-    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 200)
     void asserts(ProcessGroup group) {
       assert group.size() == 2 : "one is not two";
     }
@@ -133,7 +137,7 @@ class WorldProcessesTest {
   }
 
   static class KilledProcess {
-    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 200)
     void dies() {
       Runtime.getRuntime().halt(77);
     }
@@ -147,7 +151,7 @@ class WorldProcessesTest {
   }
 
   static class ExitingProcess {
-    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 200)
     void exits() {
       Runtime.getRuntime().halt(0);
     }
@@ -155,18 +159,35 @@ class WorldProcessesTest {
 
   @Test
   void aHangingProcessReportsItsThreads() {
-    Throwable thrown =
-        Execution.of(HangingProcess.class).thrownBy("hangs [size=1, backend=fake, processes]");
+    Throwable thrown = thrownByHanging(HangingProcess.class);
+    String deadline = "PT15S";
+    if (!String.valueOf(thrown.getMessage()).contains("HangingProcess.hangs")) {
+      // It had not begun by the deadline.
+      thrown = thrownByHanging(HangingLonger.class);
+      deadline = "PT1M40S";
+    }
     assertThat(thrown)
-        .hasMessageContaining("did not end within PT15S")
+        .hasMessageContaining("did not end within " + deadline)
         .hasMessageContaining("HangingProcess.hangs")
         .hasMessageContaining("flight record");
+  }
+
+  private static Throwable thrownByHanging(Class<?> testClass) {
+    return Execution.of(testClass).thrownBy("hangs [size=1, backend=fake, processes]");
   }
 
   static class HangingProcess {
     @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 15)
     void hangs() throws InterruptedException {
       new CountDownLatch(1).await();
+    }
+  }
+
+  static class HangingLonger extends HangingProcess {
+    @Override
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 100)
+    void hangs() throws InterruptedException {
+      super.hangs();
     }
   }
 
@@ -179,7 +200,7 @@ class WorldProcessesTest {
   }
 
   static class SkippingProcess {
-    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 200)
     void skips() {
       throw new TestAbortedException("not on this machine");
     }

@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Runs the example of {@link World}. */
+@Isolated("the shared memory of other tests would count as left by its world")
 class WorldSnippetsTest {
   // @start region="world"
   @World(size = 4)

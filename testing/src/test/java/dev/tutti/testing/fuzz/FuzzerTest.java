@@ -19,10 +19,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that faulty backends are found, and that the reported programs can be run again. */
-@Timeout(value = 5, unit = TimeUnit.MINUTES)
+@Timeout(value = 10, unit = TimeUnit.MINUTES)
 @Order(1)
 class FuzzerTest {
   private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  /** The patience if programs that only were slow seemed to hang. */
+  private static final Duration LONGER_PATIENCE = Duration.ofSeconds(20);
+
+  /** The patience with programs that do not hang. */
+  private static final Duration LONGEST_PATIENCE = Duration.ofSeconds(60);
 
   private static final Program SMALL =
       new Program(
@@ -49,30 +55,36 @@ class FuzzerTest {
   private static AbstractStringAssert<?> failure(
       String operation, int rank, FaultyBackendProvider.Fault fault, @Nullable Program program) {
     ContractSubject subject = new Threes(new FaultyBackendProvider(operation, rank, fault));
-    Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), PATIENCE);
+    if (program == null) {
+      return minimized(
+          subject, LONGEST_PATIENCE, PATIENCE, fuzzer -> fuzzer.fuzz(1, Duration.ofMinutes(2)));
+    }
+    try {
+      return minimized(subject, PATIENCE, PATIENCE, fuzzer -> fuzzer.check(program));
+    } catch (AssertionError e) {
+      return minimized(subject, LONGER_PATIENCE, LONGER_PATIENCE, fuzzer -> fuzzer.check(program));
+    }
+  }
+
+  private static AbstractStringAssert<?> minimized(
+      ContractSubject subject, Duration patience, Duration leastPatience, Fuzzer.Body body) {
+    Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), patience, leastPatience);
     AssertionError[] thrown = new AssertionError[1];
-    assertThatThrownBy(
-            () -> {
-              if (program == null) {
-                fuzzer.fuzz(1, Duration.ofMinutes(2));
-              } else {
-                fuzzer.check(program);
-              }
-            })
+    assertThatThrownBy(() -> body.run(fuzzer))
         .isInstanceOfSatisfying(AssertionError.class, e -> thrown[0] = e);
     String message = String.valueOf(thrown[0].getMessage());
     Program smallest = printed(message);
-    assertThat(new ThreadHostOutcome(subject).of(smallest).isFailure())
+    assertThat(new ThreadHostOutcome(subject, patience).of(smallest).isFailure())
         .as("fails again: %s, found by: %s", smallest, message)
         .isTrue();
     assertThat(smallest.steps()).as("steps of %s", smallest).hasSizeLessThanOrEqualTo(2);
     return assertThat(message).contains("Its seed is " + smallest.seed());
   }
 
-  private record ThreadHostOutcome(ContractSubject subject) {
+  private record ThreadHostOutcome(ContractSubject subject, Duration patience) {
     Outcome of(Program program) {
       try {
-        return new ThreadHost(subject).run(program, PATIENCE);
+        return new ThreadHost(subject).run(program, patience);
       } catch (InterruptedException e) {
         throw new AssertionError(e);
       }
