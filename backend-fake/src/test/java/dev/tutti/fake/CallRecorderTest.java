@@ -16,7 +16,7 @@ class CallRecorderTest {
 
   @Test
   void callsOfEachRankAreKeptInOrder() {
-    ThreadedWorld.of(2)
+    Worlds.patient(2)
         .withRecorder(recorder)
         .run(
             group -> {
@@ -71,7 +71,7 @@ class CallRecorderTest {
 
   @Test
   void refusedCallsAreNotRecorded() {
-    ThreadedWorld.of(2)
+    Worlds.patient(2)
         .withRecorder(recorder)
         .run(
             group ->
@@ -82,7 +82,7 @@ class CallRecorderTest {
 
   @Test
   void subgroupsAreToldApart() {
-    ThreadedWorld.of(3)
+    Worlds.patient(3)
         .withRecorder(recorder)
         .run(group -> group.subgroup(List.of(0, 2)).ifPresent(child -> child.barrier()));
     assertThat(recorder.calls())

@@ -20,7 +20,7 @@ class DeviceMeshTest {
 
   @Test
   void groupsGoAlongDimensions() {
-    ThreadedWorld.run(
+    Worlds.run(
         12,
         group -> {
           int rank = group.rank();
@@ -51,7 +51,7 @@ class DeviceMeshTest {
 
   @Test
   void slicesShareGroupsAndBecomeOne() {
-    ThreadedWorld.run(
+    Worlds.run(
         8,
         group -> {
           int rank = group.rank();
@@ -78,7 +78,7 @@ class DeviceMeshTest {
 
   @Test
   void groupsAreDividedEvenlyAndByLists() {
-    ThreadedWorld.run(
+    Worlds.run(
         6,
         group -> {
           int rank = group.rank();
@@ -98,7 +98,7 @@ class DeviceMeshTest {
 
   @Test
   void whatDoesNotFitIsRefusedBeforeAnythingIsSent() {
-    ThreadedWorld.run(
+    Worlds.run(
         4,
         group -> {
           long before = group.sequenceNumber();

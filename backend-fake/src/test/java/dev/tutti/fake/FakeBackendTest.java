@@ -17,7 +17,6 @@ import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -43,7 +42,7 @@ class FakeBackendTest {
                     .withStore(store)
                     .withRank(RANK)
                     .withSize(SIZE)
-                    .withTimeout(Duration.ofSeconds(10)))) {
+                    .withTimeout(Worlds.PATIENCE))) {
       body.run(group);
     }
   }
@@ -77,7 +76,7 @@ class FakeBackendTest {
             group.recv(tensor, 3);
             assertThat(group.recvAnySource(tensor)).isEqualTo(3);
             group.barrier();
-            group.monitoredBarrier(Duration.ofSeconds(1), MissingRanks.ALL);
+            group.monitoredBarrier(Worlds.PATIENCE, MissingRanks.ALL);
             assertThat(doubles(tensor)).containsExactly(3, -1);
           }
         });

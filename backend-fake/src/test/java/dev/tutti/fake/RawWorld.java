@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
 
 /** A world that runs backends on threads, without groups. */
 final class RawWorld {
-  static final Duration TIMEOUT = Duration.ofSeconds(60);
+  static final Duration TIMEOUT = Duration.ofMinutes(4);
 
   private RawWorld() {}
 
@@ -108,7 +108,7 @@ final class RawWorld {
                   rank -> (Callable<T>) () -> runRank(rank, size, provider, store, created, body))
               .toList();
       List<Throwable> failures = new ArrayList<>();
-      for (Future<T> future : executor.invokeAll(tasks, 60, TimeUnit.SECONDS)) {
+      for (Future<T> future : executor.invokeAll(tasks, TIMEOUT.toSeconds(), TimeUnit.SECONDS)) {
         if (future.state() == Future.State.SUCCESS) {
           results.add(future.resultNow());
           failures.add(null);

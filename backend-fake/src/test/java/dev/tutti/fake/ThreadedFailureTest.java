@@ -9,6 +9,7 @@ import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
@@ -30,6 +31,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -44,7 +46,10 @@ class ThreadedFailureTest {
   }
 
   private static void assertMismatch(int size, RawWorld.Action body, String... parts) {
-    List<Throwable> failures = RawWorld.failures(size, PROVIDER, body);
+    List<Throwable> failures;
+    do {
+      failures = RawWorld.failures(size, PROVIDER, body);
+    } while (size > 2 && isIncomplete(failures, "nothing yet"));
     assertThat(failures)
         .hasSize(size)
         .allSatisfy(
@@ -52,6 +57,12 @@ class ThreadedFailureTest {
                 assertThat(failure)
                     .isInstanceOf(PeerMismatchException.class)
                     .hasMessageContainingAll(parts));
+  }
+
+  /** Tells whether ranks called only after half a second, for which the others do not wait. */
+  private static boolean isIncomplete(List<Throwable> failures, String late) {
+    return failures.stream()
+        .anyMatch(failure -> Pattern.compile(late).matcher(String.valueOf(failure)).find());
   }
 
   @Test
@@ -154,20 +165,24 @@ class ThreadedFailureTest {
   /** The other ranks disagree with rank 0, and rank 3 never joins. */
   @Test
   void aMismatchIsReportedWithoutTheMissing() {
-    long start = System.nanoTime();
-    List<Throwable> failures =
-        RawWorld.failures(
-            4,
-            PROVIDER,
-            rank -> {
-              if (rank.rank == 0) {
-                rank.backend.barrier(rank.op(OpType.BARRIER));
-              } else if (rank.rank < 3) {
-                rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
-              } else {
-                receiveInVain(rank);
-              }
-            });
+    List<Throwable> failures;
+    long start;
+    do {
+      start = System.nanoTime();
+      failures =
+          RawWorld.failures(
+              4,
+              PROVIDER,
+              rank -> {
+                if (rank.rank == 0) {
+                  rank.backend.barrier(rank.op(OpType.BARRIER));
+                } else if (rank.rank < 3) {
+                  rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
+                } else {
+                  receiveInVain(rank);
+                }
+              });
+    } while (isIncomplete(failures, "ranks [0-9, ]+: nothing yet"));
     assertThat(failures)
         .allSatisfy(
             failure ->
@@ -177,7 +192,7 @@ class ThreadedFailureTest {
                         "rank 0: barrier #1",
                         "ranks 1, 2: allReduce #1 SUM float32[1]",
                         "rank 3: nothing yet"));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
+    assertThat(System.nanoTime() - start).isLessThan(RawWorld.TIMEOUT.toNanos() / 2);
   }
 
   @Test
@@ -356,26 +371,27 @@ class ThreadedFailureTest {
   @ParameterizedTest
   @CsvSource({"0, 4", "1, 4", "0, 300000", "1, 300000"})
   void theRankWhoseMemoryIsFreedIsBlamedOnAllRanks(int culprit, long count) {
-    ThreadedWorld.run(
-        2,
-        group -> {
-          Work work;
-          if (group.rank() == culprit) {
-            Arena arena = Arena.ofShared();
-            Tensor tensor = Tensor.allocate(arena, DType.FLOAT32, count);
-            work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
-            arena.close();
-            group.store().set("freed", "1");
-          } else {
-            group.store().await(List.of("freed"));
-            work = group.allReduce(floats(count), ReduceOp.SUM, CallOptions.ASYNC);
-          }
-          assertThatThrownBy(work::await)
-              .isInstanceOfSatisfying(
-                  CollectiveException.class,
-                  failure -> assertThat(failure.failedRank()).hasValue(culprit))
-              .hasMessageContaining("Already closed");
-        });
+    Worlds.repeatStandstills(
+        () -> Worlds.run(2, group -> checkBlameOfFreed(group, culprit, count)));
+  }
+
+  private static void checkBlameOfFreed(ProcessGroup group, int culprit, long count) {
+    Work work;
+    if (group.rank() == culprit) {
+      Arena arena = Arena.ofShared();
+      Tensor tensor = Tensor.allocate(arena, DType.FLOAT32, count);
+      work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
+      arena.close();
+      group.store().set("freed", "1");
+    } else {
+      group.store().await(List.of("freed"));
+      work = group.allReduce(floats(count), ReduceOp.SUM, CallOptions.ASYNC);
+    }
+    assertThatThrownBy(work::await)
+        .isInstanceOfSatisfying(
+            CollectiveException.class,
+            failure -> assertThat(failure.failedRank()).as("%s", failure).hasValue(culprit))
+        .hasMessageContaining("Already closed");
   }
 
   @Test

@@ -24,6 +24,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -32,6 +34,9 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 class ThreadedWorldTest {
   /** The deadline of worlds that exceed it; all ranks must have begun by then. */
   private static final Duration DEADLINE = Duration.ofSeconds(5);
+
+  /** The deadline of the last attempt if they have not. */
+  private static final Duration LAST_DEADLINE = DEADLINE.multipliedBy(16);
 
   private final Set<Thread> rankThreads = ConcurrentHashMap.newKeySet();
 
@@ -43,25 +48,57 @@ class ThreadedWorldTest {
     assertThat(rankThreads).isNotEmpty().noneMatch(Thread::isAlive);
   }
 
+  /**
+   * Returns what a world throws, of the first attempt whose ranks ended within the seconds that the
+   * world gives them after a failure, or else of the last.
+   */
+  private Throwable thrownBy(Runnable world) {
+    rankThreads.clear();
+    Throwable thrown = catchThrowable(world::run);
+    for (int again = 0; again < 4 && hasGivenUp(thrown); again++) {
+      rankThreads.clear();
+      thrown = catchThrowable(world::run);
+    }
+    return thrown;
+  }
+
+  private static boolean hasGivenUp(Throwable thrown) {
+    return Arrays.stream(thrown.getSuppressed()).anyMatch(WorldTimeoutException.class::isInstance);
+  }
+
+  /** Checks a world that exceeds a deadline, again with longer ones if its ranks may be late. */
+  private static void withinDeadline(Consumer<Duration> check) {
+    Duration deadline = DEADLINE;
+    while (deadline.compareTo(LAST_DEADLINE) < 0) {
+      try {
+        check.accept(deadline);
+        return;
+      } catch (AssertionError e) {
+        deadline = deadline.multipliedBy(4);
+      }
+    }
+    check.accept(LAST_DEADLINE);
+  }
+
   @Test
   void runsTheBodyOncePerRank() {
     List<String> results =
-        ThreadedWorld.call(
-            4,
-            group -> {
-              rankRuns();
-              Tensor tensor = Tensor.of(group.rank() + 1f, 10f);
-              group.allReduce(tensor, ReduceOp.SUM);
-              return Thread.currentThread().getName()
-                  + " of "
-                  + group.size()
-                  + " "
-                  + group.backends()
-                  + " "
-                  + tensor.getDouble(0)
-                  + " "
-                  + tensor.getDouble(1);
-            });
+        Worlds.patient(4)
+            .call(
+                group -> {
+                  rankRuns();
+                  Tensor tensor = Tensor.of(group.rank() + 1f, 10f);
+                  group.allReduce(tensor, ReduceOp.SUM);
+                  return Thread.currentThread().getName()
+                      + " of "
+                      + group.size()
+                      + " "
+                      + group.backends()
+                      + " "
+                      + tensor.getDouble(0)
+                      + " "
+                      + tensor.getDouble(1);
+                });
     assertThat(results)
         .containsExactly(
             "rank-0 of 4 {cpu=threaded} 10.0 40.0",
@@ -80,7 +117,7 @@ class ThreadedWorldTest {
   @Test
   void aTimeoutIsThatOfTheOperationThatHadIt() {
     CountDownLatch failed = new CountDownLatch(1);
-    ThreadedWorld.run(
+    Worlds.run(
         2,
         group -> {
           if (group.rank() == 1) {
@@ -108,21 +145,22 @@ class ThreadedWorldTest {
 
   @Test
   void theFirstFailureIsThrownAndTheOthersAreSuppressed() {
-    AssertionError failure = new AssertionError("wrong sum");
+    AtomicReference<AssertionError> failure = new AtomicReference<>();
     long start = System.nanoTime();
     Throwable thrown =
-        catchThrowable(
+        thrownBy(
             () ->
-                ThreadedWorld.run(
+                Worlds.run(
                     3,
                     group -> {
                       rankRuns();
                       if (group.rank() == 1) {
-                        throw failure;
+                        failure.set(new AssertionError("wrong sum"));
+                        throw failure.get();
                       }
                       group.barrier();
                     }));
-    assertThat(thrown).isSameAs(failure);
+    assertThat(thrown).isSameAs(failure.get());
     assertThat(thrown.getSuppressed())
         .hasSize(3)
         .allSatisfy(each -> assertThat(each).isInstanceOf(RankFailure.class));
@@ -130,7 +168,7 @@ class ThreadedWorldTest {
     assertThat(List.of(thrown.getSuppressed()[1], thrown.getSuppressed()[2]))
         .extracting(each -> ((RankFailure) each).rank())
         .containsExactlyInAnyOrder(0, 2);
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
+    assertThat(System.nanoTime() - start).isLessThan(Worlds.PATIENCE.toNanos() / 2);
     assertRanksHaveEnded();
   }
 
@@ -152,9 +190,9 @@ class ThreadedWorldTest {
   void aFailureEndsBodiesThatWaitElsewhere() {
     CountDownLatch never = new CountDownLatch(1);
     Throwable thrown =
-        catchThrowable(
+        thrownBy(
             () ->
-                ThreadedWorld.run(
+                Worlds.run(
                     2,
                     group -> {
                       rankRuns();
@@ -174,12 +212,17 @@ class ThreadedWorldTest {
 
   @Test
   void aTimeoutShowsTheStacksOfAllRanks() {
+    withinDeadline(this::checkStacks);
+  }
+
+  private void checkStacks(Duration deadline) {
     CountDownLatch never = new CountDownLatch(1);
     AtomicInteger ended = new AtomicInteger();
-    assertThatThrownBy(
+    Throwable thrown =
+        thrownBy(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(DEADLINE)
+                    .withTimeout(deadline)
                     .run(
                         group -> {
                           rankRuns();
@@ -188,9 +231,10 @@ class ThreadedWorldTest {
                             return;
                           }
                           never.await();
-                        }))
+                        }));
+    assertThat(thrown)
         .isInstanceOf(WorldTimeoutException.class)
-        .hasMessageContaining("ranks 0, 1 of 3 did not end within PT5S")
+        .hasMessageContaining("ranks 0, 1 of 3 did not end within " + deadline)
         .hasMessageContaining("\"rank-0\" WAITING")
         .hasMessageContaining("CountDownLatch.await")
         .hasMessageContaining("flight record");
@@ -202,9 +246,9 @@ class ThreadedWorldTest {
   void theRankThatFailedByItselfIsReported() {
     for (int i = 0; i < 20; i++) {
       Throwable thrown =
-          catchThrowable(
+          thrownBy(
               () ->
-                  ThreadedWorld.run(
+                  Worlds.run(
                       2,
                       group -> {
                         if (group.rank() == 0) {
@@ -235,19 +279,22 @@ class ThreadedWorldTest {
 
   @Test
   void aRankThatIsMissedIsNamed() {
-    Throwable thrown =
-        catchThrowable(
-            () ->
-                ThreadedWorld.run(
-                    2,
-                    group -> {
-                      if (group.rank() == 0) {
-                        group.setTimeout(Duration.ofMillis(100));
-                        group.barrier();
-                      } else {
-                        new CountDownLatch(1).await();
-                      }
-                    }));
+    Throwable thrown;
+    do {
+      thrown =
+          catchThrowable(
+              () ->
+                  Worlds.run(
+                      2,
+                      group -> {
+                        if (group.rank() == 0) {
+                          group.setTimeout(Duration.ofMillis(100));
+                          group.barrier();
+                        } else {
+                          new CountDownLatch(1).await();
+                        }
+                      }));
+    } while (Worlds.saysTooSlow(thrown));
     assertThat(thrown)
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("first failing rank 1");
@@ -256,12 +303,16 @@ class ThreadedWorldTest {
 
   @Test
   void aTimeoutSaysOncePerRankWhatItEnded() {
+    withinDeadline(this::checkTexts);
+  }
+
+  private void checkTexts(Duration deadline) {
     Throwable thrown =
-        catchThrowable(
+        thrownBy(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(DEADLINE)
-                    .withOptions(options -> options.withTimeout(Duration.ofMinutes(1)))
+                    .withTimeout(deadline)
+                    .withOptions(options -> options.withTimeout(Worlds.PATIENCE))
                     .run(
                         group -> {
                           group.send(Tensor.of(1f), (group.rank() + 1) % 3);
@@ -270,9 +321,10 @@ class ThreadedWorldTest {
     assertThat(thrown).isInstanceOf(WorldTimeoutException.class);
     String trace = trace(thrown);
     assertThat(trace).doesNotContain("CIRCULAR").doesNotContain("Caused by");
-    assertThat(trace.split("the world's deadline of PT5S passed", -1)).hasSize(4);
+    assertThat(trace.split("the world's deadline of " + deadline + " passed", -1)).hasSize(4);
     assertThat(thrown.getSuppressed()).hasSize(3);
     for (Throwable each : thrown.getSuppressed()) {
+      assertThat(each).isInstanceOf(RankFailure.class);
       RankFailure failure = (RankFailure) each;
       assertThat(failure)
           .hasMessageStartingWith("rank " + failure.rank() + " failed: dev.tutti.")
@@ -283,15 +335,18 @@ class ThreadedWorldTest {
 
   @Test
   void anotherRanksOwnFailureKeepsItsFrames() {
-    CountDownLatch both = new CountDownLatch(2);
+    AtomicInteger begun = new AtomicInteger();
     Throwable thrown =
-        catchThrowable(
+        thrownBy(
             () ->
-                ThreadedWorld.run(
+                Worlds.run(
                     2,
                     group -> {
-                      both.countDown();
-                      both.await();
+                      int round = (begun.getAndIncrement() / 2 + 1) * 2;
+                      // The world interrupts a rank that fails a second after the first one.
+                      while (begun.get() < round) {
+                        Thread.onSpinWait();
+                      }
                       throw new AssertionError("rank " + group.rank() + " is wrong");
                     }));
     int first = thrown.getMessage().equals("rank 0 is wrong") ? 0 : 1;
@@ -318,27 +373,27 @@ class ThreadedWorldTest {
     CountDownLatch called = new CountDownLatch(2);
     long start = System.nanoTime();
     List<Throwable> failures =
-        ThreadedWorld.call(
-            3,
-            group -> {
-              if (group.rank() < 2) {
-                waiting[group.rank()] = Thread.currentThread();
-                called.countDown();
-                return catchThrowable(() -> group.subgroup(List.of(0, 1, 2)));
-              }
-              called.await();
-              while (!Arrays.stream(waiting).allMatch(ThreadedWorldTest::isInSetUp)) {
-                Thread.onSpinWait();
-              }
-              return catchThrowable(() -> group.subgroup(List.of(0, 2)));
-            });
+        Worlds.patient(3)
+            .call(
+                group -> {
+                  if (group.rank() < 2) {
+                    waiting[group.rank()] = Thread.currentThread();
+                    called.countDown();
+                    return catchThrowable(() -> group.subgroup(List.of(0, 1, 2)));
+                  }
+                  called.await();
+                  while (!Arrays.stream(waiting).allMatch(ThreadedWorldTest::isInSetUp)) {
+                    Thread.onSpinWait();
+                  }
+                  return catchThrowable(() -> group.subgroup(List.of(0, 2)));
+                });
     assertThat(failures)
         .allSatisfy(
             failure ->
                 assertThat(failure)
                     .isExactlyInstanceOf(CollectiveException.class)
                     .hasMessageContainingAll("gave 0, 1, 2", "rank 2 gave 0, 2"));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
+    assertThat(System.nanoTime() - start).isLessThan(Worlds.PATIENCE.toNanos() / 2);
   }
 
   private static boolean isInSetUp(Thread thread) {
