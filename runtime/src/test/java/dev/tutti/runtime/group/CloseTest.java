@@ -86,13 +86,13 @@ class CloseTest {
     AtomicBoolean closed = new AtomicBoolean();
     provider.recv = (op, tensor, peer) -> {};
     provider.close = () -> closed.set(true);
-    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "240s");
+    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "4m");
     Work work = group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
     Thread.currentThread().interrupt();
     long start = System.nanoTime();
     group.close();
     assertThat(Thread.interrupted()).isTrue();
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(120));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(2));
     assertThat(closed).isTrue();
     assertThat(work.isCompleted()).isTrue();
   }
