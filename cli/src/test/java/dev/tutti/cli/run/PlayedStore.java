@@ -10,7 +10,7 @@ final class PlayedStore {
 
   /** A check that sees each call before it is made, and may throw its outcome. */
   interface Objection {
-    void look(String method, boolean onDuplicate);
+    void look(String method, Object[] arguments, boolean onDuplicate);
   }
 
   /** Wraps a store and its duplicates. */
@@ -24,7 +24,7 @@ final class PlayedStore {
             Store.class.getClassLoader(),
             new Class<?>[] {Store.class},
             (_, method, arguments) -> {
-              objection.look(method.getName(), duplicate);
+              objection.look(method.getName(), arguments, duplicate);
               try {
                 Object result = method.invoke(handle, arguments);
                 return method.getName().equals("duplicate")

@@ -60,7 +60,7 @@ class StoreRendezvousTest {
         base.tailLines(),
         base.linger(),
         base.grace(),
-        Duration.ofSeconds(30),
+        Duration.ofMinutes(5),
         base.environment(),
         Optional.empty());
   }
@@ -71,9 +71,17 @@ class StoreRendezvousTest {
         .forEach(shared::deleteKey);
   }
 
+  /** Makes a launcher; on a busy machine it may also say that it waits for the other node. */
   private Launcher launcher(LaunchPlan plan, LaunchRendezvous rendezvous) {
     return new Launcher(
-        plan, rendezvous, output, message -> messages.add(plan.nodeRank() + ": " + message));
+        plan,
+        rendezvous,
+        output,
+        message -> {
+          if (!message.startsWith("waiting up to ")) {
+            messages.add(plan.nodeRank() + ": " + message);
+          }
+        });
   }
 
   /** Runs node 0 with two ranks and node 1 with one, and returns their exit codes. */
@@ -93,7 +101,7 @@ class StoreRendezvousTest {
     }
     List<Integer> codes = new ArrayList<>();
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
-      for (Future<Integer> code : threads.invokeAll(nodes, 60, TimeUnit.SECONDS)) {
+      for (Future<Integer> code : threads.invokeAll(nodes, 4, TimeUnit.MINUTES)) {
         codes.add(code.get());
       }
     }
@@ -158,7 +166,7 @@ class StoreRendezvousTest {
 
   private StoreRendezvous rendezvous(LaunchPlan plan, Store store) {
     return new StoreRendezvous(
-        plan, store, 29501, this::clear, () -> {}, Duration.ofSeconds(30), Duration.ofMillis(50));
+        plan, store, 29501, this::clear, () -> {}, Duration.ofMinutes(5), Duration.ofMillis(50));
   }
 
   @ParameterizedTest
@@ -173,7 +181,7 @@ class StoreRendezvousTest {
         Store store =
             PlayedStore.of(
                 shared.duplicate(),
-                (method, onDuplicate) -> {
+                (method, _, onDuplicate) -> {
                   if (method.equals("duplicate")) {
                     failures.set(2); // The nodes have met.
                   } else if (!onDuplicate
@@ -186,8 +194,8 @@ class StoreRendezvousTest {
         codes.add(start(threads, launcher(plan, rendezvous), rendezvous));
       }
       try {
-        assertThat(codes.get(0).get(60, TimeUnit.SECONDS)).isEqualTo(code);
-        assertThat(codes.get(1).get(60, TimeUnit.SECONDS)).isEqualTo(code);
+        assertThat(codes.get(0).get(4, TimeUnit.MINUTES)).isEqualTo(code);
+        assertThat(codes.get(1).get(4, TimeUnit.MINUTES)).isEqualTo(code);
       } finally {
         threads.shutdownNow();
       }
@@ -205,7 +213,7 @@ class StoreRendezvousTest {
       Store store =
           PlayedStore.of(
               shared.duplicate(),
-              (method, _) -> {
+              (method, _, _) -> {
                 if (frozen.get() && !method.equals("close")) {
                   LockSupport.parkNanos(10_000_000); // like a short deadline
                   throw new StoreTimeoutException("it did not answer in time");
@@ -221,7 +229,7 @@ class StoreRendezvousTest {
       output.await(lines -> lines.size() == 1);
       frozen.set(true);
       try {
-        assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
+        assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(1);
       } finally {
         thread.shutdownNow();
       }
@@ -233,19 +241,30 @@ class StoreRendezvousTest {
   @Test
   void endsAtASignalWhileItWaitsForOtherNodes() throws Exception {
     LaunchPlan plan = plan(0, 1, 0, "exec sleep 600");
+    List<Duration> waits = new CopyOnWriteArrayList<>();
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
+      StoreRendezvous rendezvous = rendezvous(plan, noting(waits, shared.duplicate()));
       Launcher launcher = launcher(plan, rendezvous);
       Future<Integer> code = start(thread, launcher, rendezvous);
-      shared.await(List.of("tutti-run/node/0"), Duration.ofSeconds(60));
-      long start = System.nanoTime();
+      shared.await(List.of("tutti-run/node/0"), Duration.ofMinutes(4));
       launcher.signalled(Posix.SIGINT);
-      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(130);
-      // No node came for which the store would be kept for ten seconds.
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(130);
     }
+    // No node came for which the store would be kept.
+    assertThat(waits).isEmpty();
     assertThat(messages).containsExactly("0: stopped by SIGINT");
     assertThat(output.lines()).isEmpty();
+  }
+
+  /** Wraps a store, and notes how long it is to wait for keys. */
+  private static Store noting(List<Duration> waits, Store store) {
+    return PlayedStore.of(
+        store,
+        (method, arguments, _) -> {
+          if (method.equals("await")) {
+            waits.add((Duration) arguments[1]);
+          }
+        });
   }
 
   private interface Signaller {
@@ -267,8 +286,8 @@ class StoreRendezvousTest {
       }
       try {
         signaller.signal(launchers);
-        assertThat(codes.get(0).get(60, TimeUnit.SECONDS)).isEqualTo(code);
-        assertThat(codes.get(1).get(60, TimeUnit.SECONDS)).isEqualTo(code);
+        assertThat(codes.get(0).get(4, TimeUnit.MINUTES)).isEqualTo(code);
+        assertThat(codes.get(1).get(4, TimeUnit.MINUTES)).isEqualTo(code);
       } finally {
         threads.shutdownNow();
       }
@@ -291,10 +310,10 @@ class StoreRendezvousTest {
   }
 
   private static void await(BooleanSupplier condition) {
-    long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+    long deadline = System.nanoTime() + Duration.ofMinutes(4).toNanos();
     while (!condition.getAsBoolean()) {
       assertThat(System.nanoTime()).as("time").isLessThan(deadline);
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 
@@ -337,8 +356,8 @@ class StoreRendezvousTest {
         codes.add(start(threads, launcher(logging, rendezvous), rendezvous));
       }
       try {
-        assertThat(codes.get(0).get(60, TimeUnit.SECONDS)).isEqualTo(126);
-        assertThatThrownBy(() -> codes.get(1).get(60, TimeUnit.SECONDS))
+        assertThat(codes.get(0).get(4, TimeUnit.MINUTES)).isEqualTo(126);
+        assertThatThrownBy(() -> codes.get(1).get(4, TimeUnit.MINUTES))
             .hasCauseInstanceOf(LaunchException.class)
             .hasMessageContaining("cannot start rank 2: ");
       } finally {
@@ -375,12 +394,12 @@ class StoreRendezvousTest {
                 }));
         await(() -> shared.check(List.of("tutti-run/node/0")));
       }
-      assertThatThrownBy(() -> nodes.get(0).get(60, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> nodes.get(0).get(4, TimeUnit.MINUTES))
           .cause()
           .isInstanceOfSatisfying(
               LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
           .hasMessage("node 1: no such program: no-such-program");
-      assertThatThrownBy(() -> nodes.get(1).get(60, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> nodes.get(1).get(4, TimeUnit.MINUTES))
           .cause()
           .hasMessage("no such program: no-such-program");
     }
@@ -403,12 +422,11 @@ class StoreRendezvousTest {
       await(() -> !messages.isEmpty());
       StoreRendezvous other = rendezvous(plan(1, 2, 0, "true"), shared.duplicate());
       assertThat(other.join(messages::add)).isEqualTo(new RankRange(1, 3, "node-zero", 29501));
-      assertThat(ranks.get(60, TimeUnit.SECONDS))
-          .isEqualTo(new RankRange(0, 3, "node-zero", 29501));
+      assertThat(ranks.get(4, TimeUnit.MINUTES)).isEqualTo(new RankRange(0, 3, "node-zero", 29501));
     }
     assertThat(messages)
         .containsExactly(
-            "waiting up to 30 s (--rdzv-timeout) for node 1 of 2 to join at node-zero:29501");
+            "waiting up to 5 min (--rdzv-timeout) for node 1 of 2 to join at node-zero:29501");
   }
 
   @Test
@@ -423,8 +441,7 @@ class StoreRendezvousTest {
       }
       StoreRendezvous zero = rendezvous(plan(0, 2, 0, "true"), shared.duplicate());
       assertThat(zero.join(messages::add)).isEqualTo(new RankRange(0, 3, "node-zero", 29501));
-      assertThat(ranks.get(60, TimeUnit.SECONDS))
-          .isEqualTo(new RankRange(2, 3, "node-zero", 29501));
+      assertThat(ranks.get(4, TimeUnit.MINUTES)).isEqualTo(new RankRange(2, 3, "node-zero", 29501));
     }
     assertThat(shared.check(List.of("tutti-run/left/1"))).isFalse();
   }
@@ -438,18 +455,19 @@ class StoreRendezvousTest {
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
       await(() -> shared.check(List.of("tutti-run/node/1")));
-      StoreRendezvous zero = rendezvous(plan(0, 2, 1, "true"), shared.duplicate());
+      List<Duration> waits = new CopyOnWriteArrayList<>();
+      StoreRendezvous zero = rendezvous(plan(0, 2, 1, "true"), noting(waits, shared.duplicate()));
       assertThatThrownBy(() -> zero.join(messages::add))
           .isInstanceOf(LaunchException.class)
           .hasMessage(message);
-      assertThatThrownBy(() -> ranks.get(60, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> ranks.get(4, TimeUnit.MINUTES))
           .hasCauseInstanceOf(LaunchException.class)
           .cause()
           .hasMessage(message);
       // A job that does not start keeps its store only for a moment, not for ten seconds.
-      long start = System.nanoTime();
       zero.close();
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(waits).hasSize(1);
+      assertThat(waits.getFirst()).isLessThan(Duration.ofSeconds(10));
     }
   }
 
@@ -460,12 +478,12 @@ class StoreRendezvousTest {
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       StoreRendezvous zero = rendezvous(plan, shared.duplicate());
       Future<Integer> code = start(thread, launcher(plan, zero), zero);
-      assertThat(one.join(messages::add).worldSize()).isEqualTo(2);
+      assertThat(one.join(_ -> {}).worldSize()).isEqualTo(2);
       one.refuse(
           new LaunchRendezvous.Verdict(
               LaunchRendezvous.Verdict.Kind.STOPPED, 1, -1, 130, "stopped"));
       one.close();
-      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(130);
+      assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(130);
     }
     assertThat(messages).containsExactly("0: stopped");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
@@ -541,13 +559,20 @@ class StoreRendezvousTest {
           thread.submit(
               () -> {
                 try (LaunchRendezvous rendezvous =
-                    new StoreRendezvous(plan, losable.store(), 1, this::clear, () -> {})) {
+                    new StoreRendezvous(
+                        plan,
+                        losable.store(),
+                        1,
+                        this::clear,
+                        () -> {},
+                        Duration.ofMinutes(5), // node 0 sends no heartbeat at all
+                        Duration.ofSeconds(5))) {
                   return launcher(plan, rendezvous).run();
                 }
               });
       output.await(lines -> lines.size() == 1);
       losable.lose();
-      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
+      assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(1);
     }
     assertThat(messages).hasSize(1);
     assertThat(messages.getFirst()).startsWith("1: lost the store of node 0: ");
@@ -577,10 +602,10 @@ class StoreRendezvousTest {
                   return launcher(plan, rendezvous).run();
                 }
               });
-      shared.await(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
+      shared.await(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofMinutes(4));
       // Node 1 leaves late, so that node 0 need not wait for it to the end.
       shared.set("tutti-run/left/1", "1");
-      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);
+      assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(1);
     }
     assertThat(messages).containsExactly("0: the launcher of node 1 has sent no heartbeat for 1 s");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
