@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.OwnJava;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -13,6 +14,9 @@ import java.util.function.Predicate;
 
 /** A process that runs {@code tutti}, as users do. */
 public final class CommandProcess implements AutoCloseable {
+  /** The longest wait: on a busy machine, a process may take a minute to start others. */
+  private static final Duration LONG = Duration.ofMinutes(4);
+
   private final Process process;
   private final List<String> lines = new ArrayList<>();
   private final List<Thread> readers = new ArrayList<>();
@@ -83,7 +87,7 @@ public final class CommandProcess implements AutoCloseable {
   }
 
   public void await(Predicate<List<String>> condition) throws InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
+    long deadline = System.nanoTime() + LONG.toNanos();
     synchronized (lines) {
       while (!condition.test(lines)) {
         long left = (deadline - System.nanoTime()) / 1_000_000;
@@ -107,17 +111,18 @@ public final class CommandProcess implements AutoCloseable {
 
   /** Waits for the process to end, and returns its exit code. */
   public int exitCode() throws InterruptedException {
-    if (!process.waitFor(120, TimeUnit.SECONDS)) {
+    if (!process.waitFor(LONG)) {
       throw new AssertionError("does not end; got " + lines());
     }
     for (Thread reader : readers) {
-      reader.join(10_000);
+      reader.join(60_000);
     }
     return process.exitValue();
   }
 
+  /** Kills the process, and waits for its end: until then it may still write to a test's folder. */
   @Override
   public void close() {
-    process.destroyForcibly();
+    var _ = process.destroyForcibly().onExit().orTimeout(LONG.toSeconds(), TimeUnit.SECONDS).join();
   }
 }

@@ -3,17 +3,40 @@ package dev.tutti.cli.run;
 import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.net.SocketException;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Finds the ports of a member of a cluster. */
+/**
+ * Finds ports that are free now, among those that the system gives to nobody who asks for any port.
+ */
 public final class FreePorts {
   private FreePorts() {}
 
-  /** Returns the first of five consecutive UDP ports that are free now. */
+  /** Returns a port that is free for TCP and UDP. */
+  static int one() throws IOException {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    for (int tries = 0; ; tries++) {
+      int port = any();
+      try (ServerSocket _ = new ServerSocket(port, 1, loopback);
+          DatagramSocket _ = new DatagramSocket(port, loopback)) {
+        return port;
+      } catch (SocketException e) {
+        if (tries == 100) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  private static int any() {
+    return ThreadLocalRandom.current().nextInt(12_000, 30_000);
+  }
+
+  /** Returns the first of five consecutive UDP ports, for a member of a cluster. */
   public static int five() throws IOException {
     for (int tries = 0; ; tries++) {
-      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
+      int first = any();
       try {
         for (int port = first; port < first + 5; port++) {
           new DatagramSocket(port, InetAddress.getLoopbackAddress()).close();

@@ -32,7 +32,7 @@ final class RecordedOutput implements RankOutput {
 
   /** Waits until the lines meet a condition. */
   synchronized void await(Predicate<List<String>> condition) throws InterruptedException {
-    long deadline = System.nanoTime() + Duration.ofSeconds(100).toNanos();
+    long deadline = System.nanoTime() + Duration.ofMinutes(4).toNanos();
     while (!condition.test(lines)) {
       long left = (deadline - System.nanoTime()) / 1_000_000;
       if (left <= 0) {

@@ -14,9 +14,9 @@ final class StoreProgram {
     int port = Integer.parseInt(System.getenv("MASTER_PORT"));
     try (TcpStore store = new TcpStore(System.getenv("MASTER_ADDR"), port)) {
       store.add("sum", Long.parseLong(System.getenv("RANK")));
-      store.barrier("all", size, Duration.ofSeconds(60));
+      store.barrier("all", size, Duration.ofMinutes(4));
       System.out.println("sum " + store.add("sum", 0));
-      store.barrier("done", size, Duration.ofSeconds(60));
+      store.barrier("done", size, Duration.ofMinutes(4));
     }
   }
 }

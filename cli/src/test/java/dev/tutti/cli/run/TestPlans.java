@@ -1,5 +1,7 @@
 package dev.tutti.cli.run;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -13,6 +15,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /** Launch plans for tests, and a search for the processes of a launch. */
@@ -111,6 +114,15 @@ final class TestPlans {
     try (Stream<ProcessHandle> all = ProcessHandle.allProcesses()) {
       return all.map(ProcessHandle::pid).filter(pid -> hasVariable(pid, needle)).toList();
     }
+  }
+
+  /** Waits until no process carries a launch's run id; a killed one must get a processor to end. */
+  static void awaitNoProcessOf(String runId) {
+    long deadline = System.nanoTime() + Duration.ofMinutes(4).toNanos();
+    while (!processesOf(runId).isEmpty() && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    assertThat(processesOf(runId)).isEmpty();
   }
 
   private static boolean hasVariable(long pid, String variable) {
