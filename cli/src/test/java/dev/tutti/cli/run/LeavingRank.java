@@ -16,11 +16,12 @@ final class LeavingRank {
       Tensor sum = Tensor.of(1f);
       group.allReduce(sum);
       if (group.rank() == 1) {
+        // Before rank 0 can find that this group is closed, and end the job.
+        System.out.println("rank 1 stops: no more data");
         throw new IllegalStateException("no more data");
       }
       group.allReduce(sum);
     } catch (IllegalStateException e) {
-      System.out.println("rank 1 stops: " + e.getMessage());
       new CountDownLatch(1).await();
     }
   }
