@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Restarts ranks that meet in a store that keeps what the first attempt wrote. */
-@Timeout(300)
+@Timeout(600)
 @Tag("full")
 class ClusterRestartTest {
   @Test
@@ -33,7 +33,7 @@ class ClusterRestartTest {
       server.await(lines -> lines.contains(url));
       try (CommandProcess run =
           CommandProcess.startProgram(
-              Map.of("TUTTI_TIMEOUT", "60s"), Main.class, command.toArray(String[]::new))) {
+              Map.of("TUTTI_TIMEOUT", "4m"), Main.class, command.toArray(String[]::new))) {
         assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
         assertThat(run.lines())
             .contains(

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests that a healthy job logs what docs/watching.md describes: at most one line per rank. */
-@Timeout(180)
+@Timeout(600)
 class HealthyLogTest {
   private static final String TOKEN = "0123456789abcdef0123";
   private static final Pattern LOGGED =

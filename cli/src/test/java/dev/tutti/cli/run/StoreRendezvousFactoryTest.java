@@ -12,7 +12,6 @@ import dev.tutti.cli.store.StoreKind;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;
-import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -22,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class StoreRendezvousFactoryTest {
-  private static final Duration LIMIT = Duration.ofSeconds(20);
+  private static final Duration LIMIT = Duration.ofMinutes(2);
 
   private static LaunchPlan plan(Map<String, String> environment) {
     return plan(0, 1, 0, environment);
@@ -93,10 +92,7 @@ class StoreRendezvousFactoryTest {
 
   @Test
   void aNodeThatComesToASingleOneIsToldSo() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0)) {
-      port = free.getLocalPort();
-    }
+    int port = FreePorts.one();
     try (LaunchRendezvous alone = new StoreRendezvousFactory().open(plan(0, 1, port), _ -> {});
         LaunchRendezvous second = new StoreRendezvousFactory().open(plan(1, 2, port), _ -> {})) {
       assertThat(alone.join(_ -> {}).worldSize()).isEqualTo(2);
