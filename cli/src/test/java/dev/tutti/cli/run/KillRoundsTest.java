@@ -8,8 +8,6 @@ import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.run.KillRoundsRank.Phase;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStoreServer;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -45,11 +43,16 @@ class KillRoundsTest {
   private static final long DEADLINE = 8_000;
   private static final long ABOUT_A_SECOND = 1_500;
   private static final long CLOSE = 7_500;
+
+  /** How many rounds are made again because the machine was too busy for them. */
+  private static final int MOST_BUSY = 3;
+
   private static final int SIGCONT = 18;
   private static final int SIGSTOP = 19;
   private static final Pattern FAILED = Pattern.compile("FAILED (-?\\d+) (\\d+) (\\d+) (.*)");
   private static final Pattern CLOSED = Pattern.compile("CLOSED (\\d+) (\\d+)");
   private static final Pattern FIRST = Pattern.compile("first failing rank (\\d+)");
+  private static final Pattern PAUSED = Pattern.compile("\\brank (\\d+) was paused until now");
   private static final Pattern RANK = Pattern.compile("\\branks? (\\d+)\\b");
 
   private enum Action {
@@ -93,16 +96,25 @@ class KillRoundsTest {
   private final Map<Action, List<Long>> late = new EnumMap<>(Action.class);
   private final List<String> wrong = new ArrayList<>();
 
+  /** When this round first did something to its victim, as ranks tell the time. */
+  private long touched;
+
   @Test
   void allOthersNameWhoIsGoneAndNobodyElse() throws Exception {
     long seed = Long.getLong("tutti.killSeed", System.nanoTime());
     System.out.println("kill rounds: -Dtutti.killSeed=" + seed);
     Random random = new Random(seed);
+    int busy = 0;
     for (int round = 0; round < ROUNDS; ) {
       Plan plan = Plan.random(random);
       if (plan.toString().matches(".*" + ONLY + ".*")) {
         int before = wrong.size();
-        run(plan);
+        if (!run(plan) && busy < MOST_BUSY) {
+          System.out.println("too busy for " + plan);
+          wrong.subList(before, wrong.size()).clear();
+          busy++;
+          continue;
+        }
         round++;
         if (round % 25 == 0) {
           tellTimes(round);
@@ -138,19 +150,23 @@ class KillRoundsTest {
             sorted.getLast());
   }
 
-  private void run(Plan plan) throws Exception {
+  /** Returns false if something is wrong of which only a busy machine may be the cause. */
+  private boolean run(Plan plan) throws Exception {
     List<CommandProcess> ranks = new ArrayList<>();
     int before = wrong.size();
+    touched = Long.MAX_VALUE;
     try (AutoCloseable server = plan.served ? serve(plan) : null) {
       int port =
           server instanceof TcpStoreServer tcp
               ? tcp.port()
-              : server instanceof AeronStoreServer aeron ? aeron.port() : freePort();
+              : server instanceof AeronStoreServer aeron ? aeron.port() : FreePorts.one();
       for (int rank = 0; rank < SIZE; rank++) {
         ranks.add(start(plan, port, rank));
       }
       for (CommandProcess rank : ranks) {
-        rank.await(lines -> lines.contains("ON"));
+        rank.await(
+            lines -> lines.contains("ON") || lines.stream().anyMatch(KillRoundsTest::isEnding));
+        assertThat(rank.lines()).contains("ON");
       }
       LockSupport.parkNanos(Duration.ofMillis(plan.pauseMillis).toNanos());
       strike(plan, ranks);
@@ -165,6 +181,25 @@ class KillRoundsTest {
         int _ = rank.exitCode();
       }
     }
+    return wrong.size() == before || !wasBusy(plan, ranks);
+  }
+
+  /**
+   * Tells whether a rank failed before anything was done to the victim, or another than the victim
+   * stood still.
+   */
+  private boolean wasBusy(Plan plan, List<CommandProcess> ranks) {
+    for (CommandProcess rank : ranks) {
+      for (String line : rank.lines()) {
+        Matcher failed = FAILED.matcher(line);
+        Matcher paused = PAUSED.matcher(line);
+        boolean early = failed.matches() && Long.parseLong(failed.group(3)) < touched;
+        if (early || (paused.find() && Integer.parseInt(paused.group(1)) != plan.victim)) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   /** Prints the last output of the ranks of a round that went wrong. */
@@ -186,12 +221,6 @@ class KillRoundsTest {
             AeronStoreOptions.of("127.0.0.1", 0).withToken(JobToken.NONE).withDirectory(directory));
   }
 
-  private static int freePort() throws Exception {
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return free.getLocalPort();
-    }
-  }
-
   private CommandProcess start(Plan plan, int port, int rank) throws Exception {
     Map<String, String> environment = new TreeMap<>();
     environment.put("TUTTI_STORE", plan.store);
@@ -210,6 +239,7 @@ class KillRoundsTest {
 
   private void strike(Plan plan, List<CommandProcess> ranks) throws Exception {
     CommandProcess victim = ranks.get(plan.victim);
+    touched = System.currentTimeMillis();
     if (plan.action == Action.STOP_BRIEFLY) {
       Posix.kill(victim.pid(), SIGSTOP);
       LockSupport.parkNanos(Duration.ofMillis(500).toNanos());
