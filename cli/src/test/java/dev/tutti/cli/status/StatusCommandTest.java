@@ -39,13 +39,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests what {@code tutti status} reports about jobs whose ranks are processes. */
-@Timeout(180)
+@Timeout(600)
 class StatusCommandTest {
   @TempDir Path folder;
 
   private final List<CommandProcess> ranks = new ArrayList<>();
   private TcpStoreServer server;
   private int exitCode;
+  private String said;
 
   @BeforeEach
   void serve() throws Exception {
@@ -65,6 +66,7 @@ class StatusCommandTest {
     environment.put("MASTER_PORT", "" + server.port());
     environment.put("TORCHELASTIC_USE_AGENT_STORE", "1");
     environment.put("TUTTI_BACKEND", "gloo");
+    environment.put("TUTTI_SLOW", "0"); // a rank that asks what keeps it leaves keys
     for (int rank = 0; rank < size; rank++) {
       environment.put("RANK", "" + rank);
       ranks.add(CommandProcess.startProgram(environment, program));
@@ -74,6 +76,10 @@ class StatusCommandTest {
     }
   }
 
+  /**
+   * Asks for the status once. The store and the ranks have a minute to answer; if the arguments
+   * give them less, a busy machine may make the command fail.
+   */
   private List<String[]> status(String... more) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -82,8 +88,15 @@ class StatusCommandTest {
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     List<String> arguments = new ArrayList<>(List.of("status", "--at", url()));
     arguments.addAll(List.of(more));
+    boolean isPatient = !arguments.contains("--timeout");
+    if (isPatient) {
+      arguments.addAll(List.of("--timeout", "60s"));
+    }
     exitCode = Main.execute(terminal, Map.of(), arguments.toArray(String[]::new));
-    assertThat(err.toString(UTF_8)).isEmpty();
+    said = err.toString(UTF_8);
+    if (isPatient) {
+      assertThat(said).isEmpty();
+    }
     return out.toString(UTF_8).lines().map(line -> line.strip().split(" {2,}")).toList();
   }
 
@@ -91,15 +104,16 @@ class StatusCommandTest {
     return "tcp://127.0.0.1:" + server.port();
   }
 
+  /** Asks until there is an answer that meets a condition. */
   private List<String[]> until(Predicate<List<String[]>> condition, String... more) {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(240);
     while (true) {
       List<String[]> rows = status(more);
-      if (condition.test(rows)) {
+      if (said.isEmpty() && condition.test(rows)) {
         return rows;
       }
       assertThat(System.nanoTime())
-          .as(() -> rows.stream().map(Arrays::toString).toList().toString())
+          .as(() -> said + rows.stream().map(Arrays::toString).toList())
           .isLessThan(deadline);
       LockSupport.parkNanos(50_000_000);
     }
@@ -144,12 +158,14 @@ class StatusCommandTest {
         && Integer.parseInt(parts[0]) > Integer.parseInt(parts[1]) * 9 / 10;
   }
 
-  /** Returns how long a rank slept per step, in milliseconds, whenever it said so. */
+  /** Returns how long a rank slept per step, in milliseconds, the last three times it said so. */
   private static List<Double> slept(CommandProcess rank) {
-    return rank.lines().stream()
-        .filter(line -> line.startsWith("SLEPT "))
-        .map(line -> Double.parseDouble(line.substring(6)) / 1e6)
-        .toList();
+    List<Double> all =
+        rank.lines().stream()
+            .filter(line -> line.startsWith("SLEPT "))
+            .map(line -> Double.parseDouble(line.substring(6)) / 1e6)
+            .toList();
+    return all.subList(Math.max(0, all.size() - 3), all.size());
   }
 
   private static boolean isNear(double lag, List<Double> slept) {
@@ -168,7 +184,10 @@ class StatusCommandTest {
     ranks.get(1).close();
     // The others end with the failure, and leave.
     List<String[]> rows =
-        until(found -> found.get(2)[1].equals("does not answer") && exitCode == 1);
+        until(
+            found -> found.get(2)[1].equals("does not answer") && exitCode == 1,
+            "--timeout",
+            "2s");
     assertThat(rows.get(2)[0]).isEqualTo("1");
   }
 
@@ -199,7 +218,7 @@ class StatusCommandTest {
                       .withProvider(new ThreadedProvider()))) {
         group.barrier();
         joined.countDown();
-        assertThat(end.await(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(end.await(10, TimeUnit.MINUTES)).isTrue();
       }
       return null;
     };
@@ -215,7 +234,7 @@ class StatusCommandTest {
         both.add(threads.submit(joinBelow("3.0", rank, joined, end)));
       }
       try {
-        assertThat(joined.await(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(joined.await(4, TimeUnit.MINUTES)).isTrue();
         List<String[]> rows =
             until(
                 found -> found.size() == 3 && found.get(2)[3].equals("none since #1"),
@@ -228,7 +247,7 @@ class StatusCommandTest {
         end.countDown();
       }
       for (Future<Void> each : both) {
-        each.get(60, TimeUnit.SECONDS);
+        each.get(4, TimeUnit.MINUTES);
       }
     }
   }
@@ -237,7 +256,8 @@ class StatusCommandTest {
   void watchingAsksAgainUntilASignal() throws Exception {
     start(2, StalledRank.class);
     try (CommandProcess command =
-        CommandProcess.start("status", "--at", url(), "--watch", "--every", "50ms")) {
+        CommandProcess.start(
+            "status", "--at", url(), "--watch", "--every", "50ms", "--timeout", "60s")) {
       command.await(lines -> lines.stream().filter(line -> line.startsWith("rank")).count() >= 5);
       new ProcessBuilder("kill", "-TERM", "" + command.pid()).start().waitFor();
       assertThat(command.exitCode()).isZero();
