@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests that hanging ranks give their flight records to an outside process that asks for them. */
-@Timeout(180)
+@Timeout(600)
 class RecordOnRequestTest {
   @TempDir Path folder;
 
@@ -51,6 +51,7 @@ class RecordOnRequestTest {
               "MASTER_ADDR", "127.0.0.1",
               "MASTER_PORT", "" + server.port(),
               "TORCHELASTIC_USE_AGENT_STORE", "1",
+              "TUTTI_SLOW", "0", // rank 0 waits for as long as this test takes
               "TUTTI_BACKEND", "gloo"));
       ranks.add(CommandProcess.startProgram(environment, StalledRank.class));
     }
@@ -65,7 +66,7 @@ class RecordOnRequestTest {
 
   /** Asks until rank 0 is in the third collective, which it may not have reached yet. */
   private void untilStalled(BooleanSupplier asked) throws Exception {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(4);
     while (!asked.getAsBoolean()) {
       assertThat(System.nanoTime()).isLessThan(deadline);
       LockSupport.parkNanos(50_000_000);
@@ -81,6 +82,16 @@ class RecordOnRequestTest {
     } catch (Exception e) {
       throw new AssertionError(e);
     }
+  }
+
+  private static String jcmd(CommandProcess rank, String... command) {
+    List<String> all = new ArrayList<>();
+    all.add(Path.of(System.getProperty("java.home"), "bin", "jcmd").toString());
+    // By default, a JVM has ten seconds to answer.
+    all.add("-J-Dsun.tools.attach.attachTimeout=240000");
+    all.add("" + rank.pid());
+    all.addAll(List.of(command));
+    return run(all.toArray(String[]::new));
   }
 
   private boolean isProblemKnown(String input) {
@@ -122,17 +133,15 @@ class RecordOnRequestTest {
   @Tag("full")
   void byJcmd() throws Exception {
     start(Map.of());
-    String jcmd = Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
     for (CommandProcess rank : ranks) {
-      String output = run(jcmd, "" + rank.pid(), "JFR.start", "name=tutti");
+      String output = jcmd(rank, "JFR.start", "name=tutti");
       assertThat(output).contains("Started recording");
     }
     untilStalled(
         () -> {
           for (int rank = 0; rank < 2; rank++) {
             String file = folder.resolve(rank + ".jfr").toString();
-            String output =
-                run(jcmd, "" + ranks.get(rank).pid(), "JFR.dump", "name=tutti", "filename=" + file);
+            String output = jcmd(ranks.get(rank), "JFR.dump", "name=tutti", "filename=" + file);
             assertThat(output).contains("Dumped recording");
           }
           return isProblemKnown("float32 of 4 bytes");
