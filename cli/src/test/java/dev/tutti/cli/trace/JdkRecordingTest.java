@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -46,7 +47,7 @@ class JdkRecordingTest {
     Path file = folder.resolve(name);
     try (Recording recording = new Recording()) {
       recording.start();
-      ThreadedWorld.run(size, role);
+      ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(4)).run(role);
       recording.stop();
       recording.dump(file);
     }

@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A rank of a job whose last rank works for 40 ms more in each of 60 steps, and whose first rank
- * collects garbage before step 31. Prints how long it slept in at least half of the steps.
+ * A rank of a job whose last rank works for some milliseconds more, as its argument says, in each
+ * of 60 steps but one: before step 31, the first rank collects garbage instead. Prints how long it
+ * slept in at least half of the steps.
  */
 public final class PausedRank {
   private static final int STEPS = 60;
@@ -18,6 +19,7 @@ public final class PausedRank {
   private PausedRank() {}
 
   public static void main(String[] arguments) throws Exception {
+    long millis = Long.parseLong(arguments[0]);
     List<Object> live = new ArrayList<>();
     List<Long> slept = new ArrayList<>();
     try (ProcessGroup group = ProcessGroup.init()) {
@@ -29,9 +31,9 @@ public final class PausedRank {
       }
       group.barrier();
       for (int step = 0; step < STEPS; step++) {
-        if (group.rank() == group.size() - 1) {
+        if (group.rank() == group.size() - 1 && step != AT) {
           long start = System.nanoTime();
-          TimeUnit.MILLISECONDS.sleep(40);
+          TimeUnit.MILLISECONDS.sleep(millis);
           slept.add(System.nanoTime() - start);
         }
         if (group.rank() == 0 && step == AT) {
