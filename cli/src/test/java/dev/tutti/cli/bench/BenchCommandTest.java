@@ -39,6 +39,7 @@ import org.w3c.dom.Document;
 import org.w3c.dom.NodeList;
 
 @Order(1)
+@Timeout(600)
 class BenchCommandTest {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -134,10 +135,13 @@ class BenchCommandTest {
   @Test
   void measuresBetweenProcesses() throws Exception {
     try (CommandProcess bench =
-        CommandProcess.start(
+        CommandProcess.startProgram(
+            Map.of("TUTTI_SLOW", "0"), // ranks may take long to start
+            Main.class,
             "bench",
             "all",
             "--nproc=3",
+            "--timeout=10m",
             "--iters=20",
             "--warmup=5",
             "--min-bytes=1K",
@@ -214,7 +218,6 @@ class BenchCommandTest {
 
   @ParameterizedTest
   @CsvSource({"1, -1, device 1 cannot be opened", "-1, 1, device 1 is full"})
-  @Timeout(300)
   void saysWhatFailedFirst(int unopened, int full, String message, @TempDir Path directory)
       throws Exception {
     PlayedDevices.unopened = unopened;

@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -40,9 +41,10 @@ class BenchOpTest {
 
   @Test
   void findsNothingWrongWithARightBarrier() {
-    ThreadedWorld.run(
-        RANKS,
-        group -> assertThat(wrong(BenchOp.BARRIER, group, DType.FLOAT32, ReduceOp.SUM)).isZero());
+    world(RANKS)
+        .run(
+            group ->
+                assertThat(wrong(BenchOp.BARRIER, group, DType.FLOAT32, ReduceOp.SUM)).isZero());
   }
 
   @Test
@@ -60,9 +62,12 @@ class BenchOpTest {
     findsNothingWrong(op);
   }
 
+  private static ThreadedWorld world(int size) {
+    return ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(4));
+  }
+
   private static void findsNothingWrong(BenchOp op) {
-    ThreadedWorld.of(RANKS)
-        .withTimeout(Duration.ofMinutes(4))
+    world(RANKS)
         .run(
             group -> {
               for (DType dtype : DType.values()) {
@@ -79,8 +84,7 @@ class BenchOpTest {
   @EnumSource(value = BenchOp.class, names = "BARRIER", mode = EnumSource.Mode.EXCLUDE)
   void countsWhatABackendGetsWrong(BenchOp op) {
     List<Long> wrong =
-        ThreadedWorld.call(
-            RANKS, group -> wrong(op, corrupting(group), DType.FLOAT32, ReduceOp.SUM));
+        world(RANKS).call(group -> wrong(op, corrupting(group), DType.FLOAT32, ReduceOp.SUM));
     // Rank 1 corrupts what it receives; whatever it sends, it corrupts before sending.
     int victim = op == BenchOp.SEND_RECV ? 2 : 1;
     for (int rank = 0; rank < RANKS; rank++) {
@@ -90,11 +94,21 @@ class BenchOpTest {
 
   @Test
   void countsRanksThatABarrierDoesNotWaitFor() {
+    CountDownLatch passed = new CountDownLatch(1);
     List<Long> early =
-        ThreadedWorld.call(
-            2, group -> wrong(BenchOp.BARRIER, withoutBarrier(group), DType.FLOAT32, ReduceOp.SUM));
-    // The first thread passes alone.
-    assertThat(early.stream().mapToLong(Long::longValue).sum()).isPositive();
+        world(2)
+            .call(
+                group -> {
+                  if (group.rank() == 1) {
+                    passed.await();
+                  }
+                  ProcessGroup open = withoutBarrier(group);
+                  long wrong = wrong(BenchOp.BARRIER, open, DType.FLOAT32, ReduceOp.SUM);
+                  passed.countDown();
+                  return wrong;
+                });
+    // Rank 0 passes two barriers before rank 1 comes.
+    assertThat(early).containsExactly(2L, 0L);
   }
 
   @Test
