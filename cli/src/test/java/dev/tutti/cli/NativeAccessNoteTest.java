@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 
 /** Counts the ranks that report that native access would make them faster. */
-@Timeout(120)
+@Timeout(600)
 @EnabledOnOs(value = LINUX, disabledReason = "only Linux reads the memory of other processes")
 class NativeAccessNoteTest {
   private static List<String> notes(int elements, String... javaOptions) throws Exception {

@@ -11,6 +11,7 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -106,6 +107,7 @@ final class PageSnippets implements AutoCloseable {
     List<String> lines = Collections.synchronizedList(new ArrayList<>());
     ThreadedWorld.of(SIZE)
         .withBackend(backend)
+        .withTimeout(Duration.ofMinutes(4))
         .run(
             group -> {
               for (int i = 0; i < snippets; i++) {

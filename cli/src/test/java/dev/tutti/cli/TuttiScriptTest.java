@@ -63,7 +63,7 @@ class TuttiScriptTest {
     builder.environment().put("JAVA_HOME", "/other/jdk");
     Process process = builder.start();
     try {
-      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(4, TimeUnit.MINUTES)).isTrue();
     } finally {
       process.destroyForcibly();
     }

@@ -18,7 +18,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /** Checks that shells and man can read what is written for them. */
-@Timeout(60)
+@Timeout(300)
 class HelpFilesCommandTest {
   @TempDir private Path folder;
 
@@ -163,7 +163,7 @@ class HelpFilesCommandTest {
             .redirectOutput(out.toFile())
             .start();
     try {
-      assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(4, TimeUnit.MINUTES)).isTrue();
     } finally {
       process.destroyForcibly();
     }

@@ -10,10 +10,20 @@ import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /** Runs the examples of package {@code dev.tutti.fake}. */
 class FakeSnippetsTest {
+  /** The examples have the default deadline, in which a busy machine may not load all classes. */
+  @BeforeAll
+  static void loadClasses() {
+    ThreadedWorld.of(4)
+        .withFaults(new Faults())
+        .withTimeout(Duration.ofMinutes(4))
+        .run(group -> group.allReduce(Tensor.of(1f)));
+  }
+
   @Test
   void world() {
     // @start region="world"

@@ -4,12 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.hook.Compression;
 import dev.tutti.gradients.optimizer.Sgd;
 import dev.tutti.gradients.optimizer.ShardedOptimizer;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -19,9 +21,14 @@ class GradientSnippetsTest {
     return List.of(Tensor.allocate(DType.FLOAT32, 4, 3), Tensor.allocate(DType.FLOAT32, 4));
   }
 
+  /** Runs a body on each rank, on a busy machine for longer than by default. */
+  private static void run(int size, RankBody body) {
+    ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(4)).run(body);
+  }
+
   @Test
   void reducer() {
-    ThreadedWorld.run(
+    run(
         2,
         group -> {
           List<Tensor> parameters = parameters();
@@ -43,7 +50,7 @@ class GradientSnippetsTest {
     // @start region="hook"
     ReducerOptions options = ReducerOptions.DEFAULT.withHook(Compression.bfloat16());
     // @end
-    ThreadedWorld.run(
+    run(
         2,
         group -> {
           try (GradientReducer reducer = new GradientReducer(group, parameters(), options)) {
@@ -59,7 +66,7 @@ class GradientSnippetsTest {
 
   @Test
   void optimizer() {
-    ThreadedWorld.run(
+    run(
         2,
         group -> {
           List<Tensor> parameters = parameters();

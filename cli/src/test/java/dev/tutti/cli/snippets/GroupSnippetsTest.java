@@ -13,6 +13,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.dlpack.Dlpack;
+import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.spi.BackendProvider;
 import java.lang.foreign.MemorySegment;
@@ -57,9 +58,14 @@ class GroupSnippetsTest {
     return ProcessGroup.init(options);
   }
 
+  /** Runs a body on each rank, on a busy machine for longer than by default. */
+  private static void run(int size, RankBody body) {
+    ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(4)).run(body);
+  }
+
   @Test
   void work() {
-    ThreadedWorld.run(
+    run(
         SIZE,
         group -> {
           Tensor gradient = Tensor.of(1f, 2f);
@@ -82,7 +88,7 @@ class GroupSnippetsTest {
 
   @Test
   void store() {
-    ThreadedWorld.run(
+    run(
         SIZE,
         group -> {
           Store store = group.store();
@@ -92,7 +98,7 @@ class GroupSnippetsTest {
           }
           String seed = store.getString("seed"); // waits until rank 0 has set it
           long ticket = store.add("tickets", 1); // a different number on each rank
-          store.barrier("ready", group.size(), Duration.ofSeconds(30));
+          store.barrier("ready", group.size(), Duration.ofMinutes(1));
           // @end
           assertThat(seed).isEqualTo("42");
           assertThat(ticket).isBetween(1L, (long) SIZE);
@@ -114,11 +120,11 @@ class GroupSnippetsTest {
 
   @Test
   void symmetricMemory() {
-    ThreadedWorld.run(
+    run(
         SIZE,
         group -> {
           // @start region="symmetric"
-          Duration timeout = Duration.ofSeconds(10);
+          Duration timeout = Duration.ofMinutes(1);
           try (SymmetricMemory memory = group.allocateSymmetric(4)) {
             memory.buffer(group.rank(), DType.FLOAT32, 0, 1).fill(group.rank());
             memory.barrier(0, timeout); // all have written
@@ -133,7 +139,7 @@ class GroupSnippetsTest {
 
   @Test
   void mesh() {
-    ThreadedWorld.run(
+    run(
         8,
         group -> {
           Tensor gradient = Tensor.of(1f);

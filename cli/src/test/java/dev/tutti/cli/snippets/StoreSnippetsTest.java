@@ -48,7 +48,7 @@ class StoreSnippetsTest {
     try (TcpStoreServer server = new TcpStoreServer(0); // on any free port
         TcpStore store = new TcpStore("127.0.0.1", server.port())) {
       store.set("greeting", "hello");
-      store.await(List.of("greeting"), Duration.ofSeconds(5));
+      store.await(List.of("greeting"), Duration.ofMinutes(1));
     }
     // @end
   }
