@@ -19,7 +19,7 @@ final class LogCapture extends Handler {
 
   /** Waits for a log message of a server that contains a text. */
   void await(int port, String text) {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(2);
     while (messages(port).stream().noneMatch(message -> message.contains(text))) {
       if (System.nanoTime() > deadline) {
         throw new AssertionError("no log with '" + text + "' but " + messages(port));

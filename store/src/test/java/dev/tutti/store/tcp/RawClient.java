@@ -15,7 +15,7 @@ import java.util.HexFormat;
 /** A client that speaks the protocol byte by byte. */
 final class RawClient implements AutoCloseable {
   private static final HexFormat HEX = HexFormat.ofDelimiter(" ");
-  private static final int LIMIT_MILLIS = 20_000;
+  private static final int LIMIT_MILLIS = 120_000;
 
   final Socket socket;
 
