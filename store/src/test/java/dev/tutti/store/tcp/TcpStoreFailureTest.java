@@ -255,8 +255,8 @@ class TcpStoreFailureTest {
     InTime.repeat(InTime.GRACE, () -> callsWhileTheServerHangs(call, query, lastWords));
   }
 
-  private static void callsWhileTheServerHangs(
-      Consumer<TcpStore> call, int query, String lastWords) throws Exception {
+  private static void callsWhileTheServerHangs(Consumer<TcpStore> call, int query, String lastWords)
+      throws Exception {
     try (ScriptedServer server = new ScriptedServer();
         Opened opened = server.openTutti(options(server.port()))) {
       long start = System.nanoTime();
