@@ -8,7 +8,7 @@ import java.util.List;
 
 /** A child process that uses a store file. */
 final class FileStoreChild {
-  private static final Duration TIMEOUT = Duration.ofSeconds(50);
+  private static final Duration TIMEOUT = Duration.ofMinutes(4);
 
   private FileStoreChild() {}
 

@@ -28,10 +28,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests what a store file contains, and how a store handles the files it finds. */
 class FileStoreFileTest {
-  /** How a refusal tells the age of a file that was made 40 s old, perhaps a while ago. */
-  private static final String AT_LEAST_40_S = "it was last changed ([4-9]\\d|\\d{3,}) s";
+  /** How a refusal tells the age of a file that was made 130 s old, perhaps a while ago. */
+  private static final String AT_LEAST_130_S =
+      "it was last changed (1[3-9]\\d|[2-9]\\d\\d|\\d{4,}) s";
 
-  private static final Duration TIMEOUT = Duration.ofSeconds(30);
+  private static final Duration TIMEOUT = Duration.ofMinutes(2);
+
+  /** How long a close waits for a locked file. */
+  private static final Duration CLOSE = Duration.ofSeconds(5);
 
   @TempDir private Path directory;
   private Path file;
@@ -168,7 +172,7 @@ class FileStoreFileTest {
   @Test
   void refusesAFileWhoseProcessIsDead() throws Exception {
     Process dead = new ProcessBuilder("true").start();
-    assertThat(dead.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(dead.waitFor(4, TimeUnit.MINUTES)).isTrue();
     FileMembers.Member member =
         new FileMembers.Member(FileMembers.Member.hostOfThisProcess(), dead.pid(), 0);
     write(records("refcount/", "1", "tutti/member/1", member.toString(), "/key", "value"));
@@ -196,14 +200,14 @@ class FileStoreFileTest {
   @Test
   void takesAFileOfPyTorchOnlyWhileItIsFresh() throws IOException {
     write(records("refcount/", "1", "/key", "value"));
-    age(Duration.ofSeconds(20));
+    age(Duration.ofSeconds(40));
     try (FileStore store = open(2)) {
       assertThat(store.get("key")).asString(UTF_8).isEqualTo("value");
     }
     Files.delete(file);
     write(records("refcount/", "1", "/key", "value"));
-    age(Duration.ofSeconds(40));
-    assertStale(2, AT_LEAST_40_S + " ago, longer than the 30 s");
+    age(Duration.ofSeconds(130));
+    assertStale(2, AT_LEAST_130_S + " ago, longer than the 120 s");
   }
 
   @Test
@@ -212,8 +216,8 @@ class FileStoreFileTest {
     open(2).close();
     Files.delete(file);
     write(records("refcount/", "1", "tutti/member/1", "elsewhere 1 0"));
-    age(Duration.ofSeconds(40));
-    assertStale(2, AT_LEAST_40_S + " ago");
+    age(Duration.ofSeconds(130));
+    assertStale(2, AT_LEAST_130_S + " ago");
   }
 
   private void age(Duration age) throws IOException {
@@ -311,7 +315,7 @@ class FileStoreFileTest {
       } finally {
         // Killed, it would leave a shell that holds the lock for a moment.
         holder.outputWriter().close();
-        assertThat(holder.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(holder.waitFor(4, TimeUnit.MINUTES)).isTrue();
       }
       store.set("key", "value");
       assertThat(store.get("key")).asString(UTF_8).isEqualTo("value");
@@ -320,20 +324,35 @@ class FileStoreFileTest {
 
   @Test
   void aPopAndACloseWaitForAFileThatIsLockedForLongerThanASecond() throws Exception {
+    while (!popAndCloseWaitForALockedFile()) {
+      Files.deleteIfExists(file);
+    }
+  }
+
+  /** Returns false if the file was locked for longer than a close waits. */
+  private boolean popAndCloseWaitForALockedFile() throws Exception {
     List<Process> holders = new ArrayList<>();
+    long start;
+    long end;
     try {
       try (FileStore store = open(1)) {
         store.queuePush("queue", new byte[] {7});
         holders.add(lockWhile("sleep 1.3"));
         assertThat(store.queuePop("queue", Duration.ofSeconds(60))).containsExactly(7);
         holders.add(lockWhile("sleep 1.3"));
+        start = System.nanoTime();
       }
+      end = System.nanoTime();
     } finally {
       for (Process holder : holders) {
         holder.destroyForcibly().waitFor();
       }
     }
+    if (end - start >= CLOSE.toNanos()) {
+      return false;
+    }
     assertThat(file).doesNotExist();
+    return true;
   }
 
   /** Starts a process that keeps the file locked while a shell command runs. */
@@ -383,7 +402,7 @@ class FileStoreFileTest {
         children.add(FileStoreChild.start(nativeAccess, file, ranks, 150, threads));
       }
       for (Process child : children) {
-        assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(child.waitFor(4, TimeUnit.MINUTES)).isTrue();
         assertThat(child.inputReader().lines())
             .hasSize(threads)
             .containsOnly("count %d, log %d, queue %d, last value 149".formatted(sum, sum, sum));
@@ -404,7 +423,7 @@ class FileStoreFileTest {
         store.set("key", "value");
       }
       child.destroyForcibly();
-      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(child.waitFor(4, TimeUnit.MINUTES)).isTrue();
     } finally {
       child.destroyForcibly();
     }

@@ -59,7 +59,7 @@ class TcpStoreExhaustionTest {
   }
 
   private TcpStore connect() {
-    return new TcpStore(TcpStoreOptions.of("127.0.0.1", port).withTimeout(Duration.ofSeconds(20)));
+    return new TcpStore(TcpStoreOptions.of("127.0.0.1", port).withTimeout(Duration.ofMinutes(2)));
   }
 
   private void requireServed() throws IOException {
@@ -68,7 +68,7 @@ class TcpStoreExhaustionTest {
     } catch (StoreConnectionException e) {
       throw new AssertionError(Files.readString(log), e);
     }
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(2);
     while (!takesALargeValue()) {
       assertThat(System.nanoTime()).as(Files.readString(log)).isLessThan(deadline);
     }
@@ -101,7 +101,7 @@ class TcpStoreExhaustionTest {
   }
 
   private void awaitLogged(String text) throws IOException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(2);
     while (logged(text).isEmpty()) {
       assertThat(System.nanoTime())
           .as("no log with " + text + " but " + Files.readString(log))
@@ -269,7 +269,9 @@ class TcpStoreExhaustionTest {
 
   @Test
   void logsAFloodOfBadClientsInAFewLines() throws IOException {
-    for (int i = 0; i < 3000; i++) {
+    // A busy machine takes longer for each, and a smaller flood must not be logged in more lines.
+    long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(2);
+    for (int i = 0; i < 3000 && System.nanoTime() < until; i++) {
       try (RawClient client = RawClient.connect(port).send("47 45 54")) {
         client.expectEndAfterAnything();
       }
