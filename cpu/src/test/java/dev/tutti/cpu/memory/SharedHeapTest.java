@@ -102,8 +102,20 @@ class SharedHeapTest {
         .isEqualTo(own.address());
   }
 
+  /** Repeats a test that proves nothing if garbage of earlier tests is freed meanwhile. */
+  private static void repeat(BooleanSupplier test) {
+    for (int tries = 1; !test.getAsBoolean(); tries++) {
+      assertThat(tries).as("tries beside garbage of earlier tests").isLessThan(100);
+    }
+  }
+
   @Test
   void whatIsFreedWhileItIsLentStaysAsItIs() {
+    repeat(this::isKeptWhileItIsLent);
+  }
+
+  /** Frees lent memory; false if other memory was freed meanwhile. */
+  private boolean isKeptWhileItIsLent() {
     long before = heap.used();
     int loan = heap.beginLoan();
     long address;
@@ -116,19 +128,21 @@ class SharedHeapTest {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment next = SharedHeap.allocate(arena, LARGE, 64);
       assertThat(next.address()).isNotEqualTo(address);
-      assertThat(heap.used()).isGreaterThanOrEqualTo(before + 2 * LARGE);
+      if (heap.used() < before + 2 * LARGE) {
+        heap.endLoan(loan);
+        return false;
+      }
       assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isEqualTo((byte) 7);
       heap.endLoan(loan);
       assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isZero();
       assertThat(heap.used()).isLessThan(before + 2 * LARGE);
+      return true;
     }
   }
 
   @Test
   void memoryIsZeroAgainAndBelongsToItsArena() {
-    for (int tries = 1; !isSameMemoryZeroAgain(); tries++) {
-      assertThat(tries).as("tries beside garbage of earlier tests").isLessThan(100);
-    }
+    repeat(this::isSameMemoryZeroAgain);
   }
 
   /** Uses, frees and allocates memory; false if garbage of earlier tests was freed meanwhile. */
@@ -142,10 +156,11 @@ class SharedHeapTest {
       used = heap.used();
       memory.fill((byte) 7);
     }
-    if (heap.used() < before) {
+    long after = heap.used();
+    if (after < before) {
       return false;
     }
-    assertThat(heap.used()).isEqualTo(before);
+    assertThat(after).isEqualTo(before);
     assertThat(used).isGreaterThan(before + LARGE);
     assertThatThrownBy(() -> memory.get(ValueLayout.JAVA_BYTE, 0))
         .isInstanceOf(IllegalStateException.class);
@@ -158,12 +173,19 @@ class SharedHeapTest {
 
   @Test
   void whatIsFreedGoesBackToTheSystem() {
+    repeat(SharedHeapTest::goesBackToTheSystem);
+  }
+
+  /** Uses and frees memory; false if other memory went back meanwhile. */
+  private static boolean goesBackToTheSystem() {
     long before = sharedKilobytes();
+    long during;
     try (Arena arena = Arena.ofConfined()) {
       SharedHeap.allocate(arena, 64 << 20, 64).fill((byte) 1);
-      assertThat(sharedKilobytes()).isGreaterThan(before + 60_000);
+      during = sharedKilobytes();
     }
     assertThat(sharedKilobytes()).isLessThan(before + 10_000);
+    return during > before + 60_000;
   }
 
   /**
@@ -172,8 +194,14 @@ class SharedHeapTest {
    */
   @Test
   void noMoreThanSomeOfWhatIsFreedIsKept() {
+    repeat(SharedHeapTest::isSomeOfWhatIsFreedKept);
+  }
+
+  /** Uses and frees memory; false if other memory went back meanwhile. */
+  private static boolean isSomeOfWhatIsFreedKept() {
     MemorySegment zeros = MemorySegment.ofArray(new byte[12 << 20]);
     long before = sharedKilobytes();
+    boolean grew = true;
     for (int round = 0; round < 3; round++) {
       try (Arena arena = Arena.ofConfined()) {
         for (int i = 0; i < 6; i++) {
@@ -181,10 +209,11 @@ class SharedHeapTest {
           assertThat(memory.mismatch(zeros)).isEqualTo(-1);
           memory.fill((byte) 1);
         }
-        assertThat(sharedKilobytes()).isGreaterThan(before + 39_000);
+        grew &= sharedKilobytes() > before + 39_000;
       }
       assertThat(sharedKilobytes()).isLessThan(before + 34_000);
     }
+    return grew;
   }
 
   @Test
@@ -201,7 +230,7 @@ class SharedHeapTest {
   void nonsenseIsNotGivenOut(long bytes) {
     long before = heap.used();
     assertThat(heap.allocate(bytes)).isEmpty();
-    assertThat(heap.used()).isEqualTo(before);
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
@@ -211,7 +240,7 @@ class SharedHeapTest {
       assertThatThrownBy(() -> Tensor.allocate(arena, DType.UINT8, Long.MAX_VALUE - 100))
           .isInstanceOfAny(OutOfMemoryError.class, IllegalArgumentException.class);
     }
-    assertThat(heap.used()).isEqualTo(before);
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
@@ -228,14 +257,16 @@ class SharedHeapTest {
   /** Tensors that are no longer in use are collected when there is no room. */
   @Test
   void garbageMakesRoom() throws IOException {
+    long before = heap.used();
     long most = HeapBounds.directMemory() / 2;
     for (int i = 0; i < 12; i++) {
-      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(4);
       while (heap.takeOrCollect(Arena.ofAuto(), most / 4) == null) {
         assertThat(System.nanoTime() - deadline).as("allocation " + i).isNegative();
         LockSupport.parkNanos(1_000_000);
       }
     }
+    until("the other tests have room", () -> heap.used() <= before);
   }
 
   /** There is room again when the JDK gives up, which takes it half a second. */
@@ -309,7 +340,7 @@ class SharedHeapTest {
     }
     tasks.forEach(task -> Thread.ofPlatform().daemon().start(task));
     for (FutureTask<Void> task : tasks) {
-      task.get(60, TimeUnit.SECONDS);
+      task.get(4, TimeUnit.MINUTES);
     }
     assertThat(heap.used()).isLessThanOrEqualTo(before);
   }
@@ -371,7 +402,7 @@ class SharedHeapTest {
       child.getOutputStream().write('x');
       child.getOutputStream().flush();
       assertThat(output.readLine()).isEqualTo((int) 'x' + " 4711");
-      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(child.waitFor(4, TimeUnit.MINUTES)).isTrue();
       assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999))
           .as("what is mapped outlives its process")
           .isEqualTo(4711);

@@ -137,13 +137,19 @@ class ViewedBlockTest {
 
   @Test
   void memoryThatWasAddedIsNotKept() {
-    WeakReference<MemorySegment> added = new WeakReference<>(Arena.ofAuto().allocate(4000, 4));
-    assertThat(sum(added.get(), 0, added.get(), 1000)).isZero();
+    WeakReference<MemorySegment> added = added();
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(240);
     while (added.get() != null) {
       assertThat(System.nanoTime() - deadline).isNegative();
       System.gc();
     }
+  }
+
+  /** Adds memory that nobody has afterwards. */
+  private static WeakReference<MemorySegment> added() {
+    MemorySegment memory = Arena.ofAuto().allocate(4000, 4);
+    assertThat(sum(memory, 0, memory, 1000)).isZero();
+    return new WeakReference<>(memory);
   }
 
   /** Segments come and go at the same addresses. */

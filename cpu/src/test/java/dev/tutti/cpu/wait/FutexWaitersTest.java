@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class FutexWaitersTest {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final long OFFSET = 64;
-  private static final long LONG = Duration.ofSeconds(30).toNanos();
+  private static final long LONG = Duration.ofMinutes(2).toNanos();
 
   private final MemorySegment memory = Arena.ofAuto().allocate(2 * OFFSET, Long.BYTES);
   private final FutexWaiters sleepers = new FutexWaiters(memory, 0);
