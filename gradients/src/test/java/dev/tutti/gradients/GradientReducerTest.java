@@ -428,7 +428,7 @@ class GradientReducerTest {
                       });
           try (GradientReducer reducer = new GradientReducer(group, parameters(1, 1), options)) {
             reducer.ready(1);
-            assertThat(reduced.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(reduced.await(4, TimeUnit.MINUTES)).isTrue();
             reducer.ready(0);
             reducer.await();
             assertThat(order).containsExactly(0, 1);

@@ -11,7 +11,7 @@ class ProcessesTest {
       sizes = {2, 3},
       backends = "gloo",
       processes = true,
-      timeoutSeconds = 60)
+      timeoutSeconds = 200)
   void processesAgreeWithTheReference(ProcessGroup group) throws Exception {
     for (int seed = 1; seed <= 3; seed++) {
       new RandomModel(300_000 + seed, group.size(), 3000).run(group);

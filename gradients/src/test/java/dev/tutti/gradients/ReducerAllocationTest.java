@@ -29,8 +29,14 @@ class ReducerAllocationTest {
 
   private static final long NANOS = 30_000_000_000L;
 
-  /** The steps after which the JVM has compiled them; before, they allocate. */
-  private static final int ENOUGH = 20_000;
+  /** For how long to go on where the steps are so slow that the JVM has hardly begun to compile. */
+  private static final long MOST_NANOS = 60_000_000_000L;
+
+  /**
+   * The steps after which the JVM has compiled them; before, they allocate. It begins after 20,000
+   * calls of a method, and its compiler waits for a core, too.
+   */
+  private static final int ENOUGH = 60_000;
 
   private static final long UNKNOWN = -1;
 
@@ -128,14 +134,16 @@ class ReducerAllocationTest {
   private static long leastBytes(
       Store store, int rank, GradientReducer reducer, Kind kind, long[] threads) {
     long least = Long.MAX_VALUE;
-    long end = System.nanoTime() + NANOS;
+    long start = System.nanoTime();
     for (int round = 0; ; round++) {
       long before = bytes(threads);
       for (int step = 0; step < STEPS; step++) {
         step(reducer, kind);
       }
       least = Math.min(least, bytes(threads) - before);
-      store.set("free/" + round + "/" + rank, least == 0 || System.nanoTime() > end ? "y" : "n");
+      long most = round * STEPS < ENOUGH ? MOST_NANOS : NANOS;
+      boolean enough = least == 0 || System.nanoTime() - start > most;
+      store.set("free/" + round + "/" + rank, enough ? "y" : "n");
       boolean over = true;
       for (int other = 0; other < 2; other++) {
         over &= store.getString("free/" + round + "/" + other).equals("y");
