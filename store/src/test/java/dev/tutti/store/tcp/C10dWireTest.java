@@ -67,9 +67,7 @@ class C10dWireTest {
     assertThat(ended(value)).asString(UTF_8).isEqualTo("val");
   }
 
-  /**
-   * Repeats a test in which the client gives this server no more than a second for each answer.
-   */
+  /** Repeats a test in which the client gives this server no more than a second for each answer. */
   private void repeat(InTime.Attempt attempt) throws Exception {
     InTime.repeat(
         InTime.GRACE,
