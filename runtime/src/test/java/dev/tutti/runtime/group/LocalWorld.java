@@ -4,6 +4,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
@@ -17,12 +18,15 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
+  private static final Duration ATTEMPTS = Duration.ofSeconds(150);
+
   public interface Body<T> {
     T run(ProcessGroup group) throws Exception;
   }
@@ -31,9 +35,26 @@ public final class LocalWorld {
     T run(GroupOptions options, int rank) throws Exception;
   }
 
+  /** A test, or a part of one, that can be repeated from its start. */
+  public interface Attempt {
+    void run() throws Exception;
+  }
+
+  /** Says that the machine was too busy for an attempt to prove anything. */
+  public static final class BusyException extends Exception {
+    private static final long serialVersionUID = 1;
+
+    public BusyException(String what) {
+      super(what);
+    }
+  }
+
   private LocalWorld() {}
 
-  /** Joins, runs once all have joined, and closes; returns the results in rank order. */
+  /**
+   * Joins, runs once all have joined, and closes once all have run; returns the results in rank
+   * order.
+   */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
     return run(size, new HashStore(), provider, body);
   }
@@ -42,18 +63,40 @@ public final class LocalWorld {
   public static <T> List<T> run(int size, Store store, BackendProvider provider, Body<T> body)
       throws Exception {
     CountDownLatch joined = new CountDownLatch(size);
+    CountDownLatch ended = new CountDownLatch(size);
     return ranks(
         size,
         store,
         provider,
         (options, rank) -> {
           try (ProcessGroup group = join(options, joined)) {
-            if (!joined.await(50, TimeUnit.SECONDS)) {
+            if (!joined.await(100, TimeUnit.SECONDS)) {
               throw new AssertionError("a rank has not joined");
             }
-            return body.run(group);
+            T result;
+            try {
+              result = body.run(group);
+            } finally {
+              ended.countDown();
+            }
+            leaveTogether(ended);
+            return result;
           }
         });
+  }
+
+  /**
+   * Waits until as many ranks have come to their end as a latch counts. A rank that leaves earlier
+   * takes with it the failure that a thread of it, which may be late, was to report to the others.
+   */
+  private static void leaveTogether(CountDownLatch ended) throws InterruptedException {
+    boolean _ = ended.await(120, TimeUnit.SECONDS);
+  }
+
+  /** Counts a rank that has come to its end, and waits for the others before it leaves. */
+  public static void endTogether(CountDownLatch ended) throws InterruptedException {
+    ended.countDown();
+    leaveTogether(ended);
   }
 
   private static ProcessGroup join(GroupOptions options, CountDownLatch joined) {
@@ -83,10 +126,38 @@ public final class LocalWorld {
         calls.add(() -> body.run(options, rank));
       }
       List<T> results = new ArrayList<>();
-      for (Future<T> future : threads.invokeAll(calls, 100, TimeUnit.SECONDS)) {
+      for (Future<T> future : threads.invokeAll(calls, 240, TimeUnit.SECONDS)) {
         results.add(future.get());
       }
       return results;
+    }
+  }
+
+  /**
+   * Makes an attempt, and further ones if the machine is too busy. Ranks wait for the answers of
+   * others and of the store for about a second, and a rank that stood still blames itself. So an
+   * attempt that fails proves nothing if it took longer than usual or if this process stood still.
+   *
+   * @param usual the longest time of an attempt in which no such wait comes to its end
+   */
+  public static void attempt(Duration usual, Attempt attempt) throws Exception {
+    long limit = System.nanoTime() + ATTEMPTS.toNanos();
+    while (true) {
+      boolean busy = Watchdog.stoodStill();
+      long start = System.nanoTime();
+      try {
+        attempt.run();
+        return;
+      } catch (InterruptedException e) {
+        throw e;
+      } catch (Exception | AssertionError e) {
+        long now = System.nanoTime();
+        busy |= e instanceof BusyException || Watchdog.stoodStill();
+        busy |= now - start > usual.toNanos();
+        if (!busy || now - limit > 0) {
+          throw e;
+        }
+      }
     }
   }
 
@@ -110,14 +181,15 @@ public final class LocalWorld {
     return CompletableFuture.runAsync(action, task -> Thread.ofPlatform().daemon().start(task));
   }
 
-  /** Waits for a condition, for at most a minute. */
+  /** Waits for a condition, for at most two minutes. */
   public static void until(String what, BooleanSupplier condition) {
-    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - limit > 0) {
         throw new AssertionError("waited too long for " + what);
       }
-      Thread.onSpinWait();
+      // Leaves the processor to the threads for which this one waits.
+      LockSupport.parkNanos(1_000_000);
     }
   }
 }

@@ -70,7 +70,7 @@ public final class ScriptedProvider implements BackendProvider {
             .withRank(rank)
             .withSize(size)
             .withProvider(this)
-            .withTimeout(Duration.ofSeconds(20))
+            .withTimeout(Duration.ofMinutes(2))
             .withSettings(Settings.ofEnvironment(environment)));
   }
 

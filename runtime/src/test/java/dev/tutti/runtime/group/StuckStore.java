@@ -29,7 +29,7 @@ public final class StuckStore {
             new Class<?>[] {Store.class},
             (proxy, method, arguments) -> {
               if (stuck && !QUIET.contains(method.getName())) {
-                if (!released.await(60, TimeUnit.SECONDS)) {
+                if (!released.await(240, TimeUnit.SECONDS)) {
                   throw new StoreException("the store hung");
                 }
               }
