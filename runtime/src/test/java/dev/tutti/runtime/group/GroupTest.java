@@ -110,7 +110,8 @@ class GroupTest {
               counter.runInlineOnly(20_000);
               // While the compiler is still replacing code, calls may allocate briefly.
               long least = Long.MAX_VALUE;
-              for (int batch = 0; batch < 5; batch++) {
+              long limit = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
+              while (least >= 1000 && System.nanoTime() - limit < 0) {
                 long before = counter.allocatedBytes();
                 counter.runInlineOnly(1000);
                 least = Math.min(least, counter.allocatedBytes() - before);
@@ -186,14 +187,16 @@ class GroupTest {
     List<Throwable> failures =
         CallTimes.whenPunctual(2, Duration.ofSeconds(1), GroupTest::withoutRankOne);
     for (int rank : new int[] {0, 2}) {
-      CollectiveTimeoutException failure = (CollectiveTimeoutException) failures.get(rank);
+      CollectiveException failure = (CollectiveException) failures.get(rank);
       assertThat(failure.failedRank()).hasValue(1);
       assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
       assertThat(failure.sequenceNumber()).isEqualTo(1);
-      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofSeconds(30));
+      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofMinutes(2));
       assertThat(failure)
           .hasMessageContaining("rank 1 has not called it (it has called no collective so far)");
     }
+    // The time of one may end while it learns that the time of the other has ended.
+    assertThat(failures).hasAtLeastOneElementOfType(CollectiveTimeoutException.class);
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
     assertThat(((CollectiveException) failures.get(1)).failedRank()).hasValue(1);
   }
@@ -204,14 +207,13 @@ class GroupTest {
         3,
         group -> {
           if (group.rank() == 1) {
-            group.store().get("done", Duration.ofSeconds(60));
+            LocalWorld.until("the failure", () -> group.failure().isPresent());
             return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
           }
-          times.note();
           Throwable failure =
-              catchThrowable(
+              times.failing(
+                  "allReduce failed",
                   () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(timeout)));
-          group.store().set("done", "1");
           assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
               .as("what follows on a rank that may have timed out itself")
               .isExactlyInstanceOf(
@@ -350,9 +352,13 @@ class GroupTest {
     } while (!isInTime);
   }
 
-  /** Returns false if a busy machine made rank 2 too late for the others, which proves nothing. */
+  /**
+   * Returns false if a busy machine made rank 2 too late for the others, or the verdict of rank 0
+   * too late for rank 1; this proves nothing.
+   */
   private static boolean passesWhereAllAreInTimeForRankZero() throws Exception {
     Map<Integer, Duration> calls = new ConcurrentHashMap<>();
+    List<Duration> failed = new CopyOnWriteArrayList<>();
     long start = System.nanoTime();
     List<Object> ends =
         world(
@@ -365,15 +371,18 @@ class GroupTest {
                 group.monitoredBarrier(Duration.ofSeconds(2), MissingRanks.ALL);
                 return group.rank();
               } catch (CollectiveException e) {
+                failed.add(since(start));
                 return e;
               }
             });
+    Duration deadline = calls.get(0).plusSeconds(2);
     Duration rankZeroWaits = calls.get(2).minus(calls.get(0));
     Duration rankOneWaits = calls.get(2).minus(calls.get(1));
     boolean isInTime =
         rankZeroWaits.toMillis() < 1500
             && rankOneWaits.toMillis() > 2100
-            && rankOneWaits.toMillis() < 3200;
+            && rankOneWaits.toMillis() < 3200
+            && failed.stream().allMatch(time -> time.compareTo(deadline) < 0);
     if (isInTime) {
       assertThat(ends).containsExactly(0, 1, 2);
     }
@@ -414,7 +423,7 @@ class GroupTest {
         (options, rank) -> {
           try (ProcessGroup group = ProcessGroup.init(options)) {
             for (int i = 0; i < 5; i++) {
-              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
+              group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL);
             }
             return rank;
           }
@@ -426,6 +435,10 @@ class GroupTest {
 
   @Test
   void monitoredBarrierNamesAllMissingRanks() throws Exception {
+    LocalWorld.attempt(Duration.ofMillis(1200), GroupTest::namesAllRanksThatMissABarrier);
+  }
+
+  private static void namesAllRanksThatMissABarrier() throws Exception {
     HashStore store = new HashStore();
     CyclicBarrier together = new CyclicBarrier(4);
     List<Throwable> failures =
