@@ -28,6 +28,11 @@ final class LogCapture extends Handler implements AutoCloseable {
         .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
   }
 
+  /** Counts the lines that contain a text. */
+  long count(String text) {
+    return records.stream().filter(record -> record.getMessage().contains(text)).count();
+  }
+
   /** Tells whether a line matches a regular expression. */
   boolean matches(String line) {
     return records.stream().anyMatch(record -> record.getMessage().matches(line));
