@@ -17,9 +17,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests bounded calls, and the threads that they share. */
 @Timeout(300)
+@Isolated("waits for the end of threads that serve all classes")
 class BoundedCallsTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
