@@ -74,7 +74,7 @@ class JobMonitorTest {
       monitor.join("0", List.of(2, 3), heard::complete);
       monitor.start(() -> new byte[0]);
       shared.set("event/1", new byte[] {1, 2, 3});
-      FailureEvent event = heard.get(20, TimeUnit.SECONDS);
+      FailureEvent event = heard.get(60, TimeUnit.SECONDS);
       assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);
       assertThat(event.failedRank()).isEqualTo(1);
       assertThat(event.message()).contains("it can no longer read the failure log");
@@ -96,7 +96,7 @@ class JobMonitorTest {
               new FailureEvent(
                   "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data"));
       assertThat(monitor.isUnheard()).isTrue();
-      assertThat(heard.get(20, TimeUnit.SECONDS)).isEqualTo(known);
+      assertThat(heard.get(60, TimeUnit.SECONDS)).isEqualTo(known);
       return known;
     } finally {
       stuck.released.countDown();

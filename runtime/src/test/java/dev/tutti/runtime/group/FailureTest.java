@@ -58,7 +58,7 @@ class FailureTest {
                 .hasMessageContaining("store and all");
           }
           assertThat(Duration.ofNanos(System.nanoTime() - start))
-              .isLessThan(Duration.ofSeconds(30));
+              .isLessThan(Duration.ofSeconds(60));
           store.released.countDown();
           group.close();
           return null;
@@ -67,7 +67,7 @@ class FailureTest {
 
   /**
    * Lets a backend end a message with the failure of its collective, like a backend that stops
-   * everything.
+   * everything. It does so before the deadline, after which the watchdog might come first.
    */
   @Test
   void whatEndedACollectiveIsNotTheCauseOfAMessage() throws Exception {
@@ -76,7 +76,6 @@ class FailureTest {
     provider.recv = (op, tensor, peer) -> receive.set(op);
     provider.allReduce =
         (op, tensor) -> {
-          op.parkUntilDone(op.deadlineNanos());
           TimeoutException late = new TimeoutException("nobody came");
           op.fail(late, -1);
           receive.get().fail(late, -1);
@@ -90,11 +89,7 @@ class FailureTest {
           try (ProcessGroup group = ProcessGroup.init(options.withSize(2))) {
             Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
             assertThatThrownBy(
-                    () ->
-                        group.allReduce(
-                            Tensor.of(1f),
-                            ReduceOp.SUM,
-                            CallOptions.timeout(Duration.ofMillis(100))))
+                    () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT))
                 .isInstanceOf(CollectiveTimeoutException.class)
                 .hasCauseInstanceOf(TimeoutException.class);
             assertThatThrownBy(message::await)
@@ -122,7 +117,7 @@ class FailureTest {
           Work work =
               group.recv(
                   Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(200)).withAsync());
-          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
+          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(60));
           assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
           store.released.countDown();
           group.close();
@@ -189,8 +184,8 @@ class FailureTest {
       try {
         Work work =
             group.allReduce(
-                Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofSeconds(30)));
-        assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
+                Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofMinutes(10)));
+        assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(60));
       } catch (AbortedException e) {
         thrown = e;
       }
@@ -222,14 +217,14 @@ class FailureTest {
                 });
     try (ProcessGroup broken = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
       Work work = broken.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(60));
     }
     ScriptedProvider other = new ScriptedProvider();
     other.recv = (op, tensor, peer) -> {};
     try (ProcessGroup group = other.join(2)) {
       Work work =
           group.recv(Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(100)).withAsync());
-      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(25));
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(60));
       assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
     }
   }

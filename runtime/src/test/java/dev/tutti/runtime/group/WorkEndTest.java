@@ -60,7 +60,7 @@ class WorkEndTest {
             work = group.recv(strided, 0, 0, CallOptions.ASYNC);
           }
           group.store().set("ready", "1");
-          assertThat(catchThrowable(() -> work.await(Duration.ofSeconds(10))))
+          assertThat(catchThrowable(() -> work.await(Duration.ofSeconds(60))))
               .isInstanceOf(CollectiveException.class)
               .hasMessageContaining("recv")
               .hasMessageContaining("Already closed");
@@ -197,7 +197,7 @@ class WorkEndTest {
                         .isInstanceOf(UnsupportedOperationException.class);
                   }
                 }
-                group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
+                group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL);
                 return group.sequenceNumber();
               }
             });
