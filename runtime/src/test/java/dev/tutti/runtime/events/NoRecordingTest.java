@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that a process without a recording creates no event, which would take over 100 ms. */
-@Timeout(300)
+@Timeout(600)
 class NoRecordingTest {
   /** Runs one collective. */
   static final class Main {

@@ -31,7 +31,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what the debug server of a rank shows, and to which clients. */
-@Timeout(120)
+@Timeout(300)
 @Order(1)
 class DebugServerTest {
   private static final String TOKEN = "0123456789abcdef";
@@ -48,7 +48,7 @@ class DebugServerTest {
 
   private final LogCapture said = new LogCapture(JobDebug.class);
   private final HttpClient client =
-      HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(20)).build();
+      HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(60)).build();
   private final ScriptedProvider provider = new ScriptedProvider();
 
   @AfterEach
@@ -70,7 +70,7 @@ class DebugServerTest {
       throws Exception {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path))
-            .timeout(Duration.ofSeconds(30))
+            .timeout(Duration.ofSeconds(100))
             .method(method, HttpRequest.BodyPublishers.noBody());
     for (int i = 0; i < headers.length; i += 2) {
       request.header(headers[i], headers[i + 1]);

@@ -48,7 +48,7 @@ class BootstrapTest {
           IntStream.range(0, SIZE)
               .mapToObj(rank -> (Callable<T>) () -> body.run(bootstrap(rank)))
               .toList();
-      return threads.invokeAll(ranks, 60, TimeUnit.SECONDS).stream()
+      return threads.invokeAll(ranks, 200, TimeUnit.SECONDS).stream()
           .map(Future::resultNow)
           .toList();
     }
@@ -64,7 +64,7 @@ class BootstrapTest {
                             "names",
                             bytes("r" + bootstrap.rank()),
                             "come",
-                            in(60, TimeUnit.SECONDS))
+                            in(120, TimeUnit.SECONDS))
                         .stream()
                         .map(String::new)
                         .toList()))
@@ -83,7 +83,7 @@ class BootstrapTest {
                             2,
                             bytes("r" + bootstrap.rank()),
                             "publish it",
-                            in(60, TimeUnit.SECONDS)),
+                            in(120, TimeUnit.SECONDS)),
                         StandardCharsets.UTF_8)))
         .containsExactly("r2", "r2", "r2");
     assertThat(store.check(List.of("table/2"))).isTrue();

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-@Timeout(value = 60, threadMode = Timeout.ThreadMode.SAME_THREAD)
+@Timeout(value = 300, threadMode = Timeout.ThreadMode.SAME_THREAD)
 class ProvidersTest {
   private final ClassLoader before = Thread.currentThread().getContextClassLoader();
   @TempDir private Path folder;
