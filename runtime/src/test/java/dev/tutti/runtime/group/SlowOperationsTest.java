@@ -47,11 +47,11 @@ class SlowOperationsTest {
   }
 
   private void play(ScriptedProvider provider, Role... roles) throws Exception {
-    play(SLOW, provider, roles);
+    playWith(SLOW, provider, roles);
   }
 
   /** Runs one role per rank; the ranks close once all roles have ended. */
-  private void play(String slow, ScriptedProvider provider, Role... roles) throws Exception {
+  private void playWith(String slow, ScriptedProvider provider, Role... roles) throws Exception {
     CountDownLatch ended = new CountDownLatch(roles.length);
     LocalWorld.ranks(
         roles.length,
@@ -194,7 +194,7 @@ class SlowOperationsTest {
     AtomicBoolean together = new AtomicBoolean();
     ScriptedProvider deaf = new ScriptedProvider();
     deaf.recv = (op, tensor, peer) -> {};
-    play(
+    playWith(
         "800ms",
         deaf,
         group -> {
