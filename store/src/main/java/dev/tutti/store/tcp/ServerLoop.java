@@ -91,6 +91,8 @@ final class ServerLoop implements Runnable {
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final SequencedSet<ServerConnection> strangers = new LinkedHashSet<>();
   private long strangersSeenAt;
+  private long lookedAt;
+  private boolean needsRoom;
   private boolean acceptPaused;
   private long acceptPause;
   private long acceptPausedAt;
@@ -186,6 +188,9 @@ final class ServerLoop implements Runnable {
   }
 
   private void turn() throws IOException {
+    if (!strangers.isEmpty()) {
+      lookedAt = System.nanoTime();
+    }
     if (!selectAwake()) {
       boolean ticks = acceptPaused || !stuck.isEmpty() || !strangers.isEmpty() || log.hasUntold();
       selector.select(handler, ticks ? TICK_MILLIS : 0);
@@ -355,8 +360,7 @@ final class ServerLoop implements Runnable {
         "",
         "store server on port %d cannot accept clients and will try again: %s"
             .formatted(port, cause));
-    dropSilent(
-        LONGEST_PAUSE_NANOS, "it has not identified itself, and other clients cannot be accepted");
+    needsRoom = true;
   }
 
   private void add(SocketChannel channel) {
@@ -527,6 +531,12 @@ final class ServerLoop implements Runnable {
       acceptPaused = false;
       acceptKey.interestOps(SelectionKey.OP_ACCEPT);
     }
+    if (needsRoom) {
+      needsRoom = false;
+      dropSilent(
+          LONGEST_PAUSE_NANOS,
+          "it has not identified itself, and other clients cannot be accepted");
+    }
     dropStrangers();
     log.tick();
     if (stuck.isEmpty()) {
@@ -556,11 +566,13 @@ final class ServerLoop implements Runnable {
     dropSilent(stuckNanos, "it has not %s within %d s".formatted(proof, seconds));
   }
 
-  /** Drops strangers that connected longer ago than a limit. */
+  /**
+   * Drops strangers that connected longer ago than a limit. Their age counts up to the last look
+   * for input, because a server that stood still has not read what came in the meantime.
+   */
   private void dropSilent(long nanos, String reason) {
-    long now = System.nanoTime();
     strangers.removeIf(client -> !client.isStranger());
-    while (!strangers.isEmpty() && now - strangers.getFirst().cameAt > nanos) {
+    while (!strangers.isEmpty() && lookedAt - strangers.getFirst().cameAt > nanos) {
       refuse(strangers.getFirst(), "silent", reason);
     }
   }

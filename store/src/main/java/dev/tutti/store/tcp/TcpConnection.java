@@ -307,16 +307,21 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
+  /**
+   * Waits until an operation is possible. At the deadline it looks once more: a thread that stood
+   * still has not seen what came in the meantime.
+   */
   private void select(int operation, long deadline) throws IOException {
-    long left = deadline - System.nanoTime();
-    if (left <= 0) {
-      throw new DeadlineException("the store server did not answer in time");
-    }
     try {
       if (key.interestOps() != operation) {
         key.interestOps(operation);
       }
-      selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
+      long left = deadline - System.nanoTime();
+      if (left > 0) {
+        selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
+      } else if (selector.selectNow(ready -> {}) == 0) {
+        throw new DeadlineException("the store server did not answer in time");
+      }
     } catch (ClosedSelectorException | java.nio.channels.CancelledKeyException e) {
       throw new IOException("the connection was closed", e);
     }
