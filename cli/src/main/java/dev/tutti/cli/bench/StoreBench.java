@@ -27,7 +27,7 @@ import java.util.concurrent.TimeUnit;
  * process.
  */
 final class StoreBench {
-  private static final Duration LIMIT = Duration.ofSeconds(60);
+  private static final Duration LIMIT = Duration.ofMinutes(5);
   private static final byte[] VALUE = new byte[8];
   private static final int MOST_SAMPLES = 1 << 20;
   private static final List<String> KINDS = List.of("tcp", "aeron", "hash", "file");

@@ -20,6 +20,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -467,12 +468,17 @@ public final class Launcher {
     List<ProcessTree> left =
         attempt.ranks.stream().map(LaunchedProcess::tree).filter(ProcessTree::isAlive).toList();
     left.forEach(tree -> tree.signal(Posix.SIGTERM));
-    long deadline = System.nanoTime() + plan.grace().toNanos();
-    while (left.stream().anyMatch(ProcessTree::isAlive)
-        && System.nanoTime() < deadline
-        && events.stream().noneMatch(Event.Signalled.class::isInstance)) {
+    awaitEnd(left, plan.grace(), () -> events.stream().anyMatch(Event.Signalled.class::isInstance));
+    left.stream().filter(ProcessTree::isAlive).forEach(ProcessTree::kill);
+    awaitEnd(left, SETTLE, () -> false);
+  }
+
+  private static void awaitEnd(List<ProcessTree> trees, Duration limit, BooleanSupplier isHurried) {
+    long start = System.nanoTime();
+    while (trees.stream().anyMatch(ProcessTree::isAlive)
+        && System.nanoTime() - start < limit.toNanos()
+        && !isHurried.getAsBoolean()) {
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
     }
-    left.stream().filter(ProcessTree::isAlive).forEach(ProcessTree::kill);
   }
 }

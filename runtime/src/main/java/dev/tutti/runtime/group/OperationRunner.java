@@ -147,7 +147,7 @@ final class OperationRunner {
 
   /** Records the end of an operation that has a place in the flight record. */
   void recordEnd(GroupOperation op, WorkState state) {
-    recorder.end(op.flightPlace, state, op.startedNanos(), System.nanoTime(), op.takenPath());
+    recorder.end(op.flightPlace, state, op.startedNanos(), op.endNanos(), op.takenPath());
     events.end(op, state);
   }
 
