@@ -1,9 +1,12 @@
 package dev.tutti.fake;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 
 /** Static methods for worlds on busy machines. */
 final class Worlds {
+  private static final System.Logger LOG = System.getLogger(Worlds.class.getName());
+
   /** The deadline of worlds that do not exceed it. */
   static final Duration PATIENCE = Duration.ofMinutes(4);
 
@@ -32,6 +35,7 @@ final class Worlds {
         if (!saysTooSlow(wrong)) {
           throw wrong;
         }
+        LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", wrong);
       }
     }
   }

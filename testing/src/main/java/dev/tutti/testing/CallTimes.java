@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
@@ -16,6 +17,8 @@ import java.util.stream.IntStream;
  * nothing.
  */
 final class CallTimes {
+  private static final System.Logger LOG = System.getLogger(CallTimes.class.getName());
+
   /** A call with a longer timeout may outlast the time for which ranks wait for each other. */
   private static final Duration LONGEST = Waiting.LONG.dividedBy(4);
 
@@ -44,6 +47,7 @@ final class CallTimes {
   static void repeat(Duration shortest, Attempt attempt) throws Exception {
     Duration timeout = shortest;
     while (!attempt.isPunctual(timeout)) {
+      LOG.log(Level.INFO, "repeats a test whose timeout of {0} was too short here", timeout);
       Duration longer = timeout.multipliedBy(4);
       timeout = longer.compareTo(LONGEST) < 0 ? longer : LONGEST;
     }
@@ -63,6 +67,7 @@ final class CallTimes {
         if (!world.isInOneJvm() || !saysTooSlow(wrong.toString())) {
           throw wrong;
         }
+        LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", wrong);
       }
     }
   }

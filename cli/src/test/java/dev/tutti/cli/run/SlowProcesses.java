@@ -1,5 +1,6 @@
 package dev.tutti.cli.run;
 
+import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -8,6 +9,7 @@ import java.util.stream.Stream;
  * others, which wait for it for a second or two; such a run proves nothing.
  */
 final class SlowProcesses {
+  private static final System.Logger LOG = System.getLogger(SlowProcesses.class.getName());
   private static final int MOST_RUNS = 5;
 
   /** What ranks print of themselves, of the store and of others that are too slow. */
@@ -38,6 +40,7 @@ final class SlowProcesses {
             || Stream.concat(SIGNS.stream(), Stream.of(signs)).noneMatch(text::contains)) {
           throw e;
         }
+        LOG.log(Level.INFO, "repeats a run, because the machine is busy: {0}", text);
       }
     }
   }

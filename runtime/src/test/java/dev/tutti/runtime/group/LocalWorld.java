@@ -49,6 +49,8 @@ public final class LocalWorld {
     }
   }
 
+  private static final Logger LOG = Logger.getLogger(LocalWorld.class.getName());
+
   private LocalWorld() {}
 
   /**
@@ -157,6 +159,7 @@ public final class LocalWorld {
         if (!busy || now - limit > 0) {
           throw e;
         }
+        LOG.info("repeats a test, because the machine is busy: " + e);
       }
     }
   }

@@ -45,7 +45,7 @@ class WatchdogTest {
           @Override
           public void publish(LogRecord entry) {
             // The other test's group may be logged late.
-            if (entry.getThrown() == thrown) {
+            if (thrown.equals(entry.getThrown())) {
               logged.incrementAndGet();
             }
             throw new OutOfMemoryError("played");

@@ -1,5 +1,6 @@
 package dev.tutti.store.tcp;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -8,6 +9,7 @@ import java.util.concurrent.TimeUnit;
  * either side may stand still for longer than the other one waits; such a run proves nothing.
  */
 final class InTime {
+  private static final System.Logger LOG = System.getLogger(InTime.class.getName());
   private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(3);
 
   /** How long a server may take to answer, however short the time-out of a call. */
@@ -43,6 +45,7 @@ final class InTime {
         if (now - start < shortest.toNanos() || now - end >= 0) {
           throw e;
         }
+        LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", e);
       }
     }
   }
