@@ -13,7 +13,7 @@ import java.util.function.BooleanSupplier;
 /** Brings sessions of this process to the point where a waiting thread sleeps in the bell. */
 final class InBell {
   private static final String KEY = "in-bell";
-  private static final long LIMIT = TimeUnit.SECONDS.toNanos(30);
+  private static final long LIMIT = TimeUnit.SECONDS.toNanos(120);
 
   private InBell() {}
 

@@ -23,7 +23,7 @@ import java.util.concurrent.locks.LockSupport;
  * how its call ended.
  */
 final class StoreChild implements AutoCloseable {
-  private static final int SECONDS = 90;
+  private static final int SECONDS = 240;
   private static final Set<String> OWN = Set.of("HOST", "MEMBERS", "DATA", "FIRST", "COUNT", "ALL");
 
   private final Process process;
@@ -88,7 +88,7 @@ final class StoreChild implements AutoCloseable {
     int first = Integer.parseInt(System.getenv("FIRST"));
     int count = Integer.parseInt(System.getenv("COUNT"));
     int all = Integer.parseInt(System.getenv("ALL"));
-    Duration limit = Duration.ofSeconds(60);
+    Duration limit = Duration.ofSeconds(200); // the other processes may start much later
     List<Thread> threads = new ArrayList<>();
     AtomicInteger right = new AtomicInteger();
     for (int i = 0; i < count; i++) {
@@ -205,6 +205,7 @@ final class StoreChild implements AutoCloseable {
 
   /** Reads the next line that the process prints. */
   String line() throws Exception {
+    // On a thread of its own: a shared pool may have a single thread, which waits for another line.
     return CompletableFuture.supplyAsync(
             () -> {
               try {
@@ -212,7 +213,8 @@ final class StoreChild implements AutoCloseable {
               } catch (IOException e) {
                 return e.toString();
               }
-            })
+            },
+            task -> Thread.ofPlatform().daemon().start(task))
         .get(SECONDS, TimeUnit.SECONDS);
   }
 
