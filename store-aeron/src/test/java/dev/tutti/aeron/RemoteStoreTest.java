@@ -87,7 +87,7 @@ class RemoteStoreTest {
 
     @Override
     public long graceNanos() {
-      return TimeUnit.SECONDS.toNanos(1);
+      return TimeUnit.SECONDS.toNanos(60); // no thread stands still for that long
     }
 
     @Override
@@ -126,21 +126,33 @@ class RemoteStoreTest {
   @Test
   @Timeout(300)
   void closingWaitsForAQuestionThatIsAboutToBeAnswered() throws Exception {
+    while (!new RemoteStoreTest().closesWhileAQuestionIsAnsweredSoon()) {
+      // Closing does not wait for longer than two seconds.
+    }
+  }
+
+  /** Returns false if the answer took so long that closing need not have waited for it. */
+  private boolean closesWhileAQuestionIsAnsweredSoon() throws Exception {
     link.closes = false;
     Thread closer = Thread.ofPlatform().unstarted(store::close);
     boolean[] left = {true};
+    long[] took = {0};
     link.beforeReply =
         () -> {
+          long start = System.nanoTime();
           closer.start();
           while (closer.getState() != Thread.State.TIMED_WAITING && closer.isAlive()) {
             Thread.onSpinWait();
           }
           left[0] = link.released;
+          took[0] = System.nanoTime() - start;
         };
     assertThat(store.keyCount()).isZero();
     closer.join();
-    assertThat(left[0]).isFalse();
     assertThat(link.released).isTrue();
+    boolean soon = took[0] < TimeUnit.SECONDS.toNanos(2);
+    assertThat(left[0] && soon).isFalse();
+    return soon;
   }
 
   @Test
@@ -161,6 +173,13 @@ class RemoteStoreTest {
   @Test
   @Timeout(300)
   void closingWaitsForASilentServerOnceHoweverManyWillsThereAre() {
+    while (new RemoteStoreTest().waitsForASilentServer() == 0) {
+      // The deadline had passed before the first wait.
+    }
+  }
+
+  /** Closes the store while the server is silent, and returns how often that waits for it. */
+  private int waitsForASilentServer() {
     link.closes = false;
     int wills = 20;
     for (int i = 0; i < wills; i++) {
@@ -169,11 +188,12 @@ class RemoteStoreTest {
     link.silent = true;
     link.waits = 0;
     store.close();
-    assertThat(link.waits).isEqualTo(1);
+    assertThat(link.waits).isLessThanOrEqualTo(1);
     assertThat(link.sent.subList(wills, link.sent.size()))
         .hasSize(wills)
         .containsOnly(Protocol.WITHDRAW);
     assertThat(link.calls).isEmpty();
+    return link.waits;
   }
 
   @Test
