@@ -39,7 +39,7 @@ class AeronStoreExhaustionTest {
   private static AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
         .withToken(JobToken.NONE)
-        .withTimeout(Duration.ofSeconds(30));
+        .withTimeout(Duration.ofSeconds(120));
   }
 
   private static int port(StoreChild child) throws Exception {
@@ -48,7 +48,7 @@ class AeronStoreExhaustionTest {
 
   private static Socket connect(int port) throws IOException {
     Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
-    socket.setSoTimeout(30_000);
+    socket.setSoTimeout(120_000);
     return socket;
   }
 
@@ -168,7 +168,7 @@ class AeronStoreExhaustionTest {
         for (int i = 0; i < 300; i++) {
           many.add(connect(port));
         }
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         while (!Files.readString(log).contains("cannot accept clients")) {
           assertThat(System.nanoTime()).as(Files.readString(log)).isLessThan(deadline);
           LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));

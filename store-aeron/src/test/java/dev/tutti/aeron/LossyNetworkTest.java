@@ -31,6 +31,7 @@ class LossyNetworkTest {
   private static final double LOSS = 0.03;
   private static final int CALLS = 60;
   private static final int THREADS = 4;
+  private static final Duration LIMIT = Duration.ofSeconds(240);
 
   @TempDir private Path directory;
 
@@ -59,7 +60,7 @@ class LossyNetworkTest {
           AeronStoreOptions.of("127.0.0.1", Integer.parseInt(ready.substring(6)))
               .withDirectory(directory)
               .withToken(JobToken.NONE)
-              .withTimeout(Duration.ofSeconds(60))
+              .withTimeout(LIMIT)
               .withTransport(Transport.UDP);
       try (AeronStore store = new AeronStore(options)) {
         List<FutureTask<Void>> threads = new ArrayList<>();
@@ -74,7 +75,7 @@ class LossyNetworkTest {
           Thread.ofPlatform().daemon().start(threads.get(thread));
         }
         for (FutureTask<Void> thread : threads) {
-          thread.get(60, TimeUnit.SECONDS);
+          thread.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         }
         assertThat(store.add("count", 0)).isEqualTo((long) THREADS * CALLS);
         assertLosses(store.driver());
@@ -93,9 +94,9 @@ class LossyNetworkTest {
       assertThat(store.get(key)).isEqualTo(value);
       store.add("count", 1);
       store.queuePush("queue" + thread, value);
-      assertThat(store.queuePop("queue" + thread, Duration.ofSeconds(30))).isEqualTo(value);
+      assertThat(store.queuePop("queue" + thread, LIMIT)).isEqualTo(value);
     }
-    store.barrier("all", THREADS, Duration.ofSeconds(60));
+    store.barrier("all", THREADS, LIMIT);
   }
 
   /**

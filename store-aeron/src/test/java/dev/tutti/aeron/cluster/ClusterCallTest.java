@@ -23,8 +23,8 @@ class ClusterCallTest {
 
   @Test
   void aLostReplyIsGivenUpWhileOthersAreAnswered() {
-    long start = System.nanoTime();
     PendingCall call = new PendingCall(1);
+    long start = System.nanoTime();
     long deadline = start + 10 * SECOND;
     assertThat(call.isLate(deadline - 1, deadline, start, SECOND)).isFalse();
     assertThat(call.isLate(deadline + 1, deadline, start, SECOND)).isTrue();
