@@ -9,7 +9,6 @@ import dev.tutti.Store;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.testing.ServiceDeclarations;
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -21,6 +20,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class AeronStoreProviderTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(120);
+
   private final StoreProvider provider =
       ServiceLoader.load(StoreProvider.class).stream()
           .map(ServiceLoader.Provider::get)
@@ -31,23 +32,20 @@ class AeronStoreProviderTest {
   private static StoreProvider.Request request(String url, int rank, Map<String, String> settings) {
     return StoreProvider.Request.of(URI.create(url), rank, 2)
         .withHost(rank == 0)
-        .withTimeout(Duration.ofSeconds(20))
+        .withTimeout(TIMEOUT)
         .withSettings(Settings.ofEnvironment(settings));
   }
 
   @Test
   void ranksMeet() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0)) {
-      port = free.getLocalPort();
-    }
+    int port = TestCluster.freePort();
     assertThat(provider.unusableReason(Settings.ofEnvironment(Map.of()))).isEmpty();
     String url = "aeron://localhost:" + port;
     try (Store first = provider.open(request(url, 0, Map.of()));
         Store second = provider.open(request(url, 1, Map.of("TUTTI_AERON_TRANSPORT", "udp")))) {
       first.set("key", "value");
       assertThat(second.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
-      assertThat(second.timeout()).isEqualTo(Duration.ofSeconds(20));
+      assertThat(second.timeout()).isEqualTo(TIMEOUT);
       assertThat(first).hasToString("AeronStore[127.0.0.1:" + port + ", shared memory]");
       assertThat(second).hasToString("AeronStore[localhost:" + port + ", UDP]");
     }

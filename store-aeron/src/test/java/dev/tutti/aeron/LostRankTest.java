@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.JobToken;
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -83,6 +82,8 @@ class LostRankTest {
               "TUTTI_AERON_DIR=" + directory,
               "TUTTI_STORE=aeron",
               "TUTTI_BACKEND=fake",
+              // How long the rank that serves waits for the others to leave.
+              "TUTTI_CLOSE_TIMEOUT=100s",
               "TORCHELASTIC_USE_AGENT_STORE=" + (isServed ? "True" : "False"),
               "MASTER_ADDR=127.0.0.1",
               "MASTER_PORT=" + port,
@@ -91,12 +92,6 @@ class LostRankTest {
     }
     for (int rank = 0; rank < size; rank++) {
       assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
-    }
-  }
-
-  private static int freePort() throws IOException {
-    try (ServerSocket free = new ServerSocket(0)) {
-      return free.getLocalPort();
     }
   }
 
@@ -123,7 +118,7 @@ class LostRankTest {
 
   @Test
   void allRanksFindTheLossOfTheOneThatServes() throws Exception {
-    start(SIZE, false, freePort());
+    start(SIZE, false, TestCluster.freePort());
     assertOthersLearnOfTheEndOf(
         0,
         "rank 0 is gone, as detected by this rank: it served the store: store server at",
@@ -132,7 +127,7 @@ class LostRankTest {
 
   @Test
   void theRankThatServesFailsNobodyWhenAllClose() throws Exception {
-    start(2, false, freePort());
+    start(2, false, TestCluster.freePort());
     for (StoreChild rank : ranks) {
       rank.end();
     }

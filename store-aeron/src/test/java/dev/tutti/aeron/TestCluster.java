@@ -3,9 +3,11 @@ package dev.tutti.aeron;
 import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
+import java.net.BindException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,6 +21,9 @@ import java.util.stream.IntStream;
 final class TestCluster implements AutoCloseable {
   static final int SIZE = 3;
 
+  /** Longer than a busy machine makes a leader, or those who elect another, stand still. */
+  static final Duration LEASE = Duration.ofSeconds(10);
+
   private static final int TRIES = 100;
 
   final String members;
@@ -29,7 +34,7 @@ final class TestCluster implements AutoCloseable {
   private final List<AeronClusterServer> servers = new ArrayList<>();
 
   TestCluster(Path directory, JobToken token) throws IOException {
-    this(directory, token, Duration.ofSeconds(5));
+    this(directory, token, LEASE);
   }
 
   TestCluster(Path directory, JobToken token, Duration lease) throws IOException {
@@ -62,6 +67,21 @@ final class TestCluster implements AutoCloseable {
     throw new IOException("no free ports");
   }
 
+  /** Returns a port that is free now for TCP and UDP, and that no socket gets by chance. */
+  static int freePort() throws IOException {
+    for (int i = 0; i < TRIES; i++) {
+      int port = ThreadLocalRandom.current().nextInt(12_000, 30_000);
+      try (ServerSocket _ = new ServerSocket(port)) {
+        if (isFree(port)) {
+          return port;
+        }
+      } catch (BindException e) {
+        // In use: try another.
+      }
+    }
+    throw new IOException("no free port");
+  }
+
   private static boolean isFree(int port) {
     try (DatagramSocket socket = new DatagramSocket(null)) {
       socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
@@ -76,7 +96,7 @@ final class TestCluster implements AutoCloseable {
         .withToken(token)
         .withLease(lease)
         .withDirectory(directory)
-        .withTimeout(Duration.ofSeconds(40));
+        .withTimeout(Duration.ofSeconds(100));
   }
 
   AeronClusterServer start(int member) {
