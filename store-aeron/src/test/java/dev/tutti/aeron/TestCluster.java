@@ -29,24 +29,17 @@ final class TestCluster implements AutoCloseable {
   final String members;
   private final Path directory;
   private final JobToken token;
-  private final Duration lease;
   private final long snapshotBytes;
   private final List<AeronClusterServer> servers = new ArrayList<>();
 
   TestCluster(Path directory, JobToken token) throws IOException {
-    this(directory, token, LEASE);
+    this(directory, token, Long.MAX_VALUE);
   }
 
-  TestCluster(Path directory, JobToken token, Duration lease) throws IOException {
-    this(directory, token, lease, Long.MAX_VALUE);
-  }
-
-  TestCluster(Path directory, JobToken token, Duration lease, long snapshotBytes)
-      throws IOException {
+  TestCluster(Path directory, JobToken token, long snapshotBytes) throws IOException {
     this.snapshotBytes = snapshotBytes;
     this.directory = directory;
     this.token = token;
-    this.lease = lease;
     this.members = freeMembers();
     for (int i = 0; i < SIZE; i++) {
       servers.add(start(i));
@@ -94,7 +87,7 @@ final class TestCluster implements AutoCloseable {
   AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
         .withToken(token)
-        .withLease(lease)
+        .withLease(LEASE)
         .withDirectory(directory)
         .withTimeout(Duration.ofSeconds(100));
   }
