@@ -45,6 +45,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Tests what a cluster keeps, which clients it refuses, and what it reports about wrong setups. */
 class ClusterFaultsTest {
   private static final Duration LONG = Duration.ofSeconds(100);
+  private static final Duration VERY_LONG = Duration.ofMinutes(10);
   private static final Duration SHORT = Duration.ofSeconds(3);
   private static final JobToken TOKEN = JobToken.of("0123456789abcdef");
 
@@ -71,8 +72,8 @@ class ClusterFaultsTest {
       store.queuePush("queue", new byte[] {1});
       store.queuePush("queue", new byte[] {2});
       store.leaveWill("will/", new byte[] {3});
-      CompletableFuture<byte[]> first = asker(() -> store.queuePop("pops", LONG));
-      CompletableFuture<byte[]> waiter = asker(() -> store.get("later", LONG));
+      CompletableFuture<byte[]> first = asker(() -> store.queuePop("pops", VERY_LONG));
+      CompletableFuture<byte[]> waiter = asker(() -> store.get("later", VERY_LONG));
       await(() -> store.waiting() == 2);
       await(() -> cluster.leader().filter(AeronClusterServer::takeSnapshot).isPresent());
       await(() -> cluster.servers().stream().allMatch(server -> server.snapshots() == 1));
@@ -94,7 +95,7 @@ class ClusterFaultsTest {
       // After all members restart, a client that was connected must come back; its will is
       // executed.
       cluster.restartAll();
-      CompletableFuture<byte[]> never = asker(() -> store.get("never", LONG));
+      CompletableFuture<byte[]> never = asker(() -> store.get("never", VERY_LONG));
       // With another lease the client gets a session of its own.
       AeronStoreOptions other = cluster.options().withLease(TestCluster.LEASE.plusSeconds(1));
       try (Store again = new AeronClusterStore(cluster.members, other)) {
