@@ -27,7 +27,9 @@ public final class TestCluster {
             // Otherwise Spark's launcher looks for the folders of its own build.
             .set("spark.executorEnv.SPARK_SCALA_VERSION", "2.13")
             // When a job that started before a lost executor was back counts the cores again.
-            .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s");
+            .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s")
+            // The job would fail after 40 checks; the process of an executor may start later.
+            .set("spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures", "600");
     settings.forEach(conf::set);
     if (master.startsWith("local-cluster")) {
       layOutHome();
