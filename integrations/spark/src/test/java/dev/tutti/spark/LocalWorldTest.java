@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -50,7 +52,7 @@ class LocalWorldTest {
             "local[4, 4]",
             Map.of(
                 "spark.tutti.timeout",
-                "50s",
+                "250s",
                 "spark.tutti.TUTTI_GLOO_SHARED_DIR",
                 shared.toString()));
   }
@@ -65,8 +67,13 @@ class LocalWorldTest {
     FAILURES.clear();
     JoinOfOne.forget();
     Waiting.until("no threads of groups", () -> Bodies.threadsOfGroups().isEmpty());
+    // A task that was killed closes its group after its body has thrown.
+    Waiting.until("no shared memory", LocalWorldTest::isNothingShared);
+  }
+
+  private static boolean isNothingShared() throws IOException {
     try (Stream<Path> files = Files.list(shared)) {
-      assertThat(files).isEmpty();
+      return files.findAny().isEmpty();
     }
   }
 
@@ -99,11 +106,13 @@ class LocalWorldTest {
               Duration ofSpark = group.timeout();
               group.close();
               GroupOptions options = GroupOptions.DEFAULT;
-              options = options.withSettings(options.settings().with("TUTTI_TIMEOUT", "40s"));
-              return List.of(ofSpark, SparkWorld.join(options).timeout()).iterator();
+              options = options.withSettings(options.settings().with("TUTTI_TIMEOUT", "240s"));
+              ProcessGroup joined = SparkWorld.join(options);
+              joined.barrier(); // rank 0 may not leave, with the store, while another joins
+              return List.of(ofSpark, joined.timeout()).iterator();
             });
-    Duration ofSpark = Duration.ofSeconds(50);
-    Duration ofProgram = Duration.ofSeconds(40);
+    Duration ofSpark = Duration.ofSeconds(250);
+    Duration ofProgram = Duration.ofSeconds(240);
     assertThat(timeouts.collect()).containsExactly(ofSpark, ofProgram, ofSpark, ofProgram);
   }
 
@@ -119,8 +128,11 @@ class LocalWorldTest {
                 group.close();
                 GroupOptions options = GroupOptions.DEFAULT;
                 options = options.withSettings(options.settings().with("TUTTI_TOKEN", TOKEN));
-                SparkWorld.join(options).barrier();
-                return List.of(hasJoinedBelow(COMMANDS.getLast())).iterator();
+                ProcessGroup joined = SparkWorld.join(options);
+                joined.barrier();
+                boolean isThere = hasJoinedBelow(COMMANDS.getLast());
+                joined.barrier(); // the store ends with the task of rank 0
+                return List.of(isThere).iterator();
               });
       assertThat(found.collect()).containsExactly(true, true);
     } finally {
