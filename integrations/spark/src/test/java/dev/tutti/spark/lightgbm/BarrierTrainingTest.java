@@ -24,8 +24,10 @@ import java.util.stream.IntStream;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** Trains a model on two executors, and compares its predictions with the formula of the labels. */
+@Timeout(900)
 class BarrierTrainingTest {
   private static final int COLUMNS = 3;
 
