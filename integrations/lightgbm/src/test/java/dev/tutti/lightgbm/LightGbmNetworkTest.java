@@ -23,13 +23,20 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** LightGBM keeps a network per thread, so tests may run ranks as threads. */
+@Timeout(1200)
 class LightGbmNetworkTest {
   private static final int ROWS = 3000;
   private static final int NEVER = -1;
 
-  @World(sizes = {1, 2, 3, 4})
+  /** The ranks of a training take turns thousands of times, each time after a wait for a core. */
+  private static final Duration LIMIT = Duration.ofMinutes(9);
+
+  @World(
+      sizes = {1, 2, 3, 4},
+      timeoutSeconds = 240)
   void ranksOfOneModel(ProcessGroup group) {
     try (LightGbmNetwork network = LightGbmNetwork.open(group);
         Training training = train(network, group)) {
@@ -81,26 +88,27 @@ class LightGbmNetworkTest {
   private static boolean fails(int opening, int open) throws Exception {
     AtomicInteger left = new AtomicInteger(opening);
     List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
-    ThreadedWorld.run(
-        2,
-        group -> {
-          ProcessGroup used = group.rank() == 1 ? failing(group, left) : group;
-          try (LightGbmNetwork network = LightGbmNetwork.open(used)) {
-            if (group.rank() == 1 && open != NEVER) {
-              left.set(open);
-            }
-            try (Training training = train(network, used)) {
-              for (int round = 0; round < 3; round++) {
-                training.round();
+    ThreadedWorld.of(2)
+        .withTimeout(LIMIT)
+        .run(
+            group -> {
+              ProcessGroup used = group.rank() == 1 ? failing(group, left) : group;
+              try (LightGbmNetwork network = LightGbmNetwork.open(used)) {
+                if (group.rank() == 1 && open != NEVER) {
+                  left.set(open);
+                }
+                try (Training training = train(network, used)) {
+                  for (int round = 0; round < 3; round++) {
+                    training.round();
+                  }
+                } catch (LightGbmException e) {
+                  thrown.add(e);
+                  assertThat(network.failure()).contains(e.getCause());
+                  assertThatThrownBy(() -> network.call(() -> 0)).hasCause(e.getCause());
+                  group.abort("training failed");
+                }
               }
-            } catch (LightGbmException e) {
-              thrown.add(e);
-              assertThat(network.failure()).contains(e.getCause());
-              assertThatThrownBy(() -> network.call(() -> 0)).hasCause(e.getCause());
-              group.abort("training failed");
-            }
-          }
-        });
+            });
     assertThat(thrown).hasSizeBetween(0, 2);
     if (!thrown.isEmpty()) {
       assertThat(thrown).anyMatch(e -> e.getCause() instanceof ArithmeticException);
@@ -129,7 +137,7 @@ class LightGbmNetworkTest {
             });
   }
 
-  @World(size = 2)
+  @World(size = 2, timeoutSeconds = 240)
   void belongsToItsThread(ProcessGroup group) throws Exception {
     try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
       assertThatThrownBy(() -> LightGbmNetwork.open(group))
@@ -156,7 +164,7 @@ class LightGbmNetworkTest {
     }
   }
 
-  @World(size = 1)
+  @World(size = 1, timeoutSeconds = 240)
   void saysWhatLightGbmSays(ProcessGroup group) {
     LightGbmNetwork network = LightGbmNetwork.open(group);
     try {
@@ -195,7 +203,7 @@ class LightGbmNetworkTest {
     } while (grown.getLast() > 1024 && grown.size() < 10);
     assertThat(grown).as("KiB more in each turn").anyMatch(more -> more <= 1024);
     // Threads of a group end shortly after the group was closed.
-    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
     while (Thread.activeCount() > threads && System.nanoTime() < limit) {
       LockSupport.parkNanos(1_000_000);
     }
@@ -205,7 +213,7 @@ class LightGbmNetworkTest {
 
   private static void train(int rounds) throws Exception {
     ThreadedWorld.of(2)
-        .withTimeout(Duration.ofMinutes(4))
+        .withTimeout(LIMIT)
         .run(
             group -> {
               try (LightGbmNetwork network = LightGbmNetwork.open(group);

@@ -18,6 +18,9 @@ import java.util.stream.IntStream;
  * the first port of the sockets.
  */
 public final class TrainRank {
+  /** How long a rank listens for those that start later. */
+  private static final int MINUTES = 5;
+
   private TrainRank() {}
 
   /** Runs one rank, as given by {@code RANK} and {@code WORLD_SIZE}. */
@@ -31,7 +34,7 @@ public final class TrainRank {
           IntStream.range(0, size)
               .mapToObj(each -> "127.0.0.1:" + (last + each))
               .collect(Collectors.joining(","));
-      require(lightgbmlib.LGBM_NetworkInit(machines, last + rank, 1, size));
+      require(lightgbmlib.LGBM_NetworkInit(machines, last + rank, MINUTES, size));
       train(call -> require(call.getAsInt()), args, rank, size, -1);
       require(lightgbmlib.LGBM_NetworkFree());
       return;

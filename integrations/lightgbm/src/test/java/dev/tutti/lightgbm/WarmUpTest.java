@@ -8,6 +8,7 @@ import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
 import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.LongSupplier;
 import org.junit.jupiter.api.Test;
@@ -24,20 +25,21 @@ class WarmUpTest {
 
   /** Counts the collectives of each rank, and checks that the next one is right. */
   private static void assertCalls(int expected, Clock clock) {
-    ThreadedWorld.run(
-        RANKS,
-        group -> {
-          AtomicInteger calls = new AtomicInteger();
-          LongSupplier nanos = () -> clock.nanos(group.rank(), calls.get());
-          try (Registration _ = group.addListener(counting(calls));
-              Arena arena = Arena.ofConfined()) {
-            NetworkFunctions functions = new NetworkFunctions(group, () -> {});
-            WarmUp.run(functions, group.size(), arena, nanos);
-            assertThat(functions.failure()).isNull();
-          }
-          assertThat(calls).hasValue(expected);
-          assertSum(group);
-        });
+    ThreadedWorld.of(RANKS)
+        .withTimeout(Duration.ofMinutes(4))
+        .run(
+            group -> {
+              AtomicInteger calls = new AtomicInteger();
+              LongSupplier nanos = () -> clock.nanos(group.rank(), calls.get());
+              try (Registration _ = group.addListener(counting(calls));
+                  Arena arena = Arena.ofConfined()) {
+                NetworkFunctions functions = new NetworkFunctions(group, () -> {});
+                WarmUp.run(functions, group.size(), arena, nanos);
+                assertThat(functions.failure()).isNull();
+              }
+              assertThat(calls).hasValue(expected);
+              assertSum(group);
+            });
   }
 
   private static GroupListener counting(AtomicInteger calls) {
