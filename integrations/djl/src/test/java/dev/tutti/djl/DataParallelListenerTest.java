@@ -41,7 +41,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 
 /** Each rank is a process, as an engine collects gradients in one place per process. */
-@World(backends = "gloo", processes = true, timeoutSeconds = 120)
+@World(backends = "gloo", processes = true, timeoutSeconds = 220)
 class DataParallelListenerTest {
   private static final Shape INPUT = new Shape(4, 6);
 

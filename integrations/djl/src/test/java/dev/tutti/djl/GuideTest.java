@@ -16,8 +16,10 @@ import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Timeout;
 
 /** Compiles and runs the DJL code in docs/training.md, on two ranks. */
+@Timeout(600)
 class GuideTest {
   private static final Path GUIDE = Path.of("..", "..", "docs", "training.md");
   private static final Pattern CODE =
@@ -50,7 +52,7 @@ class GuideTest {
     Engine.getInstance();
   }
 
-  @World(backends = "gloo", processes = true, timeoutSeconds = 120)
+  @World(backends = "gloo", processes = true, timeoutSeconds = 500)
   void theCodeRuns(ProcessGroup group) throws Exception {
     List<String> pieces =
         CODE.matcher(Files.readString(GUIDE)).results().map(found -> found.group(1)).toList();

@@ -25,7 +25,7 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
 
-@World(backends = "gloo", timeoutSeconds = 60)
+@World(backends = "gloo", timeoutSeconds = 240)
 class DataParallelTest {
   private static final int ROWS = 24;
 
@@ -147,7 +147,7 @@ class DataParallelTest {
     Network network = network(group);
     try (DataParallel parallel = new DataParallel(network, group, options)) {
       network.loss(part(group, 0), true).backward();
-      assertThat(reduced.tryAcquire(5, 30, TimeUnit.SECONDS)).isTrue();
+      assertThat(reduced.tryAcquire(5, 120, TimeUnit.SECONDS)).isTrue();
       parallel.await();
       assertThat(reduced.availablePermits()).isEqualTo(1);
     }

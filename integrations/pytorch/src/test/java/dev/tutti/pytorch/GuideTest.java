@@ -39,7 +39,7 @@ class GuideTest {
     Loader.load(torch.class);
   }
 
-  @World(backends = "gloo", timeoutSeconds = 60)
+  @World(backends = "gloo", timeoutSeconds = 240)
   void theCodeRuns(ProcessGroup group) throws Exception {
     String guide = Files.readString(GUIDE);
     int start = guide.indexOf("\n## PyTorch's Java bindings\n");

@@ -11,11 +11,16 @@ import org.bytedeco.javacpp.Loader;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
+@Timeout(1200)
 class TrainDigitsTest {
   private static final Pattern EPOCH =
       Pattern.compile("epoch +(\\d+): loss ([\\d.]+), test accuracy ([\\d.]+) %");
+
+  /** How long a training may take where processes wait for a core. */
+  private static final long SECONDS = 280;
 
   @TempDir Path folder;
 
@@ -50,9 +55,10 @@ class TrainDigitsTest {
       for (int rank = 0; rank < 4; rank++) {
         programs.start(TrainDigits.class, rank == 1 ? "3" : "-1");
       }
-      assertThat(programs.await(1, 120)).isEqualTo(137);
+      assertThat(programs.await(1, SECONDS)).isEqualTo(137);
       for (int rank : new int[] {0, 2, 3}) {
-        assertThat(programs.await(rank, 10)).isEqualTo(1);
+        // The deadline of their operations is half an hour.
+        assertThat(programs.await(rank, SECONDS)).isEqualTo(1);
         assertThat(programs.output(rank)).contains("Exception").contains("rank 1 is gone");
       }
     }
@@ -64,7 +70,7 @@ class TrainDigitsTest {
         programs.start(TrainDigits.class);
       }
       for (int rank = 0; rank < size; rank++) {
-        assertThat(programs.await(rank, 120)).as(programs.output(rank)).isZero();
+        assertThat(programs.await(rank, SECONDS)).as(programs.output(rank)).isZero();
       }
       return EPOCH.matcher(programs.output(0)).results().toList();
     }
