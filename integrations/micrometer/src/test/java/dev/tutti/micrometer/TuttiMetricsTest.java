@@ -53,11 +53,13 @@ class TuttiMetricsTest {
                       .mapToLong(Timer::count)
                       .sum()
                   == 2);
-      assertThat(
+      // The bytes are counted after the operation.
+      until(
+          () ->
               own.find("tutti.operation.bytes").tags(reduced).counters().stream()
-                  .mapToDouble(counter -> counter.count())
-                  .sum())
-          .isEqualTo(16);
+                      .mapToDouble(counter -> counter.count())
+                      .sum()
+                  == 16);
       Timer first = own.get("tutti.operations").tags(reduced).timers().iterator().next();
       assertThat(first.totalTime(TimeUnit.NANOSECONDS)).isPositive();
       assertThat(first.getId().getTag("rank")).isEqualTo("" + group.rank());
