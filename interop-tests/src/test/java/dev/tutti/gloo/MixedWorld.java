@@ -50,6 +50,12 @@ final class MixedWorld implements AutoCloseable {
 
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
+  /** How long a whole script may take. */
+  private static final Duration SCRIPT = Duration.ofMinutes(4);
+
+  /** How long one round of all operations may take. */
+  private static final Duration ROUND = Duration.ofMinutes(8);
+
   private final String ranks;
   private final boolean lazy;
   private final Settings settings;
@@ -57,7 +63,7 @@ final class MixedWorld implements AutoCloseable {
   private final @Nullable TcpStoreServer server;
   private final int port;
   private final @Nullable Path file;
-  private Duration limit = LIMIT;
+  private Duration limit = SCRIPT;
 
   /**
    * Starts the ranks of libtorch.
@@ -270,7 +276,7 @@ final class MixedWorld implements AutoCloseable {
    * @param rounds the number of groups, including the group of all ranks
    */
   void expectAll(Lines lines, int rounds) throws Exception {
-    limit = LIMIT.multipliedBy(rounds);
+    limit = ROUND.multipliedBy(rounds);
     List<Step> steps = new ArrayList<>();
     for (int round = 0; round < rounds; round++) {
       addRound(steps, round, lines);

@@ -151,7 +151,7 @@ final class ScriptedRank implements AutoCloseable {
             enter(Arrays.stream(options.get("ranks").split(",")).map(Integer::valueOf).toList());
         case "barrier" -> group.barrier();
         case "monitored_barrier" ->
-            group.monitoredBarrier(Duration.ofSeconds(20), MissingRanks.FIRST);
+            group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.FIRST);
         default -> throw new IllegalArgumentException(words.toString());
       }
       return out.toByteArray();
