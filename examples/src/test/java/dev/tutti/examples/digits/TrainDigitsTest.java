@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 @Order(1)
 class TrainDigitsTest {
   @TempDir Path folder;
@@ -66,7 +66,7 @@ class TrainDigitsTest {
 
   private static List<Outcome> train(int ranks, List<String> lines) {
     return ThreadedWorld.of(ranks)
-        .withTimeout(Duration.ofMinutes(4))
+        .withTimeout(Duration.ofMinutes(7))
         .call(group -> TrainDigits.train(group, lines::add));
   }
 

@@ -17,6 +17,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Starts ranks with third-party launchers, each of which tells a rank its number in its own way.
  */
 @Tag("full")
+@Timeout(400)
 class LaunchersTest {
   @TempDir Path folder;
 
@@ -152,7 +154,7 @@ class LaunchersTest {
     environment.keySet().removeIf(name -> name.startsWith("TUTTI_"));
     Process process = builder.start();
     try {
-      boolean isOver = process.waitFor(90, TimeUnit.SECONDS);
+      boolean isOver = process.waitFor(280, TimeUnit.SECONDS);
       String printed = Files.readString(output, UTF_8);
       assertThat(isOver).as("%s ends: %s", launcher, printed).isTrue();
       return printed.lines().filter(line -> line.contains("rank")).sorted().toList();

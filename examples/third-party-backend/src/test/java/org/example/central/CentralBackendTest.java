@@ -7,11 +7,14 @@ import dev.tutti.CollectiveException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
 class CentralBackendTest {
   private static final ThreadedWorld WORLD =
-      ThreadedWorld.of(3).withProvider(new CentralProvider());
+      ThreadedWorld.of(3)
+          .withProvider(new CentralProvider())
+          .withTimeout(Duration.ofMinutes(2));
 
   @Test
   void callsThatDoNotFitFailOnAllRanks() {

@@ -21,12 +21,14 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 
 class MeetingTest {
+  private static final Duration LONG = Duration.ofSeconds(120);
+
   private final HashStore store = new HashStore();
 
   @Test
   void strangersAreTurnedAway() throws Exception {
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
-      Future<Map<Integer, Link>> first = threads.submit(rank(0, 2, Duration.ofSeconds(20)));
+      Future<Map<Integer, Link>> first = threads.submit(rank(0, 2, LONG));
       String[] where = new String(store.get("central/0"), StandardCharsets.UTF_8).split(" ", -1);
       try (Socket otherGroup = new Socket(where[0], Integer.parseInt(where[1]))) {
         DataOutputStream greeting = new DataOutputStream(otherGroup.getOutputStream());
@@ -37,10 +39,10 @@ class MeetingTest {
       try (Socket breaksOff = new Socket(where[0], Integer.parseInt(where[1]))) {
         breaksOff.getOutputStream().write(0);
       }
-      Future<Map<Integer, Link>> second = threads.submit(rank(1, 2, Duration.ofSeconds(20)));
-      Map<Integer, Link> links = first.get(60, TimeUnit.SECONDS);
+      Future<Map<Integer, Link>> second = threads.submit(rank(1, 2, LONG));
+      Map<Integer, Link> links = first.get(LONG.toSeconds(), TimeUnit.SECONDS);
       assertThat(links).containsOnlyKeys(1);
-      assertThat(second.get(60, TimeUnit.SECONDS)).containsOnlyKeys(0);
+      assertThat(second.get(LONG.toSeconds(), TimeUnit.SECONDS)).containsOnlyKeys(0);
       links.get(1).close();
       second.get().get(0).close();
     }
