@@ -24,6 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests groups in which some ranks are libtorch 2.10; libtorch must not notice. */
 @Execution(ExecutionMode.CONCURRENT)
+@Timeout(value = 20, unit = TimeUnit.MINUTES)
 class LibtorchInteropTest {
   private static final List<String> FLOATS = List.of("float32", "float64", "float16", "bfloat16");
   private static final List<String> INTEGERS = List.of("int8", "uint8", "int32", "int64");
@@ -146,7 +147,6 @@ class LibtorchInteropTest {
 
   @ParameterizedTest
   @MethodSource("worlds")
-  @Timeout(value = 20, unit = TimeUnit.MINUTES)
   void everyOperationGivesTheExpectedResultOnAllRanks(String ranks, Host host, boolean lazy)
       throws Exception {
     try (MixedWorld world = new MixedWorld(ranks, host, lazy)) {

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Shares a store file between Tutti and libtorch. */
 @Execution(ExecutionMode.CONCURRENT)
+@Timeout(value = 15, unit = TimeUnit.MINUTES)
 class FileStoreInteropTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Runs Tutti's and libtorch's clients on one server, each on the other's and on their own. */
 @Execution(ExecutionMode.CONCURRENT)
+@Timeout(value = 15, unit = TimeUnit.MINUTES)
 class TcpStoreInteropTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
