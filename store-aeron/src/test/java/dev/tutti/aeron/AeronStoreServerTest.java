@@ -374,7 +374,7 @@ class AeronStoreServerTest {
   void aStoreOverTcpIsToldWhatItFound() throws Exception {
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
       TcpStoreOptions options =
-          TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(Duration.ofSeconds(20));
+          TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(LONG);
       assertThatThrownBy(() -> new TcpStore(options))
           .isInstanceOf(StoreException.class)
           .hasMessage(
