@@ -373,8 +373,7 @@ class AeronStoreServerTest {
   @Test
   void aStoreOverTcpIsToldWhatItFound() throws Exception {
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
-      TcpStoreOptions options =
-          TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(LONG);
+      TcpStoreOptions options = TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(LONG);
       assertThatThrownBy(() -> new TcpStore(options))
           .isInstanceOf(StoreException.class)
           .hasMessage(

@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests with a media driver that runs elsewhere, with its own settings. */
 @Order(1)
 class ExternalDriverTest {
-  /** How long clients may be silent; all of them lose what they have if a machine exceeds it. */
+  /** How long a client may be silent before the driver frees what it holds. */
   private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private static final int LIMIT_SECONDS = 60;

@@ -12,9 +12,7 @@ import org.junit.jupiter.api.Test;
 
 class CentralBackendTest {
   private static final ThreadedWorld WORLD =
-      ThreadedWorld.of(3)
-          .withProvider(new CentralProvider())
-          .withTimeout(Duration.ofMinutes(2));
+      ThreadedWorld.of(3).withProvider(new CentralProvider()).withTimeout(Duration.ofMinutes(2));
 
   @Test
   void callsThatDoNotFitFailOnAllRanks() {
