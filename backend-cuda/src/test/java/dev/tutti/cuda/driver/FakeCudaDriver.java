@@ -158,7 +158,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Waits for a latch, if there is one. */
   static void await(@Nullable CountDownLatch held) {
     try {
-      if (held != null && !held.await(60, TimeUnit.SECONDS)) {
+      if (held != null && !held.await(4, TimeUnit.MINUTES)) {
         throw new AssertionError("a call was held for ever");
       }
     } catch (InterruptedException e) {

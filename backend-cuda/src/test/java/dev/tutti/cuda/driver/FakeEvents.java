@@ -67,7 +67,7 @@ final class FakeEvents implements EventCalls {
     CountDownLatch latch = new CountDownLatch(1);
     known.last = latch;
     known.capture = queue.capture();
-    queue.enqueue(latch::countDown);
+    queue.mark(latch);
   }
 
   @Override

@@ -75,6 +75,11 @@ public final class FakeMemory implements MemoryCalls {
     return capacity;
   }
 
+  /** Returns the number of page-locked bytes. */
+  public synchronized long locked() {
+    return locked;
+  }
+
   /** Returns the number of allocated bytes on all devices. */
   public synchronized long used() {
     return used;

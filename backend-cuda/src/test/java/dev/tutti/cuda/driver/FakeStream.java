@@ -3,6 +3,7 @@ package dev.tutti.cuda.driver;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -13,6 +14,14 @@ final class FakeStream implements AutoCloseable {
   /** A step of a stream; ends early if interrupted. */
   interface Task {
     void run() throws InterruptedException;
+  }
+
+  /** A step that marks a point. */
+  private record Mark(CountDownLatch reached) implements Task {
+    @Override
+    public void run() {
+      reached.countDown();
+    }
   }
 
   /** Separates the threads from those of the tests that create streams. */
@@ -64,12 +73,22 @@ final class FakeStream implements AutoCloseable {
   private void run() {
     try {
       for (Task task = next(); task != null; task = next()) {
-        task.run();
-        pending.decrementAndGet();
+        if (task instanceof Mark mark) {
+          reach(mark);
+        } else {
+          task.run();
+          pending.decrementAndGet();
+        }
       }
     } catch (InterruptedException e) {
       // The end of the stream.
     }
+  }
+
+  /** Ends both at once: whoever sees that the last point was reached finds the stream idle. */
+  private synchronized void reach(Mark mark) {
+    mark.run();
+    pending.decrementAndGet();
   }
 
   private synchronized @Nullable Task next() {
@@ -93,7 +112,12 @@ final class FakeStream implements AutoCloseable {
     }
   }
 
-  boolean isIdle() {
+  /** Counts a latch down when the steps so far are done. */
+  void mark(CountDownLatch reached) {
+    enqueue(new Mark(reached));
+  }
+
+  synchronized boolean isIdle() {
     return pending.get() == 0;
   }
 
@@ -119,6 +143,11 @@ final class FakeStream implements AutoCloseable {
     }
     ending.ended = true;
     return ending.isSpoilt() ? null : List.copyOf(ending.tasks);
+  }
+
+  /** Runs no further steps. A thread that still waits for the stream finds it idle. */
+  synchronized void end() {
+    closed = true;
   }
 
   @Override
