@@ -29,8 +29,8 @@ public final class CudaRanks {
           "4",
           "TUTTI_CUDA_CHUNK_BYTES",
           "2K",
-          "TUTTI_CLOSE_TIMEOUT",
-          "200ms",
+          "TUTTI_CLOSE_TIMEOUT", // longer than a rank may lag behind the others
+          "60s",
           "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
           "1");
 

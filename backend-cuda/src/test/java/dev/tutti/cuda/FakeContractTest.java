@@ -21,7 +21,7 @@ class FakeContractTest extends ProcessGroupContract {
               "TUTTI_CUDA_CHUNK_BYTES",
               "2K",
               "TUTTI_CLOSE_TIMEOUT",
-              "1s"));
+              "10s"));
 
   @Override
   protected BackendProvider provider() {

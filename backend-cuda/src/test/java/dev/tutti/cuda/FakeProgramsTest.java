@@ -29,7 +29,7 @@ class FakeProgramsTest {
                 "TUTTI_CUDA_CHUNK_BYTES",
                 "2K",
                 "TUTTI_CLOSE_TIMEOUT",
-                "1s"));
+                "10s"));
 
     @Override
     public ContractSubject subject() {

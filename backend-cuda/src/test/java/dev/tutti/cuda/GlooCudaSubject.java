@@ -18,7 +18,7 @@ final class GlooCudaSubject extends CudaSubject {
         mostRanks,
         Map.of(
             "TUTTI_CLOSE_TIMEOUT",
-            "1s",
+            "10s",
             "TUTTI_CUDA_LANES",
             "8",
             "TUTTI_CUDA_CHUNK_BYTES",

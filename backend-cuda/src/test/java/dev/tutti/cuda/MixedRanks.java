@@ -76,7 +76,7 @@ final class MixedRanks implements AutoCloseable {
         size,
         each -> {
           Communicator main = each.main();
-          assertThat(over.await(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(over.await(4, TimeUnit.MINUTES)).isTrue();
           main.close();
         });
   }
@@ -109,7 +109,7 @@ final class MixedRanks implements AutoCloseable {
             new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
         .withSettings(
             Settings.ofEnvironment(
-                Map.of("TUTTI_CLOSE_TIMEOUT", "200ms", "TUTTI_NCCL_LAZY", lazy ? "1" : "0")))
+                Map.of("TUTTI_CLOSE_TIMEOUT", "60s", "TUTTI_NCCL_LAZY", lazy ? "1" : "0")))
         .withTimeout(timeout);
   }
 
@@ -133,7 +133,7 @@ final class MixedRanks implements AutoCloseable {
   /** Waits for ranks; throws the first failure. */
   static void end(Future<?>... all) throws Exception {
     for (Future<?> each : all) {
-      each.get(60, TimeUnit.SECONDS);
+      each.get(4, TimeUnit.MINUTES);
     }
   }
 

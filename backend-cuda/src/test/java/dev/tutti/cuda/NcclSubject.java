@@ -15,7 +15,7 @@ final class NcclSubject extends CudaSubject {
   private final NcclCalls nccl;
 
   NcclSubject(Cuda cuda, NcclCalls nccl, int mostRanks) {
-    super(cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "1s"));
+    super(cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "10s"));
     this.cuda = cuda;
     this.nccl = nccl;
   }

@@ -85,7 +85,7 @@ final class FakeStream implements AutoCloseable {
     }
   }
 
-  /** Ends both at once: whoever sees that the last point was reached finds the stream idle. */
+  /** Ends the step with its mark: whoever sees the last point reached finds the stream idle. */
   private synchronized void reach(Mark mark) {
     mark.run();
     pending.decrementAndGet();

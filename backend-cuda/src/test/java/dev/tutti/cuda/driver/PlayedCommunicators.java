@@ -109,16 +109,12 @@ final class PlayedCommunicators {
     fake.destroy(call, handle, KIND);
     PlayedCommunicator child = ended.unfinishedChild();
     if (child != null) {
-      living
-          .entrySet()
-          .removeIf(
-              entry -> {
-                boolean unfinished = entry.getValue().equals(child);
-                if (unfinished) {
-                  fake.destroy(call, entry.getKey(), KIND);
-                }
-                return unfinished;
-              });
+      living.forEach(
+          (made, each) -> {
+            if (each.equals(child) && living.remove(made, child)) {
+              fake.destroy(call, made, KIND);
+            }
+          });
     }
     return NcclResult.SUCCESS;
   }
