@@ -3,6 +3,7 @@ package dev.tutti.cuda.collective;
 import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.entry;
 
 import dev.tutti.AllReduceAlgorithm;
@@ -15,6 +16,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.cuda.BusyMachine;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaRanks;
@@ -33,12 +35,18 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class CudaBackendTest {
+  /** How long the close of a group waits for kernels. */
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
   private final FakeMachine machine = new FakeMachine(4);
   private final Cuda cuda = machine.cuda;
 
@@ -196,14 +204,14 @@ class CudaBackendTest {
               done.countDown();
               assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
               sum(group, tensor).await();
-              group.store().barrier("counted", 2, Duration.ofSeconds(20));
+              group.store().barrier("counted", 2, Until.LONG);
               if (group.rank() == 0) {
                 assertThat(machine.fake.calls())
                     .hasSize(4)
                     .filteredOn(call -> call.startsWith("cuLaunchKernel"))
                     .hasSize(2);
               }
-              group.store().barrier("looked", 2, Duration.ofSeconds(20));
+              group.store().barrier("looked", 2, Until.LONG);
             });
   }
 
@@ -228,7 +236,7 @@ class CudaBackendTest {
                     .hasMessageContaining("the memory of float32[1] on " + device + " was freed");
                 assertThat(onCurrentStream("cuLaunchKernel")).isEmpty();
               }
-              group.store().barrier("refused", 2, Duration.ofSeconds(20));
+              group.store().barrier("refused", 2, Until.LONG);
               if (group.rank() == 1) {
                 assertThat(group.failure()).isEmpty();
                 assertThat(device.tensors().toHost(second).toFloatArray()).containsExactly(5);
@@ -273,25 +281,38 @@ class CudaBackendTest {
 
   @Test
   void aRankThatDoesNotComeIsNamed() throws Exception {
+    Duration timeout = Duration.ofMillis(500);
+    while (!isAbsenceNamed(timeout)) {
+      timeout = timeout.multipliedBy(4);
+    }
+    // The devices are still usable.
+    new CudaRanks(cuda).run(2, (group, device) -> new OperationChecks(group, device).all(3));
+  }
+
+  /** Returns false if the machine was too busy to find out which rank is absent. */
+  private boolean isAbsenceNamed(Duration timeout) throws Exception {
+    AtomicReference<Throwable> failure = new AtomicReference<>();
     new CudaRanks(cuda)
-        .within(Duration.ofMillis(500))
+        .within(timeout)
         .run(
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               if (group.rank() == 0) {
-                Work work = sum(group, tensor);
-                assertThatThrownBy(work::await)
-                    .isInstanceOf(CollectiveTimeoutException.class)
-                    .hasMessageContaining("rank 1");
+                // The call throws if its thread stands still until the deadline.
+                failure.set(catchThrowable(() -> sum(group, tensor).await()));
               } else {
                 Until.holds("the failure", () -> group.failure().isPresent());
                 assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
                     .isInstanceOf(TuttiException.class);
               }
             });
-    // The devices are still usable.
-    new CudaRanks(cuda).run(2, (group, device) -> new OperationChecks(group, device).all(3));
+    assertThat(failure.get()).isInstanceOf(CollectiveTimeoutException.class);
+    if (BusyMachine.isBlamed(failure.get())) {
+      return false;
+    }
+    assertThat(failure.get()).hasMessageContaining("rank 1");
+    return true;
   }
 
   @Test
@@ -334,18 +355,34 @@ class CudaBackendTest {
 
   @Test
   void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
+    Duration timeout = Duration.ofMillis(200);
+    while (!isReplayAloneNoticed(timeout)) {
+      timeout = timeout.multipliedBy(4);
+    }
+  }
+
+  /** Returns false if a rank stood still while it recorded the operation, which thus timed out. */
+  private boolean isReplayAloneNoticed(Duration timeout) throws Exception {
+    AtomicBoolean late = new AtomicBoolean();
     new CudaRanks(cuda)
         .run(
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
-              CallOptions soon = CallOptions.timeout(Duration.ofMillis(200));
+              CallOptions soon = CallOptions.timeout(timeout);
               try (CudaSession session = new CudaSession(device);
                   Recording graph =
-                      session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
+                      recordUnlessLate(
+                          session, () -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
+                if (graph == null) {
+                  late.set(true);
+                }
                 // The failure would also end the recording of a rank that has not made it yet.
                 group.store().barrier("recorded", 2, Until.LONG);
+                if (graph == null || late.get()) {
+                  return;
+                }
                 if (group.rank() == 0) {
                   graph.replay();
                 }
@@ -354,12 +391,33 @@ class CudaBackendTest {
                     .hasMessageContaining("rank 0 waited for rank 1 on its device");
               }
             });
+    return !late.get();
+  }
+
+  /** Returns null if the operation, or that of the other rank, timed out. */
+  private static @Nullable Recording recordUnlessLate(CudaSession session, Runnable call) {
+    try {
+      return session.record(call);
+    } catch (TuttiException e) {
+      assertThat(e).hasMessageContaining("in time");
+      return null;
+    }
   }
 
   @Test
   void aCloseWaitsForAReplayThatHasNotBegun() throws Exception {
+    boolean isAwaited = false;
+    while (!isAwaited) {
+      isAwaited = isReplayAwaited();
+    }
+  }
+
+  /** Returns false if a rank closed for so long that a close gives up, and leaves the memory. */
+  private static boolean isReplayAwaited() throws Exception {
+    FakeMachine own = new FakeMachine(2);
     CountDownLatch looked = new CountDownLatch(2);
-    new CudaRanks(cuda)
+    AtomicBoolean late = new AtomicBoolean();
+    new CudaRanks(own.cuda)
         .run(
             2,
             (group, device) -> {
@@ -367,22 +425,34 @@ class CudaBackendTest {
               sum(group, tensor).await();
               try (CudaSession session = new CudaSession(device);
                   Recording graph = session.record(() -> group.allReduce(tensor))) {
-                CountDownLatch held = machine.hold(device.currentStream());
+                CountDownLatch held = own.hold(device.currentStream());
                 graph.replay();
-                group.store().barrier("replayed", 2, Duration.ofSeconds(20));
+                group.store().barrier("replayed", 2, Until.LONG);
+                long start = System.nanoTime();
                 FutureTask<?> close = new FutureTask<>(group::close, null);
                 Thread.ofPlatform().daemon().start(close);
-                Until.holds("the waits", () -> machine.fake.calls("cuCtxSynchronize").size() == 2);
-                assertThat(machine.fake.calls("cuMemUnmap")).isEmpty();
-                assertThat(close.isDone()).isFalse();
+                Until.holds("the waits", () -> own.fake.calls("cuCtxSynchronize").size() == 2);
+                assertThat(own.fake.calls("cuMemUnmap")).isEmpty();
+                boolean isClosed = close.isDone();
                 looked.countDown();
                 assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
                 held.countDown();
                 close.get(60, TimeUnit.SECONDS);
-                device.currentStream().await(Duration.ofSeconds(20));
+                if (System.nanoTime() - start > CLOSE_NANOS) {
+                  late.set(true);
+                } else {
+                  assertThat(isClosed).isFalse();
+                }
+                device.currentStream().await(Until.LONG);
               }
             });
-    assertThat(machine.fake.calls("cuMemUnmap")).hasSize(4);
+    if (late.get()) {
+      own.fake.close();
+      return false;
+    }
+    assertThat(own.fake.calls("cuMemUnmap")).hasSize(4);
+    own.close();
+    return true;
   }
 
   @Test
@@ -464,13 +534,13 @@ class CudaBackendTest {
               for (int g = 0; g < 4; g++) {
                 groups.add(group.subgroup(List.of(0, 1, 2, 3)).orElseThrow());
               }
-              group.store().barrier("made", 4, Duration.ofSeconds(20));
+              group.store().barrier("made", 4, Until.LONG);
               machine.fake.clearCalls();
               for (ProcessGroup each : groups) {
                 exchange(each, device);
               }
               assertThat(machine.fake.calls("cuStreamCreateWithPriority")).isEmpty();
-              group.store().barrier("looked", 4, Duration.ofSeconds(20));
+              group.store().barrier("looked", 4, Until.LONG);
               groups.forEach(ProcessGroup::close);
             });
   }
