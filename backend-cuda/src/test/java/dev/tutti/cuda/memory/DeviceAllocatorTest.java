@@ -207,7 +207,13 @@ class DeviceAllocatorTest {
     allocator.useOn(used, foreign);
     allocator.free(used);
     fake.driver().streams().destroy(handle);
-    allocator.releaseCached();
+    // A release waits for a second at most until the stream has reached the marks.
+    Until.holds(
+        "the release",
+        () -> {
+          allocator.releaseCached();
+          return allocator.usage().reservedBytes() == 0;
+        });
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(0, 0));
     assertThat(events.inUse()).isZero();
   }
@@ -340,6 +346,7 @@ class DeviceAllocatorTest {
     allocator.useOn(block, stream);
     allocator.free(block);
     allocator.free(allocator.allocate(3 * MIB, stream));
+    Until.holds("the mark in the stream", () -> fake.driver().streams().isIdle(0));
     long[] gate = hold(otherHandle);
     fake.changeCarriers();
     allocator.releaseCached();

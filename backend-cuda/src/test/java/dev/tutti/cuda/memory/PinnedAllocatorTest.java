@@ -9,6 +9,7 @@ import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -124,7 +125,7 @@ class PinnedAllocatorTest {
     PinnedBlock small = pinned.allocate(100);
     pinned.free(pinned.allocate(1 << 20));
     assertThat(pinned.allocatedBytes()).isEqualTo((1 << 20) + 2 * (64 << 10));
-    PinnedBlock kept = pinned.allocate(1 << 18);
+    PinnedBlock kept = allocateWhenReleased(1 << 18);
     assertThat(fake.calls("cuMemFreeHost")).hasSize(1);
     assertThat(pinned.allocatedBytes()).isEqualTo((1 << 18) + 2 * (64 << 10));
     assertThatThrownBy(() -> pinned.allocate(1 << 20))
@@ -132,6 +133,23 @@ class PinnedAllocatorTest {
     pinned.free(kept);
     pinned.free(small);
     assertThat(pinned.allocate(100)).isSameAs(small);
+  }
+
+  /** Allocates what has room only after a release, for which an allocation waits for a second. */
+  private PinnedBlock allocateWhenReleased(long bytes) {
+    AtomicReference<PinnedBlock> made = new AtomicReference<>();
+    Until.holds(
+        "a release",
+        () -> {
+          try {
+            made.set(pinned.allocate(bytes));
+            return true;
+          } catch (CudaException e) {
+            assertThat(e.isOutOfMemory()).isTrue();
+            return false;
+          }
+        });
+    return made.get();
   }
 
   @Test
@@ -151,11 +169,12 @@ class PinnedAllocatorTest {
     fake.memory().setMostLocked(0);
     hold();
     assertThatThrownBy(() -> pinned.allocate(1 << 18)).isInstanceOf(CudaException.class);
+    Until.holds("the free", () -> fake.calls("cuMemFreeHost").size() == 1);
     assertThatThrownBy(() -> pinned.allocate(1 << 18)).isInstanceOf(CudaException.class);
     assertThat(fake.calls("cuMemFreeHost")).hasSize(1);
     open();
     fake.memory().setMostLocked(1 << 20);
-    Until.holds("the end of the free", () -> fake.living("host memory") == 1);
+    Until.holds("the end of the free", () -> fake.memory().locked() == 64 << 10);
     assertThat(pinned.allocate(1 << 18).segment().byteSize()).isEqualTo(1 << 18);
   }
 
