@@ -45,13 +45,18 @@ class CommunicatorTest {
 
   @AfterEach
   void nothingIsLeft() {
-    assertThat(nccl.communicators()).isZero();
+    awaitEnds();
     enter();
     for (int rank = 0; rank < 2; rank++) {
       fake.driver().streams().destroy(streams[rank]);
       fake.driver().memory().free(cells[rank]);
     }
     fake.close();
+  }
+
+  /** Waits for what a close begins, but waits for no longer than a second. */
+  private void awaitEnds() {
+    Until.holds("the end of the communicators", () -> nccl.communicators() == 0);
   }
 
   private Communicator begin() {
@@ -67,7 +72,7 @@ class CommunicatorTest {
   }
 
   private static long soon() {
-    return System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    return System.nanoTime() + Until.LONG.toNanos();
   }
 
   private interface Body {
@@ -94,7 +99,7 @@ class CommunicatorTest {
                 }));
       }
       for (Future<?> end : ends) {
-        end.get(60, TimeUnit.SECONDS);
+        end.get(4, TimeUnit.MINUTES);
       }
     }
     made.forEach(Communicator::close);
@@ -118,6 +123,7 @@ class CommunicatorTest {
           communicator.block(rank, 4, soon(), () -> {});
           sum(communicator, rank, soon(), () -> {});
         });
+    awaitEnds();
     assertThat(nccl.calls("ncclCommSplit")).isEqualTo(2);
     assertThat(nccl.calls("ncclGroupEnd")).isEqualTo(2);
     assertThat(nccl.calls("ncclCommFinalize")).isEqualTo(4);
@@ -131,6 +137,7 @@ class CommunicatorTest {
           communicator.block(rank, 4, soon(), () -> {});
           sum(communicator, rank, soon(), () -> {});
         });
+    awaitEnds();
     assertThat(nccl.calls("ncclCommSplit")).isZero();
     assertThat(nccl.calls("ncclCommFinalize")).isEqualTo(2);
   }
@@ -219,6 +226,7 @@ class CommunicatorTest {
             held.countDown();
           }
         });
+    awaitEnds();
     assertThat(nccl.calls("ncclCommAbort")).isEqualTo(2);
   }
 
@@ -250,6 +258,7 @@ class CommunicatorTest {
             held.countDown();
           }
         });
+    awaitEnds();
     assertThat(nccl.calls("ncclCommAbort")).isEqualTo(4);
   }
 
@@ -268,7 +277,7 @@ class CommunicatorTest {
           assertThat(nccl.communicators()).isEqualTo(2);
         });
     held.countDown();
-    Until.holds("the end of the communicators", () -> nccl.communicators() == 0);
+    awaitEnds();
   }
 
   @Test

@@ -9,6 +9,7 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.BusyMachine;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
@@ -27,6 +28,7 @@ import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.net.InetAddress;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -75,7 +77,7 @@ class NcclMessagePathTest {
               () -> RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, soon())));
     }
     return List.of(
-        opened.get(0).get(60, TimeUnit.SECONDS), opened.get(1).get(20, TimeUnit.SECONDS));
+        opened.get(0).get(60, TimeUnit.SECONDS), opened.get(1).get(60, TimeUnit.SECONDS));
   }
 
   @AfterEach
@@ -248,15 +250,20 @@ class NcclMessagePathTest {
 
   @Test
   void theGroupFindsATimeoutAndNotTheWaitForTheReceiver() throws Exception {
-    NcclMessagePath path =
-        new NcclMessagePath(messages.get(0), 1, 0, messages.get(0).link(1, true));
-    Message message = new Message(System.nanoTime());
-    path.start(message, cell(0), 4, machine.cuda.device(0).defaultStream().record(), -1);
-    assertThatThrownBy(() -> message.failure.get(700, TimeUnit.MILLISECONDS))
-        .isInstanceOf(TimeoutException.class);
-    path.abort(enough);
-    assertAborted(message);
-    path.close(soon());
+    // The path waits for five seconds more than the message may take.
+    BusyMachine.repeat(
+        Duration.ofSeconds(5),
+        () -> {
+          NcclMessagePath path =
+              new NcclMessagePath(messages.get(0), 1, 0, messages.get(0).link(1, true));
+          Message message = new Message(System.nanoTime());
+          path.start(message, cell(0), 4, machine.cuda.device(0).defaultStream().record(), -1);
+          assertThatThrownBy(() -> message.failure.get(700, TimeUnit.MILLISECONDS))
+              .isInstanceOf(TimeoutException.class);
+          path.abort(enough);
+          assertAborted(message);
+          path.close(soon());
+        });
   }
 
   @Test
@@ -291,13 +298,17 @@ class NcclMessagePathTest {
     }
     CountDownLatch held = new CountDownLatch(1);
     nccl.holdOn("ncclCommFinalize", held);
-    messages.forEach(NcclMessages::beginClose);
     long start = System.nanoTime();
+    messages.forEach(NcclMessages::beginClose);
     for (NcclMessages each : messages) {
       each.close(start + TimeUnit.MILLISECONDS.toNanos(100));
     }
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
-    assertThat(nccl.communicators()).isEqualTo(8);
+    int left = nccl.communicators();
+    long nanos = System.nanoTime() - start;
+    assertThat(nanos).isLessThan(TimeUnit.SECONDS.toNanos(30));
+    if (nanos < TimeUnit.SECONDS.toNanos(5)) { // from then on, they are aborted
+      assertThat(left).isEqualTo(8);
+    }
     held.countDown();
   }
 
