@@ -2,6 +2,7 @@ package dev.tutti.cuda.share;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import dev.tutti.BackendException;
@@ -15,6 +16,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -149,22 +151,42 @@ class IpcChannelTest {
 
   @Test
   void messagesWithoutTheTokenAreThrownAway() throws Exception {
+    // Rank 0 would notice that rank 1 has gone on to the barrier.
+    CountDownLatch looked = new CountDownLatch(1);
     Ranks.run(
         store,
         2,
         exchange -> {
           try (IpcChannel channel = open(exchange)) {
             if (exchange.rank() == 0) {
-              assertThatThrownBy(() -> sendStrange(channel))
-                  .isInstanceOf(RendezvousException.class)
-                  .hasMessage(
-                      "rank 0: no descriptor arrived from rank 1 in time;"
-                          + " 1 messages without the token arrived");
+              try {
+                sendStrange(channel);
+                assertThat(failedReceive(channel))
+                    .isInstanceOf(RendezvousException.class)
+                    .hasMessage(
+                        "rank 0: no descriptor arrived from rank 1 in time;"
+                            + " 1 messages without the token arrived");
+              } finally {
+                looked.countDown();
+              }
+            } else {
+              Ranks.await(looked);
             }
             exchange.barrier(Ranks.soon());
           }
           return null;
         });
+  }
+
+  /** Receives until a deadline that the thread did not miss before it looked for messages. */
+  private static Throwable failedReceive(IpcChannel channel) {
+    for (long millis = 50; ; millis *= 4) {
+      long limit = millis;
+      Throwable thrown = catchThrowable(() -> channel.recvFd(1, Ranks.inMillis(limit)));
+      if (thrown == null || !thrown.toString().endsWith("in time") || limit > 10_000) {
+        return thrown;
+      }
+    }
   }
 
   private static void sendStrange(IpcChannel channel) {
@@ -184,7 +206,6 @@ class IpcChannelTest {
       LinuxSockets.close(fd);
       LinuxSockets.close(socket);
     }
-    int _ = channel.recvFd(1, Ranks.inMillis(50));
   }
 
   @Test
@@ -248,6 +269,8 @@ class IpcChannelTest {
 
   @Test
   void cancelEndsAWait() throws Exception {
+    // Rank 0 would notice that rank 1 has gone on to the barrier.
+    CountDownLatch ended = new CountDownLatch(1);
     Ranks.run(
         store,
         2,
@@ -255,12 +278,18 @@ class IpcChannelTest {
           try (IpcChannel channel = open(exchange)) {
             if (exchange.rank() == 0) {
               FutureTask<Integer> waits =
-                  new FutureTask<>(() -> channel.recvFd(1, Ranks.inMillis(60_000)));
+                  new FutureTask<>(() -> channel.recvFd(1, Ranks.inMillis(120_000)));
               Thread.ofPlatform().daemon().start(waits);
               channel.cancel();
-              assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
-                  .hasRootCauseInstanceOf(RendezvousException.class)
-                  .hasStackTraceContaining("the group ended while descriptors were being passed");
+              try {
+                assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
+                    .hasRootCauseInstanceOf(RendezvousException.class)
+                    .hasStackTraceContaining("the group ended while descriptors were being passed");
+              } finally {
+                ended.countDown();
+              }
+            } else {
+              Ranks.await(ended);
             }
             exchange.barrier(Ranks.soon());
           }

@@ -25,8 +25,9 @@ final class Ranks {
     T run(StoreExchange exchange) throws Exception;
   }
 
+  /** Returns the deadline of what must happen; it only guards against hanging. */
   static long soon() {
-    return System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    return System.nanoTime() + TimeUnit.MINUTES.toNanos(2);
   }
 
   static long inMillis(long millis) {

@@ -70,7 +70,7 @@ class StoreExchangeTest {
         3,
         exchange -> {
           if (exchange.rank() == 0) {
-            assertThat(exchange.awaitLeft("thing", Duration.ofSeconds(20))).isTrue();
+            assertThat(exchange.awaitLeft("thing", Duration.ofMinutes(2))).isTrue();
           } else {
             assertThat(exchange.leave("thing", 2)).isTrue();
           }
