@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /** Counts what real processes share, each with its own fake driver. */
-@Timeout(300)
+@Timeout(900) // its processes may take a minute to start, one after another
 @Isolated("counts the descriptors of the process")
 class CudaIpcProcessesTest {
   private final FakeMachine machine = new FakeMachine(1);

@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -549,9 +550,11 @@ class CudaIpcTest {
     assertThat(producer.collect()).as("it was closed").isTrue();
     assertThat(used()).isZero();
     assertThat(producer.collect()).as("nothing is left").isFalse();
-    SharedTensor kept = producer.share(tensor());
+    Tensor owned = tensor();
+    SharedTensor kept = producer.share(owned);
     consumer.open(kept.handle()).close();
     assertThat(producer.collect()).as("its owner has it").isFalse();
+    Reference.reachabilityFence(owned);
   }
 
   @Test

@@ -71,7 +71,7 @@ final class IpcProcess implements AutoCloseable {
   /** Lets the process exit normally. */
   void end() throws Exception {
     in.close();
-    assertThat(process.waitFor(60, TimeUnit.SECONDS)).as("whether it ends").isTrue();
+    assertThat(process.waitFor(4, TimeUnit.MINUTES)).as("whether it ends").isTrue();
     assertThat(process.exitValue()).isZero();
   }
 

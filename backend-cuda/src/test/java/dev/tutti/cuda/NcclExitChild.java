@@ -56,7 +56,14 @@ final class NcclExitChild {
             Thread.currentThread().join();
           }
         });
+    Until.holds("the end of the threads of NCCL", NcclExitChild::isNcclOver);
     exit();
+  }
+
+  /** Tells whether the threads have ended for which the close of a group waits for a second. */
+  private static boolean isNcclOver() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .noneMatch(thread -> thread.getName().equals("tutti-nccl-close"));
   }
 
   private static void exit() {
