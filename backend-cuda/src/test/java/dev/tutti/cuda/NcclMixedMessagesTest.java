@@ -180,7 +180,7 @@ class NcclMixedMessagesTest {
     Future<?> foreign = ranks.foreignUntil(over, 0, 3);
     Future<?> leaver =
         ranks.own(
-            1, 3, (group, device) -> assertThat(started.await(60, TimeUnit.SECONDS)).isTrue());
+            1, 3, (group, device) -> assertThat(started.await(2, TimeUnit.MINUTES)).isTrue());
     Future<?> waiter =
         ranks.own(
             2,

@@ -50,7 +50,7 @@ class NcclMixedStoreTest {
               Communicator own = lazy ? rank.pair(1) : rank.main();
               rank.send(own, 1, rank.floats(5));
               connected.countDown();
-              assertThat(over.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(over.await(4, TimeUnit.MINUTES)).isTrue();
               own.close();
             });
     MixedRanks.Own receives =
@@ -66,7 +66,7 @@ class NcclMixedStoreTest {
         };
     Duration limit = LIMIT.plus(LIMIT);
     Future<?> own = lazy ? ranks.lazy(1, 2, limit, receives) : ranks.own(1, 2, limit, receives);
-    assertThat(connected.await(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(connected.await(2, TimeUnit.MINUTES)).isTrue();
     harm.run();
     ranks.nccl.failAll(6);
     end(own, foreign);
@@ -86,7 +86,7 @@ class NcclMixedStoreTest {
               long start = System.nanoTime();
               group.close();
               assertThat(Duration.ofNanos(System.nanoTime() - start))
-                  .isLessThan(Duration.ofSeconds(15));
+                  .isLessThan(Duration.ofSeconds(60));
               ranks.stall.end();
             });
     end(own, foreign);

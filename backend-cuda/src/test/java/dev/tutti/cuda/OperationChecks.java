@@ -8,7 +8,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongUnaryOperator;
@@ -218,7 +217,7 @@ public final class OperationChecks {
     CudaStream other = device.poolStream();
     Tensor first = tensor(DType.INT32, 1000, i -> i + rank);
     Tensor second = tensor(DType.INT32, 1000, i -> 2 * i + rank);
-    device.currentStream().await(Duration.ofSeconds(20));
+    device.currentStream().await(Until.LONG);
     for (int i = 0; i < 3; i++) {
       Work one = group.allReduce(first, ReduceOp.MAX, CallOptions.DEFAULT);
       Work two;

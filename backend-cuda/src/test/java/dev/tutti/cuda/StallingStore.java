@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A store that does not answer for a while, as if its host were cut off. */
 final class StallingStore implements InvocationHandler {
-  private static final long MOST_SECONDS = 30;
+  private static final long MOST_SECONDS = 120;
 
   private final Store store;
   private final Stall stall;
