@@ -12,12 +12,12 @@ import java.util.concurrent.TimeUnit;
 /** Runs the ranks of a test as processes. */
 final class GpuChildren {
   private static final int RANKS = 2;
-  private static final int LIMIT_SECONDS = 120;
+  private static final int LIMIT_SECONDS = 240;
 
   private GpuChildren() {}
 
   /**
-   * Runs both ranks until they exit, and kills them after two minutes.
+   * Runs both ranks until they exit, and kills them after four minutes.
    *
    * @param directory the directory for their output and the rendezvous file
    * @param main the main class of each; its arguments are the file, the rank, and {@code last}

@@ -23,7 +23,7 @@ import java.util.concurrent.TimeoutException;
 
 /** One of two ranks of {@link GpuCommunicatorTest}. Arguments: store, rank, scenario. */
 final class GpuCommunicatorChild {
-  private static final Duration LIMIT = Duration.ofSeconds(60);
+  private static final Duration LIMIT = Duration.ofMinutes(3);
 
   private final Store store;
   private final int rank;

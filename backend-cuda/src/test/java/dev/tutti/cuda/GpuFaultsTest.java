@@ -55,11 +55,14 @@ class GpuFaultsTest {
       }
       for (int r = 0; r < size; r++) {
         Path out = directory.resolve("out" + r);
-        Until.holds("the first round of rank " + r, () -> text(out).contains("ready\n"));
+        Until.holds(
+            "the first round of rank " + r,
+            Duration.ofMinutes(3),
+            () -> text(out).contains("ready\n"));
       }
       ranks.get(VICTIM).destroyForcibly();
       for (int r = 0; r < size; r++) {
-        boolean ended = ranks.get(r).waitFor(60, TimeUnit.SECONDS);
+        boolean ended = ranks.get(r).waitFor(3, TimeUnit.MINUTES);
         String text = text(directory.resolve("out" + r));
         assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
         if (r != VICTIM) {
@@ -117,6 +120,8 @@ class GpuFaultsTest {
               try (CudaSession session = new CudaSession(device);
                   Recording graph =
                       session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
+                // The failure would also end the recording of a rank that has not made it yet.
+                group.store().barrier("recorded", 2, Until.LONG);
                 if (group.rank() == 0) {
                   graph.replay();
                 }

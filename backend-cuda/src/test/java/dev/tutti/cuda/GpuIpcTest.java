@@ -26,7 +26,7 @@ class GpuIpcTest {
   private final CudaDevice device = cuda.device(0);
 
   @Test
-  @Timeout(300)
+  @Timeout(900)
   void whatIsSharedIsSeenAndComesBack() throws Exception {
     try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB)) {
       System.out.println(new IpcCycles(ipc, device, "gpu", CONSUMERS).run(CYCLES, KILL_EVERY));
@@ -34,7 +34,7 @@ class GpuIpcTest {
   }
 
   @Test
-  @Timeout(300)
+  @Timeout(900)
   void aTensorEndsWithTheProcessThatSharedIt() throws Exception {
     try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB);
         IpcProcess producer = new IpcProcess("gpu").ready()) {
@@ -58,7 +58,7 @@ class GpuIpcTest {
   }
 
   @Test
-  @Timeout(120)
+  @Timeout(900)
   void aProducerThatEndsWithoutCloseWarnsOfWhatOthersLose(@TempDir Path folder) throws Exception {
     try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB)) {
       ExitWarnings.check(ipc, "gpu", folder);

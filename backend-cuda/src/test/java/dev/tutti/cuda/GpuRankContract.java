@@ -66,7 +66,7 @@ class GpuRankContract
       super(
           Cuda.get(),
           RANKS,
-          Map.of("TUTTI_CLOSE_TIMEOUT", "1s", "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"));
+          Map.of("TUTTI_CLOSE_TIMEOUT", "10s", "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"));
     }
 
     @Override

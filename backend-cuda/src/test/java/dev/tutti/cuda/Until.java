@@ -13,10 +13,15 @@ public final class Until {
 
   /** Waits until a condition holds. */
   public static void holds(String what, BooleanSupplier condition) {
-    long deadline = System.nanoTime() + LONG.toNanos();
+    holds(what, LONG, condition);
+  }
+
+  /** Waits until a condition holds that may take longer, such as the start of processes. */
+  static void holds(String what, Duration limit, BooleanSupplier condition) {
+    long deadline = System.nanoTime() + limit.toNanos();
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - deadline >= 0) {
-        throw new AssertionError("waited " + LONG + " for " + what);
+        throw new AssertionError("waited " + limit + " for " + what);
       }
       LockSupport.parkNanos(1_000_000);
     }
