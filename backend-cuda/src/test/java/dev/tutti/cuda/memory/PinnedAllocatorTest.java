@@ -174,7 +174,7 @@ class PinnedAllocatorTest {
     assertThat(fake.calls("cuMemFreeHost")).hasSize(1);
     open();
     fake.memory().setMostLocked(1 << 20);
-    Until.holds("the end of the free", () -> fake.memory().locked() == 64 << 10);
+    Until.holds("the end of the free", () -> fake.memory().locked() == PinnedAllocator.SLAB_BYTES);
     assertThat(pinned.allocate(1 << 18).segment().byteSize()).isEqualTo(1 << 18);
   }
 

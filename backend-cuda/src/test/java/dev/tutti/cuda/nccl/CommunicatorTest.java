@@ -54,7 +54,7 @@ class CommunicatorTest {
     fake.close();
   }
 
-  /** Waits for what a close begins, but waits for no longer than a second. */
+  /** Waits for the ends that a close begins, and for which it waits a second at most. */
   private void awaitEnds() {
     Until.holds("the end of the communicators", () -> nccl.communicators() == 0);
   }

@@ -50,7 +50,7 @@ class NcclMessagesTest {
     assertThat(nccl.communicators()).isZero();
   }
 
-  /** Waits for what the close of a group begins, but waits for no longer than a second. */
+  /** Waits for the ends that a close begins, and for which it waits a second at most. */
   private void awaitEnds() {
     Until.holds("the end of all communicators", () -> nccl.communicators() == 0);
   }
