@@ -551,10 +551,13 @@ class CudaIpcTest {
     assertThat(used()).isZero();
     assertThat(producer.collect()).as("nothing is left").isFalse();
     Tensor owned = tensor();
-    SharedTensor kept = producer.share(owned);
-    consumer.open(kept.handle()).close();
-    assertThat(producer.collect()).as("its owner has it").isFalse();
-    Reference.reachabilityFence(owned);
+    try {
+      SharedTensor kept = producer.share(owned);
+      consumer.open(kept.handle()).close();
+      assertThat(producer.collect()).as("its owner has it").isFalse();
+    } finally {
+      Reference.reachabilityFence(owned);
+    }
   }
 
   @Test

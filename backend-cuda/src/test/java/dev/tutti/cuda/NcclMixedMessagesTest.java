@@ -179,8 +179,7 @@ class NcclMixedMessagesTest {
     CountDownLatch over = new CountDownLatch(1);
     Future<?> foreign = ranks.foreignUntil(over, 0, 3);
     Future<?> leaver =
-        ranks.own(
-            1, 3, (group, device) -> assertThat(started.await(2, TimeUnit.MINUTES)).isTrue());
+        ranks.own(1, 3, (group, device) -> assertThat(started.await(2, TimeUnit.MINUTES)).isTrue());
     Future<?> waiter =
         ranks.own(
             2,

@@ -39,7 +39,7 @@ class AeronStoreExhaustionTest {
   private static AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
         .withToken(JobToken.NONE)
-        .withTimeout(Duration.ofSeconds(120));
+        .withTimeout(Duration.ofMinutes(2));
   }
 
   private static int port(StoreChild child) throws Exception {

@@ -322,7 +322,7 @@ class AeronStoreServerTest {
   /** Returns a socket that holds a port, at which nobody listens. */
   private static Socket holdPort() throws IOException {
     Socket socket = new Socket();
-    socket.bind(new InetSocketAddress("127.0.0.1", 0));
+    socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     return socket;
   }
 

@@ -117,9 +117,7 @@ public interface AbortContract extends GroupContract {
 
   /** Returns the error that a work's future passes to its dependent actions. */
   private static Throwable endOf(Work work) throws Exception {
-    return work.toCompletableFuture()
-        .handle((tensors, error) -> error)
-        .get(1, TimeUnit.MINUTES);
+    return work.toCompletableFuture().handle((tensors, error) -> error).get(1, TimeUnit.MINUTES);
   }
 
   /** Releases a synchronous call by an abort from another thread of the same rank. */

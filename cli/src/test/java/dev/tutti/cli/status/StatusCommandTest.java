@@ -185,9 +185,7 @@ class StatusCommandTest {
     // The others end with the failure, and leave.
     List<String[]> rows =
         until(
-            found -> found.get(2)[1].equals("does not answer") && exitCode == 1,
-            "--timeout",
-            "2s");
+            found -> found.get(2)[1].equals("does not answer") && exitCode == 1, "--timeout", "2s");
     assertThat(rows.get(2)[0]).isEqualTo("1");
   }
 

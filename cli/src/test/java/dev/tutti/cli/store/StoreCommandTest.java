@@ -56,8 +56,8 @@ class StoreCommandTest {
 
   /**
    * Runs a command that waits for what does not come, and asserts what it says. On a busy machine,
-   * a short wait may end before the command says what for, or even before it has connected; it
-   * then waits for five times as long.
+   * a short wait may end before the command says what for, or even before it has connected; it then
+   * waits for five times as long.
    *
    * @param shortest the shortest wait, in milliseconds
    * @param text returns the text for a wait of some milliseconds

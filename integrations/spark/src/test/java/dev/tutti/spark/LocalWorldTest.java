@@ -112,7 +112,7 @@ class LocalWorldTest {
               return List.of(ofSpark, joined.timeout()).iterator();
             });
     Duration ofSpark = Duration.ofSeconds(250);
-    Duration ofProgram = Duration.ofSeconds(240);
+    Duration ofProgram = Duration.ofMinutes(4);
     assertThat(timeouts.collect()).containsExactly(ofSpark, ofProgram, ofSpark, ofProgram);
   }
 

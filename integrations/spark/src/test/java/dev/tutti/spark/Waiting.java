@@ -5,7 +5,7 @@ import java.util.concurrent.Callable;
 
 /** Waits for a condition. */
 final class Waiting {
-  private static final Duration LIMIT = Duration.ofSeconds(240);
+  private static final Duration LIMIT = Duration.ofMinutes(4);
   private static final Duration LOOK = Duration.ofMillis(20);
 
   private Waiting() {}

@@ -347,7 +347,7 @@ class ClusterServiceTest {
                       length - AeronCluster.SESSION_HEADER_LENGTH,
                       header));
       Subscription replies = aeron.addSubscription("aeron:ipc", STREAM);
-      long deadline = System.nanoTime() + Duration.ofSeconds(120).toNanos();
+      long deadline = System.nanoTime() + Duration.ofMinutes(2).toNanos();
       while (codes.size() < 5) {
         assertThat(System.nanoTime()).isLessThan(deadline);
         caller.flush();
