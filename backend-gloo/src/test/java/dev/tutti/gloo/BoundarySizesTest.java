@@ -15,6 +15,7 @@ import dev.tutti.testing.Sampled;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -34,12 +35,15 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Tests every collective with tensors whose sizes are slightly below, at and above those at which
  * shared memory switches to another stage, piece or algorithm, with empty tensors in between.
  */
-@Timeout(300)
+@Timeout(900)
 class BoundarySizesTest {
   /** The number of elements after which the values repeat; it divides no boundary. */
   private static final int PERIOD = 19;
 
   private static final int[] AROUND = {0, 1, 15, 17, 63};
+
+  /** There are many steps, and each takes some time slices where cores are few and busy. */
+  private static final Duration LIMIT = Duration.ofSeconds(800);
 
   @TempDir Path directory;
 
@@ -352,6 +356,7 @@ class BoundarySizesTest {
     String bytes = Integer.toString(budget);
     GlooWorld.inParallel(
         hosts.length,
+        LIMIT,
         rank -> {
           GroupOptions options =
               GlooWorld.options(

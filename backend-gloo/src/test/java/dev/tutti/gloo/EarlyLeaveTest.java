@@ -7,6 +7,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.testing.TestTier;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -25,7 +26,10 @@ class EarlyLeaveTest {
   @Timeout(600)
   void whatARankSentBeforeItLeftArrives() {
     for (int round = 0; round < ROUNDS; round++) {
-      ThreadedWorld.of(RANKS).withProvider(new GlooProvider()).run(EarlyLeaveTest::exchange);
+      ThreadedWorld.of(RANKS)
+          .withProvider(new GlooProvider())
+          .withTimeout(Duration.ofMinutes(3))
+          .run(EarlyLeaveTest::exchange);
     }
   }
 

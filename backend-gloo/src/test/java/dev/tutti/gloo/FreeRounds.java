@@ -21,7 +21,7 @@ public final class FreeRounds {
   }
 
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-  private static final long NANOS = TimeUnit.SECONDS.toNanos(60);
+  private static final long SECONDS = 200;
 
   private final AtomicInteger allocating;
   private final CyclicBarrier barrier;
@@ -44,7 +44,7 @@ public final class FreeRounds {
     if (rounds++ == 0) {
       begun = now;
     }
-    over = allocating.get() == 0 || now - begun > NANOS;
+    over = allocating.get() == 0 || now - begun > TimeUnit.SECONDS.toNanos(SECONDS);
   }
 
   /** Returns how many bytes the calling thread allocated in its best round. */
@@ -58,7 +58,7 @@ public final class FreeRounds {
         allocating.decrementAndGet();
       }
       least = Math.min(least, bytes);
-      barrier.await(60, TimeUnit.SECONDS);
+      barrier.await(SECONDS, TimeUnit.SECONDS);
     } while (!over);
     return least;
   }

@@ -181,7 +181,7 @@ final class HostsMain {
       check("allToAllSingle", exchanged, i -> value((int) (i / count), rank * count + i % count));
       group.barrier();
     }
-    group.monitoredBarrier(Duration.ofSeconds(20), MissingRanks.ALL);
+    group.monitoredBarrier(Duration.ofMinutes(2), MissingRanks.ALL);
   }
 
   private void passMessages() {

@@ -13,7 +13,6 @@ import dev.tutti.Work;
 import dev.tutti.gloo.transport.SelectorWaits;
 import dev.tutti.spi.BackendProvider;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
@@ -28,7 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Tests collectives on one thread while another thread of the rank waits for a message. */
-@Timeout(120)
+@Timeout(300)
 class MixedThreadsTest {
   /** More bytes per message than a rank sends before its peer is ready. */
   private static final int LARGE = 50_000;
@@ -157,7 +156,7 @@ class MixedThreadsTest {
     MONITORED_BARRIER {
       @Override
       void run(ProcessGroup group) {
-        group.monitoredBarrier(Duration.ofSeconds(30), MissingRanks.ALL);
+        group.monitoredBarrier(GlooWorld.TIMEOUT, MissingRanks.ALL);
       }
     };
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests what a collective leaves behind if it rejects a call after it has begun. */
-@Timeout(120)
+@Timeout(300)
 class RefusalTest {
   @Test
   void messagesAndLaterCollectivesGoOn(@TempDir Path directory) throws Exception {

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 @World(
     sizes = {1, 3},
     backends = "gloo",
-    timeoutSeconds = 60)
+    timeoutSeconds = 200)
 @Isolated("the shared memory of other tests would count as left by its worlds")
 class WorldAnnotationTest {
   @World
