@@ -28,8 +28,8 @@ final class GlooWorld {
   }
 
   /**
-   * The timeout of a group if a test sets no other. On a machine with few cores and much other work,
-   * threads stand still for seconds, so it is long; nothing that is right waits for it.
+   * The timeout of a group if a test sets no other. It is long because threads stand still for
+   * seconds on a machine with few cores and much other work.
    */
   static final Duration TIMEOUT = Duration.ofSeconds(200);
 

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Runs a rendezvous of processes on one host that are all up already. There are ten; {@code
  * -Dtutti.ranks=64} makes them 64.
  */
-@Timeout(300)
+@Timeout(600)
 @Tag("full")
 class ManyProcessesTest {
   private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
@@ -31,7 +31,7 @@ class ManyProcessesTest {
   /**
    * More than the setup takes: new processes need their cores for much else, and so do other tests.
    */
-  private static final Duration SET_UP = Duration.ofSeconds(20 + RANKS);
+  private static final Duration SET_UP = Duration.ofSeconds(120 + RANKS);
 
   /** A process that has been started, and the lines it printed. */
   private record Rank(Process process, BlockingQueue<String> lines) {
@@ -51,7 +51,7 @@ class ManyProcessesTest {
       builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
       builder.environment().put("TUTTI_BACKEND", "gloo");
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
-      builder.environment().put("TUTTI_TIMEOUT", "60s");
+      builder.environment().put("TUTTI_TIMEOUT", 300 + RANKS + "s");
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().start(() -> pump(process, lines));
@@ -83,7 +83,7 @@ class ManyProcessesTest {
   void processesMeetSoonAndNeedLittle(String shared) throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
-      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60 + RANKS);
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(400 + RANKS);
       for (int number = 0; number < RANKS; number++) {
         ranks.add(Rank.start(number, server.port(), shared));
       }

@@ -22,6 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.assertj.core.data.Index;
 import org.junit.jupiter.api.Test;
@@ -33,33 +34,58 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Counts the resources that many ranks on one host need; here they are threads of one JVM. */
 @Isolated("counts the sockets and the memory of the process")
-@Timeout(300)
+@Timeout(900)
 class ManyRanksTest {
   /** Descriptors that the JDK may open in addition. */
   private static final int SPARE = 4;
 
+  private static final long SECONDS = GlooWorld.TIMEOUT.toSeconds();
+
   private static final String SHARED = GlooProvider.SHARED_BYTES.name();
 
-  /** What the ranks of a group have open after the rendezvous, and after a few collectives. */
-  private record Need(long sockets, long socketsAtLast, long mapped) {}
+  private static final int ATTEMPTS = 5;
 
-  private static Need measure(int size, String shared, GlooWorld.Body<Void> body) throws Exception {
+  /**
+   * What the ranks of a group have open after the rendezvous, and after a few collectives.
+   *
+   * @param nanos how long the collectives took
+   */
+  private record Need(long sockets, long socketsAtLast, long mapped, long nanos) {
+    /**
+     * Tells whether a rank may have waited so long for another one that it connected with it, to
+     * hear whether it is still there.
+     */
+    boolean mayHaveWatched() {
+      return nanos > TimeUnit.SECONDS.toNanos(1);
+    }
+  }
+
+  /**
+   * Runs a body on ranks, and counts what they have open.
+   *
+   * @param most how many sockets there are at last, once those that are being closed have gone
+   */
+  private static Need measure(int size, String shared, long most, GlooWorld.Body<Void> body)
+      throws Exception {
     long before = sockets();
     CyclicBarrier together = new CyclicBarrier(size);
     AtomicLong sockets = new AtomicLong();
+    AtomicLong longest = new AtomicLong();
     List<Need> needs =
         GlooWorld.run(
             size,
             GlooWorld.settings(SHARED, shared),
             group -> {
-              if (together.await(60, TimeUnit.SECONDS) == 0) {
+              if (together.await(SECONDS, TimeUnit.SECONDS) == 0) {
                 sockets.set(sockets() - before);
               }
-              together.await(60, TimeUnit.SECONDS);
+              together.await(SECONDS, TimeUnit.SECONDS);
+              long start = System.nanoTime();
               body.run(group);
-              together.await(60, TimeUnit.SECONDS);
-              Need need = new Need(sockets.get(), sockets() - before, mapped());
-              together.await(60, TimeUnit.SECONDS);
+              longest.accumulateAndGet(System.nanoTime() - start, Math::max);
+              together.await(SECONDS, TimeUnit.SECONDS);
+              Need need = new Need(sockets.get(), settled(before, most), mapped(), longest.get());
+              together.await(SECONDS, TimeUnit.SECONDS);
               return need;
             });
     return needs.get(0);
@@ -81,6 +107,20 @@ class ManyRanksTest {
     assertThat(parts.getDouble(size - 1)).isEqualTo(size - 1);
     group.barrier();
     return null;
+  }
+
+  /**
+   * Returns how many sockets there are besides earlier ones. A closed one disappears only when its
+   * rank polls its selector again, so those that are too many get time for that.
+   */
+  private static long settled(long before, long most) throws IOException {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    long count = sockets() - before;
+    while (count > most && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(10_000_000);
+      count = sockets() - before;
+    }
+    return count;
   }
 
   private static long sockets() throws IOException {
@@ -118,11 +158,15 @@ class ManyRanksTest {
   })
   void connectionsGrowWithTheRanksAndTheirLogarithm(
       int size, int connected, int listening, String shared) throws Exception {
-    Need need = measure(size, shared, ManyRanksTest::collectives);
     long expected = (long) size * (connected + listening);
+    long most = expected + SPARE;
+    Need need = measure(size, shared, most, ManyRanksTest::collectives);
+    for (int i = 1; i < ATTEMPTS && need.socketsAtLast() > most && need.mayHaveWatched(); i++) {
+      need = measure(size, shared, most, ManyRanksTest::collectives);
+    }
     // A closed listener disappears only when its selector has been polled again.
     assertThat(need.sockets()).isBetween(expected, expected + size + SPARE);
-    assertThat(need.socketsAtLast()).isBetween(expected, expected + SPARE);
+    assertThat(need.socketsAtLast()).isBetween(expected, most);
     assertThat(need.mapped()).isLessThanOrEqualTo(size * (shared.equals("0") ? 0 : 17L << 20));
   }
 
@@ -131,9 +175,10 @@ class ManyRanksTest {
   @ValueSource(strings = {"0", "16M"})
   void ranksConnectWhenTheyNeedIt(String shared) throws Exception {
     int size = 12;
-    Need need = measure(size, shared, ManyRanksTest::exchange);
+    long expected = (long) size * size;
+    Need need = measure(size, shared, expected + SPARE, ManyRanksTest::exchange);
     assertThat(need.sockets()).isBetween(size * 7L, size * 7L + SPARE);
-    assertThat(need.socketsAtLast()).isBetween((long) size * size, (long) size * size + SPARE);
+    assertThat(need.socketsAtLast()).isBetween(expected, expected + SPARE);
   }
 
   private static Void exchange(ProcessGroup group) {
@@ -176,7 +221,7 @@ class ManyRanksTest {
           boolean sends = group.rank() == sender;
           if (sends || group.rank() == receiver) {
             if (sends == receiverFirst) {
-              assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(begun.await(SECONDS, TimeUnit.SECONDS)).isTrue();
             }
             Work work =
                 sends
@@ -207,7 +252,7 @@ class ManyRanksTest {
               } else if (group.rank() == 7) {
                 group.send(tensor, 1);
               }
-              group.monitoredBarrier(Duration.ofSeconds(30), MissingRanks.ALL);
+              group.monitoredBarrier(GlooWorld.TIMEOUT, MissingRanks.ALL);
               return source;
             });
     assertThat(sources.get(1)).isEqualTo(7);
@@ -237,7 +282,7 @@ class ManyRanksTest {
                   left.countDown();
                   return "";
                 }
-                assertThat(left.await(60, TimeUnit.SECONDS)).isTrue();
+                assertThat(left.await(SECONDS, TimeUnit.SECONDS)).isTrue();
                 if (rank == 0) {
                   assertThatThrownBy(() -> group.recv(Tensor.of(1), 6))
                       .isInstanceOf(CollectiveException.class)
@@ -248,6 +293,8 @@ class ManyRanksTest {
               }
             });
     assertThat(failures).contains("rank 6", Index.atIndex(0));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
+    assertThat(Duration.ofNanos(System.nanoTime() - start))
+        .as("no rank waited for its timeout")
+        .isLessThan(GlooWorld.TIMEOUT.dividedBy(2));
   }
 }

@@ -115,7 +115,7 @@ class ModulePathTest {
     builder.environment().put("MASTER_ADDR", "127.0.0.1");
     builder.environment().put("MASTER_PORT", Integer.toString(port));
     builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
-    builder.environment().put("TUTTI_TIMEOUT", "60s");
+    builder.environment().put("TUTTI_TIMEOUT", "200s");
     return builder.start();
   }
 
@@ -136,7 +136,7 @@ class ModulePathTest {
         processes.add(start(rank, server.port(), List.of(flags)));
       }
       for (int rank = 0; rank < SIZE; rank++) {
-        assertThat(processes.get(rank).waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(processes.get(rank).waitFor(250, TimeUnit.SECONDS)).isTrue();
         assertThat(lines(rank))
             .containsExactly("{cpu=gloo} 3.0 module dev.tutti module dev.tutti.gloo true");
         assertThat(processes.get(rank).exitValue()).isZero();

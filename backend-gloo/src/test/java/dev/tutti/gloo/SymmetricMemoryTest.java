@@ -44,7 +44,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests all-reduce in symmetric memory, and where that memory comes from. */
 @Timeout(300)
 class SymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(60);
+  private static final Duration LONG = GlooWorld.TIMEOUT;
 
   /** A rank's group, and the symmetric memory of its backend. */
   private record Member(ProcessGroup group, SymmetricMemories memories) {}
@@ -369,13 +369,13 @@ class SymmetricMemoryTest {
           SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(3, LONG);
           if (group.rank() == 2) {
-            assertThat(done.await(120, TimeUnit.SECONDS)).isTrue();
+            assertThat(done.await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
             return;
           }
           if (group.rank() == 0) {
             entering.complete(Thread.currentThread());
           } else {
-            awaitWaitInBarrier(entering.get(60, TimeUnit.SECONDS));
+            awaitWaitInBarrier(entering.get(LONG.toSeconds(), TimeUnit.SECONDS));
           }
           Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);
           CollectiveException failure =
@@ -422,7 +422,7 @@ class SymmetricMemoryTest {
           SymmetricMemory memory = member.group().allocateSymmetric(64);
           memory.barrier(5, LONG);
           if (rank == 1) {
-            assertThat(gaveUp[0].await(40, TimeUnit.SECONDS)).isTrue();
+            assertThat(gaveUp[0].await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
           }
           CollectiveException failure =
               catchThrowableOfType(
@@ -432,7 +432,7 @@ class SymmetricMemoryTest {
               .hasMessageContaining("missing ranks " + (1 - rank));
           assertThat(failure.failedRank()).hasValue(1 - rank);
           gaveUp[rank].countDown();
-          assertThat(gaveUp[1].await(40, TimeUnit.SECONDS)).isTrue();
+          assertThat(gaveUp[1].await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
           memory.barrier(5, LONG);
         });
   }

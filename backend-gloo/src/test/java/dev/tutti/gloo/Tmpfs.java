@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.opentest4j.TestAbortedException;
 
 /** An in-memory file system of a size that the test chooses. */
@@ -86,9 +87,24 @@ public final class Tmpfs implements AutoCloseable {
     }
   }
 
-  /** Unmounts the file system; no process may have a file on it open. */
+  /**
+   * Unmounts the file system; no process may have a file on it open. A process that another test is
+   * starting has for a moment all that this process had open when it began, so this waits for it.
+   */
   @Override
   public void close() throws IOException {
-    run("umount", directory.toString());
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+    while (true) {
+      try {
+        run("umount", directory.toString());
+        return;
+      } catch (IOException e) {
+        boolean isBusy = String.valueOf(e.getMessage()).contains("busy");
+        if (!isBusy || System.nanoTime() - deadline > 0) {
+          throw e;
+        }
+        LockSupport.parkNanos(20_000_000);
+      }
+    }
   }
 }
