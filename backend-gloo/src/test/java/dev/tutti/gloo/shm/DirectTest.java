@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp.Kind;
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.gloo.HeapMemory;
 import dev.tutti.gloo.transport.TestOperation;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -58,22 +59,21 @@ class DirectTest {
             new FutureTask<>(
                 () -> {
                   try (reads) {
-                    return body.run(channel, reads, new TestOperation(Duration.ofSeconds(20)));
+                    return body.run(channel, reads, new TestOperation(Duration.ofSeconds(150)));
                   }
                 }));
       }
       tasks.forEach(task -> Thread.ofPlatform().daemon().start(task));
       List<T> results = new ArrayList<>();
       for (FutureTask<T> task : tasks) {
-        results.add(task.get(60, TimeUnit.SECONDS));
+        results.add(task.get(200, TimeUnit.SECONDS));
       }
       return results;
     }
   }
 
   private static MemorySegment seen(float value) {
-    MemorySegment memory = SharedHeap.allocate(Arena.ofAuto(), BYTES, 64);
-    assertThat(SharedHeap.has(memory)).isTrue();
+    MemorySegment memory = HeapMemory.allocate(Arena.ofAuto(), BYTES);
     memory.setAtIndex(ValueLayout.JAVA_FLOAT, COUNT - 1, value);
     return memory;
   }
@@ -178,6 +178,8 @@ class DirectTest {
           channel.enter(1);
           assertThat(reads.areMapped(op)).isTrue();
           reads.check(1 - channel.rank);
+          // Rank 0 must not give up before rank 1 has checked.
+          channel.agree(op);
           if (channel.rank == 0) {
             DirectAllReduce allReduce = new DirectAllReduce(channel, reads);
             TestOperation brief = new TestOperation(Duration.ofMillis(100));
@@ -185,7 +187,7 @@ class DirectTest {
                 .isInstanceOf(TimeoutException.class);
             gaveUp.countDown();
           } else {
-            assertThat(gaveUp.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(gaveUp.await(150, TimeUnit.SECONDS)).isTrue();
             assertThatThrownBy(() -> reads.check(0)).isInstanceOf(PeerLostException.class);
           }
           return channel.rank;
@@ -203,7 +205,7 @@ class DirectTest {
               channel.enter(1);
               assertThat(reads.areMapped(op)).isTrue();
               if (channel.rank == 0) {
-                MemorySegment tensor = SharedHeap.allocate(arena, BYTES, 64);
+                MemorySegment tensor = HeapMemory.allocate(arena, BYTES);
                 tensor.setAtIndex(ValueLayout.JAVA_FLOAT, COUNT - 1, 9);
                 assertThat(new DirectBroadcast(channel, reads).run(op, tensor, BYTES, 0)).isTrue();
                 return 9f;
@@ -225,7 +227,7 @@ class DirectTest {
   void aTensorFreedBeforeIsRefused() throws Exception {
     MemorySegment freed;
     try (Arena arena = Arena.ofShared()) {
-      freed = SharedHeap.allocate(arena, BYTES, 64);
+      freed = HeapMemory.allocate(arena, BYTES);
     }
     onBoth(
         true,

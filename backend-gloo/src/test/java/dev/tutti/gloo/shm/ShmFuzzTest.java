@@ -46,7 +46,7 @@ class ShmFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 10_000);
   private static final long SEED = 20_261_121;
   private static final Duration TIMEOUT = Duration.ofMillis(1);
-  private static final Duration LIMIT = Duration.ofSeconds(30);
+  private static final Duration LIMIT = Duration.ofSeconds(100);
   private static final int WARM_UP = 500;
   private static final int RARE = 1000;
   private static final long MOST_ALLOCATED = 256 * 1024;
@@ -264,7 +264,7 @@ class ShmFuzzTest {
 
   @Test
   void lengthsOfTextsAreChecked(@TempDir Path directory) throws Exception {
-    BackendContext context = TestContexts.of(0, 1, new HashStore(), Duration.ofSeconds(10));
+    BackendContext context = TestContexts.of(0, 1, new HashStore(), Duration.ofSeconds(100));
     for (int length : new int[] {-1, 1025, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
       try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes());
           Transport transport =
@@ -280,7 +280,7 @@ class ShmFuzzTest {
           memory.segment().set(ValueLayout.JAVA_INT, slot + ShmLayout.SLOT_HEADER, length);
         }
         SymmetricMemories memories = SymmetricMemories.of(channel, transport, "g", directory, 0);
-        assertThatThrownBy(() -> memories.allocate(new TestOperation(Duration.ofSeconds(10)), 100))
+        assertThatThrownBy(() -> memories.allocate(new TestOperation(Duration.ofSeconds(100)), 100))
             .isInstanceOf(IllegalStateException.class)
             .hasMessageContaining("a text of " + length + " bytes");
         try (Stream<Path> files = Files.list(directory)) {

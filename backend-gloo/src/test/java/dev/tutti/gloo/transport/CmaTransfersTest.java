@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.gloo.HeapMemory;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.ring.RingMemory;
@@ -36,7 +37,7 @@ class CmaTransfersTest {
   private final MemorySegment out = ring();
   private final RingWriter peer = new RingWriter(in);
   private final RingReader reader = new RingReader(out);
-  private final TestOperation announced = TestOperation.seconds(10);
+  private final TestOperation announced = TestOperation.seconds(100);
   private FuzzedTransport peers;
 
   @BeforeEach
@@ -64,7 +65,7 @@ class CmaTransfersTest {
 
   @Test
   void aSendWhoseMemoryIsFreedWhileItIsLentFails() throws Exception {
-    TestOperation lent = TestOperation.seconds(10);
+    TestOperation lent = TestOperation.seconds(100);
     script(
         (connection, messages, rank) -> {
           announce(connection, messages, rank);
@@ -81,13 +82,13 @@ class CmaTransfersTest {
   @Test
   void aSendFromTheHeapThatIsFreedWhileItIsLentSucceeds() throws Exception {
     assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
-    TestOperation lent = TestOperation.seconds(10);
+    TestOperation lent = TestOperation.seconds(100);
     script(
         (connection, messages, rank) -> {
           announce(connection, messages, rank);
           MemorySegment freed;
           try (Arena arena = Arena.ofShared()) {
-            MemorySegment memory = SharedHeap.allocate(arena, LENT, 64);
+            MemorySegment memory = HeapMemory.allocate(arena, LENT);
             memory.fill((byte) 7);
             freed = MemorySegment.ofAddress(memory.address()).reinterpret(LENT);
             messages.send(lent, rank, SLOT + 1, memory, LENT);
@@ -180,7 +181,7 @@ class CmaTransfersTest {
     RemoteMemory own = new RemoteMemory((int) self, number.address(), NUMBER);
     assumeThat(own.read(number.address(), number, 0, 0)).as("memory may be read").isTrue();
     ByteBuffer received = ByteBuffer.allocate(2 * RING);
-    TestOperation send = TestOperation.seconds(10);
+    TestOperation send = TestOperation.seconds(100);
     script(
         (connection, messages, rank) -> {
           peer.write(ByteBuffer.wrap(header(Header.NOTIFY_RECV_READY, SLOT, BYTES)));

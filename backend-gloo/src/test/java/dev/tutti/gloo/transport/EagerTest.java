@@ -30,7 +30,8 @@ class EagerTest extends RawPeerScripts {
     run(
         true,
         (transport, peer) -> {
-          transport.await(transport.send(1, SLOT, bytes(1, 2, 3), 0, 3), TestOperation.seconds(10));
+          transport.await(
+              transport.send(1, SLOT, bytes(1, 2, 3), 0, 3), TestOperation.seconds(100));
           transport.flush();
           assertThat(peer.receive()).isEqualTo(new Message(Header.EAGER, SLOT, 3, "010203"));
         });
@@ -83,7 +84,7 @@ class EagerTest extends RawPeerScripts {
           }
           settle(transport, peer);
           peer.notifyReceive(SLOT, 1);
-          transport.awaitSent(TestOperation.seconds(10));
+          transport.awaitSent(TestOperation.seconds(100));
           assertThat(peer.receive())
               .as("the receipt of the last goes to the one that waits")
               .isEqualTo(new Message(Header.SEND_UNBOUND_BUFFER, SLOT, 1, "20"));
@@ -140,7 +141,7 @@ class EagerTest extends RawPeerScripts {
           transport.flush();
           assertThat(peer.receive(3)).containsOnly(readyFor(SLOT, 2));
           peer.data(SLOT, (byte) 5, (byte) 6);
-          transport.await(third, TestOperation.seconds(10));
+          transport.await(third, TestOperation.seconds(100));
           assertThat(target.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2, 13, 14, 5, 6);
         });
   }
@@ -166,7 +167,7 @@ class EagerTest extends RawPeerScripts {
           peer.send(Arrays.copyOf(payload, 1000));
           settleTime(transport);
           peer.send(Arrays.copyOfRange(payload, 1000, length));
-          transport.await(request, TestOperation.seconds(10));
+          transport.await(request, TestOperation.seconds(100));
           assertThat(target.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(payload);
         });
   }
@@ -222,10 +223,10 @@ class EagerTest extends RawPeerScripts {
           peer.die();
           transport.progress.drive(
               () -> transport.pairs.get(1).failure() != null,
-              System.nanoTime() + 10_000_000_000L,
+              System.nanoTime() + 100_000_000_000L,
               true);
           MemorySegment target = bytes(0);
-          TestOperation op = TestOperation.seconds(10);
+          TestOperation op = TestOperation.seconds(100);
           transport.await(transport.receive(1, SLOT, target, 0, 1), op);
           assertThat(target.get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 8);
           assertThatThrownBy(() -> transport.await(transport.receive(1, SLOT, target, 0, 1), op))
@@ -259,7 +260,7 @@ class EagerTest extends RawPeerScripts {
   }
 
   private static void assertCannotBeWritten(Transport transport, Request request) {
-    assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
+    assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("the memory of this rank's tensor cannot be written")
         .hasRootCauseMessage("Already closed");
@@ -273,7 +274,7 @@ class EagerTest extends RawPeerScripts {
           eager(peer, SLOT, 1, 2, 3);
           settle(transport, peer);
           Request request = transport.receive(1, SLOT, bytes(0, 0), 0, 2);
-          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
+          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("sent 3 bytes")
               .hasMessageContaining("the receive is for 2 bytes");

@@ -40,7 +40,10 @@ import java.util.stream.Stream;
 final class FaultRunsMain {
   private static final int SIZE = 3;
   private static final Duration SHORT = Duration.ofMillis(100);
-  private static final Duration GRACE = Duration.ofMinutes(1);
+
+  /** Longer than the JDK keeps the thread that waited for a process, which is a minute. */
+  private static final Duration GRACE = Duration.ofMinutes(3);
+
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
 
   /** How long a rank may take; longer than an operation, whose failure says more. */

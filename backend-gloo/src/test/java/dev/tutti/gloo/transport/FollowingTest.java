@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests what a thread of rank 0 stages while another one waits in the selector. */
-@Timeout(120)
+@Timeout(300)
 class FollowingTest extends RawPeerScripts {
   private static final long MESSAGE = 3;
   private static final long COLLECTIVE = Slot.BROADCAST.of(1);

@@ -20,6 +20,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.logging.Handler;
 import java.util.logging.Level;
@@ -30,6 +31,9 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(300)
 class ListenerTest {
+  /** How long a log only counts warnings before it tells how many there were. */
+  private static final long SILENCE_NANOS = TimeUnit.SECONDS.toNanos(10);
+
   private static final String FULL = "Too many open files, says this test";
 
   /**
@@ -207,7 +211,7 @@ class ListenerTest {
   private final Keys keys = new Keys();
 
   private void awaitInterest() {
-    long deadline = System.nanoTime() + 10_000_000_000L;
+    long deadline = System.nanoTime() + 100_000_000_000L;
     while (server.keyFor(keys).interestOps() != SelectionKey.OP_ACCEPT) {
       assertThat(System.nanoTime() - deadline).isNegative();
       LockSupport.parkNanos(1_000_000);
@@ -247,6 +251,13 @@ class ListenerTest {
 
   @Test
   void manyStrangersAreLoggedInAFewLines() throws Exception {
+    while (!areLoggedInAFewLines(new Server(), new Keys())) {
+      // The next attempt may be faster.
+    }
+  }
+
+  /** Returns false if it took so long that the log told meanwhile what it had counted. */
+  private static boolean areLoggedInAFewLines(Server server, Keys keys) throws Exception {
     Logger logger = Logger.getLogger(Transport.class.getName());
     Warnings warnings = new Warnings("it cannot be used");
     logger.addHandler(warnings);
@@ -256,15 +267,20 @@ class ListenerTest {
         server.waiting.add(socket());
       }
       int turns = 0;
+      long start = System.nanoTime();
       while (!server.waiting.isEmpty()) {
         peers.locked(() -> listener.ready(server.keyFor(keys)));
         turns++;
       }
       assertThat(turns).isEqualTo(8);
-      assertThat(warnings.found).hasSizeBetween(3, 5);
-      peers.locked(peers.transport().strangers::close);
-      assertThat(warnings.found.getLast()).matches(".*… 1,99\\d more.* in the last \\d+ s.*");
+      boolean isSoon = System.nanoTime() - start < SILENCE_NANOS;
+      if (isSoon) {
+        assertThat(warnings.found).hasSizeBetween(3, 5);
+        peers.locked(peers.transport().strangers::close);
+        assertThat(warnings.found.getLast()).matches(".*… 1,99\\d more.* in the last \\d+ s.*");
+      }
       peers.locked(listener::close);
+      return isSoon;
     } finally {
       logger.removeHandler(warnings);
     }

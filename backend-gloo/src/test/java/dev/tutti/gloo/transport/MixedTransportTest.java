@@ -24,8 +24,8 @@ class MixedTransportTest extends RingRanks {
   }
 
   private void exchange(int from, int to, MemorySegment out, MemorySegment in) {
-    TestOperation receive = TestOperation.seconds(20);
-    TestOperation send = TestOperation.seconds(20);
+    TestOperation receive = TestOperation.seconds(100);
+    TestOperation send = TestOperation.seconds(100);
     new UserMessages(transports.get(to)).receive(receive, from, 3, in, in.byteSize());
     new UserMessages(transports.get(from)).send(send, to, 3, out, out.byteSize());
     new UserMessages(transports.get(from)).await(send, send.deadlineNanos());
@@ -73,7 +73,7 @@ class MixedTransportTest extends RingRanks {
     assertThat(second.size()).isEqualTo(2);
     assertThat(second.rankInGroup(0)).isEqualTo(2);
     MemorySegment in = filled(bytes, 0);
-    TestOperation operation = TestOperation.seconds(20);
+    TestOperation operation = TestOperation.seconds(100);
     Request receive = second.receive(0, Slot.BROADCAST.of(7), in, 0, bytes);
     first.sendDetached(1, Slot.BROADCAST.of(7), filled(bytes, 5), 0, bytes);
     first.flush();

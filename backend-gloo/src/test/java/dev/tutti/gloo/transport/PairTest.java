@@ -39,7 +39,7 @@ class PairTest extends RawPeerScripts {
     run(
         false,
         (transport, peer) -> {
-          TestOperation op = TestOperation.seconds(10);
+          TestOperation op = TestOperation.seconds(100);
           new UserMessages(transport).send(op, 1, 7, bytes(1, 2, 3), 3);
           assertThat(peer.receive()).isEqualTo(notifySend(7, 3));
           assertThat(op.isDone()).isFalse();
@@ -59,7 +59,7 @@ class PairTest extends RawPeerScripts {
           peer.notifyReceive(9, 4);
           settle(transport, peer);
           for (int i = 0; i < 2; i++) {
-            TestOperation op = TestOperation.seconds(10);
+            TestOperation op = TestOperation.seconds(100);
             new UserMessages(transport).send(op, 1, 9, bytes(i, 0, 0, 4), 4);
             assertThat(op.isDone()).isTrue();
             assertThat(peer.receive()).isEqualTo(notifySend(9, 4));
@@ -75,7 +75,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           Thread caller = Thread.currentThread();
           CountDownLatch telling = new CountDownLatch(1);
-          TestOperation op = TestOperation.seconds(60);
+          TestOperation op = TestOperation.seconds(200);
           op.beforeEnd(
               () -> {
                 telling.countDown();
@@ -89,7 +89,7 @@ class PairTest extends RawPeerScripts {
           long start = System.nanoTime();
           assertThat(new UserMessages(transport).await(op, op.deadlineNanos())).isTrue();
           assertThat(Duration.ofNanos(System.nanoTime() - start))
-              .isLessThan(Duration.ofSeconds(30));
+              .isLessThan(Duration.ofSeconds(100));
           assertThat(op.rank()).isEqualTo(1);
         });
   }
@@ -99,7 +99,7 @@ class PairTest extends RawPeerScripts {
     run(
         false,
         (transport, peer) -> {
-          TestOperation op = TestOperation.seconds(10);
+          TestOperation op = TestOperation.seconds(100);
           try (Arena arena = Arena.ofShared()) {
             new UserMessages(transport).send(op, 1, 7, arena.allocate(1000), 1000);
             assertThat(peer.receive()).isEqualTo(notifySend(7, 1000));
@@ -128,7 +128,7 @@ class PairTest extends RawPeerScripts {
           Arena arena = Arena.ofShared();
           MemorySegment gone = arena.allocate(1000);
           arena.close();
-          TestOperation op = TestOperation.seconds(10);
+          TestOperation op = TestOperation.seconds(100);
           new UserMessages(transport).send(op, 1, 9, gone, 1000);
           assertThat(op.isDone()).isTrue();
           assertCannotBe("read", op.cause());
@@ -142,7 +142,7 @@ class PairTest extends RawPeerScripts {
     run(
         false,
         (transport, peer) -> {
-          TestOperation late = TestOperation.seconds(10);
+          TestOperation late = TestOperation.seconds(100);
           MemorySegment first = bytes(0, 0);
           new UserMessages(transport).receiveAny(late, 3, first, 2);
           peer.notifySend(3, 2);
@@ -153,7 +153,7 @@ class PairTest extends RawPeerScripts {
           assertThat(new UserMessages(transport).await(late, late.deadlineNanos())).isTrue();
           assertThat(late.rank()).isEqualTo(1);
           assertThat(first.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2);
-          TestOperation early = TestOperation.seconds(10);
+          TestOperation early = TestOperation.seconds(100);
           MemorySegment second = bytes(0, 0);
           new UserMessages(transport).receiveAny(early, 3, second, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
@@ -169,18 +169,18 @@ class PairTest extends RawPeerScripts {
     run(
         tutti,
         (transport, peer) -> {
-          TestOperation receive = TestOperation.seconds(10);
+          TestOperation receive = TestOperation.seconds(100);
           new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           Request request = transport.receive(1, 1, bytes(0), 0, 1);
           peer.die();
-          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
+          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
               .isInstanceOfSatisfying(
                   PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(1))
               .hasMessageContaining("rank 0 of group g: rank 1 closed the connection");
           assertThat(receive.parkUntilDone(receive.deadlineNanos())).isTrue();
           assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
           assertThat(receive.rank()).isEqualTo(1);
-          TestOperation later = TestOperation.seconds(10);
+          TestOperation later = TestOperation.seconds(100);
           new UserMessages(transport).send(later, 1, 0, bytes(0), 1);
           assertThat(later.cause()).isInstanceOf(PeerLostException.class);
         });
@@ -206,7 +206,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           peer.send(RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0));
           peer.die();
-          TestOperation receive = TestOperation.seconds(10);
+          TestOperation receive = TestOperation.seconds(100);
           new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           new UserMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
@@ -310,7 +310,7 @@ class PairTest extends RawPeerScripts {
       run(
           false,
           (transport, peer) -> {
-            TestOperation receive = TestOperation.seconds(10);
+            TestOperation receive = TestOperation.seconds(100);
             new UserMessages(transport).receive(receive, 1, 5, bytes(0), 1);
             peer.send(bytes);
             assertThat(new UserMessages(transport).await(receive, receive.deadlineNanos()))
@@ -347,7 +347,7 @@ class PairTest extends RawPeerScripts {
               .isInstanceOf(TimeoutException.class)
               .hasMessageContaining("receive of 1 bytes from rank 1");
           assertThat(System.nanoTime() - start).isBetween(200_000_000L, 60_000_000_000L);
-          TestOperation pending = TestOperation.seconds(10);
+          TestOperation pending = TestOperation.seconds(100);
           new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
           assertThat(new UserMessages(transport).await(pending, System.nanoTime() + 100_000_000))
               .isFalse();
@@ -360,19 +360,19 @@ class PairTest extends RawPeerScripts {
         false,
         (transport, peer) -> {
           Request request = transport.receive(1, 5, bytes(0), 0, 1);
-          TestOperation pending = TestOperation.seconds(30);
+          TestOperation pending = TestOperation.seconds(100);
           new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
           FutureTask<Void> waiter =
               background(
                   () -> {
-                    transport.await(request, TestOperation.seconds(30));
+                    transport.await(request, TestOperation.seconds(100));
                     return null;
                   });
           FutureTask<Boolean> second =
               background(
                   () ->
                       new UserMessages(transport)
-                          .await(pending, System.nanoTime() + 30_000_000_000L));
+                          .await(pending, System.nanoTime() + 100_000_000_000L));
           assertThat(peer.receive(2)).hasSize(2);
           transport.abort(new IllegalStateException("enough"));
           assertThatThrownBy(() -> waiter.get(60, TimeUnit.SECONDS))
@@ -422,7 +422,7 @@ class PairTest extends RawPeerScripts {
       store.deleteKey("0/1");
       try (RawPeer peer = new RawPeer(false)) {
         FutureTask<Transport> starting =
-            background(() -> transport(2, Duration.ofSeconds(20), false));
+            background(() -> transport(2, Duration.ofSeconds(100), false));
         RankBlob other = RawPeer.blobOfRank0(store, 2);
         accepted = peer.connectsTo(other.address());
         if (accepted) {
@@ -437,7 +437,7 @@ class PairTest extends RawPeerScripts {
               assertThat(wrong.getInputStream().read()).isEqualTo(-1);
               assertThat(cut.getInputStream().read()).isEqualTo(-1);
               assertThat(silent.getInputStream().read()).isEqualTo(-1);
-              TestOperation op = TestOperation.seconds(10);
+              TestOperation op = TestOperation.seconds(100);
               new UserMessages(transport).send(op, 1, 0, bytes(1), 1);
               assertThat(peer.receive()).isEqualTo(notifySend(0, 1));
             }
@@ -456,8 +456,8 @@ class PairTest extends RawPeerScripts {
   void ranksMayConnectOnFirstUse(boolean sendsBefore) throws Exception {
     try (RawPeer peer = new RawPeer(false)) {
       peer.publish(store);
-      try (Transport transport = transport(2, Duration.ofSeconds(20), true)) {
-        TestOperation op = TestOperation.seconds(10);
+      try (Transport transport = transport(2, Duration.ofSeconds(100), true)) {
+        TestOperation op = TestOperation.seconds(100);
         if (sendsBefore) {
           new UserMessages(transport).send(op, 1, 4, bytes(9), 1);
         }

@@ -44,7 +44,7 @@ abstract class RawPeerScripts {
 
   /** Returns once the transport has processed everything that the peer sent before. */
   static void settle(Transport transport, RawPeer peer) throws Exception {
-    TestOperation marker = TestOperation.seconds(10);
+    TestOperation marker = TestOperation.seconds(100);
     new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
     assertThat(peer.receive()).isEqualTo(new RawPeer.Message(Header.NOTIFY_RECV_READY, 1, 1, ""));
     peer.notifySend(1, 1);
@@ -62,7 +62,7 @@ abstract class RawPeerScripts {
                 peer.join(store);
                 return null;
               });
-      try (Transport transport = transport(2, Duration.ofSeconds(20), false)) {
+      try (Transport transport = transport(2, Duration.ofSeconds(100), false)) {
         joined.get();
         script.run(transport, peer);
       }

@@ -43,8 +43,8 @@ class RingTransportTest extends RingRanks {
   /** Sends and receives; if no thread drives, the waits move no bytes. */
   private void exchange(long bytes, int value, boolean drives) {
     MemorySegment in = filled(bytes, 0);
-    TestOperation receive = TestOperation.seconds(20);
-    TestOperation send = TestOperation.seconds(20);
+    TestOperation receive = TestOperation.seconds(100);
+    TestOperation send = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(receive, 0, 3, in, bytes);
     new UserMessages(transports.get(0)).send(send, 1, 3, filled(bytes, value), bytes);
     if (drives) {
@@ -62,7 +62,7 @@ class RingTransportTest extends RingRanks {
   @CsvSource({"1, 300", "100000, 50"})
   void doorbellsWakeRanksThatSleep(long bytes, int rounds) {
     for (int i = 0; i < rounds; i++) {
-      long deadline = System.nanoTime() + 10_000_000_000L;
+      long deadline = System.nanoTime() + 100_000_000_000L;
       for (int rank = 0; rank < 2; rank++) {
         while (memory.sleep(rank).get(ValueLayout.JAVA_LONG, 0) == 0) {
           assertThat(System.nanoTime() - deadline).isNegative();
@@ -87,7 +87,7 @@ class RingTransportTest extends RingRanks {
   private void awaitLoans() {
     assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
     long bytes = 4 * CmaTransfers.LEAST_BYTES;
-    long deadline = System.nanoTime() + 20_000_000_000L;
+    long deadline = System.nanoTime() + 100_000_000_000L;
     long before;
     do {
       assertThat(System.nanoTime() - deadline).as("no message was lent").isNegative();
@@ -120,12 +120,12 @@ class RingTransportTest extends RingRanks {
     List<MemorySegment> received = new ArrayList<>();
     for (int i = 0; i < lengths.length; i++) {
       received.add(filled(lengths[i], 0));
-      operations.add(TestOperation.seconds(20));
+      operations.add(TestOperation.seconds(100));
       new UserMessages(transports.get(1))
           .receive(operations.getLast(), 0, 6, received.get(i), lengths[i]);
     }
     for (int i = 0; i < lengths.length; i++) {
-      operations.add(TestOperation.seconds(20));
+      operations.add(TestOperation.seconds(100));
       new UserMessages(transports.get(0))
           .send(operations.getLast(), 1, 6, filled(lengths[i], i + 1), lengths[i]);
     }
@@ -141,14 +141,14 @@ class RingTransportTest extends RingRanks {
   }
 
   private TestOperation send(long slot, MemorySegment segment) {
-    TestOperation send = TestOperation.seconds(20);
+    TestOperation send = TestOperation.seconds(100);
     new UserMessages(transports.get(0)).send(send, 1, slot, segment, segment.byteSize());
     return send;
   }
 
   private void receive(long slot, boolean fromAny, long bytes, int expected) {
     MemorySegment in = filled(bytes, 0);
-    TestOperation receive = TestOperation.seconds(20);
+    TestOperation receive = TestOperation.seconds(100);
     UserMessages messages = new UserMessages(transports.get(1));
     if (fromAny) {
       messages.receiveAny(receive, slot, in, bytes);
@@ -189,7 +189,7 @@ class RingTransportTest extends RingRanks {
   void aReceiveOfAnEarlierOfferNeedsNoOtherEvent(boolean fromAny) throws Exception {
     awaitLoans();
     UserMessages messages = new UserMessages(transports.get(1));
-    TestOperation other = TestOperation.seconds(40);
+    TestOperation other = TestOperation.seconds(100);
     messages.receive(other, 0, 10, filled(1, 0), 1);
     FutureTask<Boolean> waiting =
         new FutureTask<>(() -> messages.await(other, other.deadlineNanos()));
@@ -207,7 +207,7 @@ class RingTransportTest extends RingRanks {
 
   /** Waits until rank 1 has read everything that rank 0 wrote. */
   private void awaitAllRead() {
-    long deadline = System.nanoTime() + 10_000_000_000L;
+    long deadline = System.nanoTime() + 100_000_000_000L;
     MemorySegment ring = memory.ring(0, 1);
     while (ring.get(ValueLayout.JAVA_LONG, RingWriter.HEAD) != memory.written(0)) {
       assertThat(System.nanoTime() - deadline).isNegative();
@@ -220,7 +220,7 @@ class RingTransportTest extends RingRanks {
     awaitLoans();
     long bytes = 3 * CmaTransfers.LEAST_BYTES;
     MemorySegment in = filled(bytes, 0);
-    TestOperation receive = TestOperation.seconds(20);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receiveAny(receive, 9, in, bytes);
     TestOperation send = send(9, filled(bytes, 5));
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
@@ -239,7 +239,7 @@ class RingTransportTest extends RingRanks {
     transports.get(0).abort(new IllegalStateException("the sender gave up"));
     assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
     lent.fill((byte) 2);
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     MemorySegment in = filled(bytes, 0);
     new UserMessages(transports.get(1)).receive(receive, 0, 4, in, bytes);
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
@@ -270,7 +270,7 @@ class RingTransportTest extends RingRanks {
   @Test
   void aLoanThatCannotBeReadEndsThePair() throws Exception {
     awaitLoans();
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
     put(0, Header.LOAN, 4, 100_000, 8);
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
@@ -290,7 +290,7 @@ class RingTransportTest extends RingRanks {
   })
   void loansOutOfTurnEndThePair(String opcode, String message) throws Exception {
     exchange(16, 1);
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
     int code = Header.class.getDeclaredField(opcode).getInt(null);
     put(0, code, code == Header.INTRODUCTION ? -7 : 4, 100_000, 8);
@@ -315,7 +315,7 @@ class RingTransportTest extends RingRanks {
   @ValueSource(longs = {-1, 1L << 40, Long.MIN_VALUE, Long.MAX_VALUE})
   void aTailThatCannotBeEndsThePair(long garbage) throws Exception {
     exchange(10, 1);
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.TAIL, garbage);
     new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
@@ -329,7 +329,7 @@ class RingTransportTest extends RingRanks {
   @Test
   void aHeadThatCannotBeEndsThePair() throws Exception {
     receiveAndStop(3 * RING);
-    TestOperation send = TestOperation.seconds(10);
+    TestOperation send = TestOperation.seconds(100);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.HEAD, 5 * RING);
     new UserMessages(transports.get(0)).send(send, 1, 4, filled(3 * RING, 1), 3 * RING);
     new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
@@ -342,14 +342,14 @@ class RingTransportTest extends RingRanks {
   /** Lets rank 1 get ready for a message and then stop reading. */
   private void receiveAndStop(long bytes) {
     new UserMessages(transports.get(1))
-        .receive(TestOperation.seconds(20), 0, 4, filled(bytes, 0), bytes);
+        .receive(TestOperation.seconds(100), 0, 4, filled(bytes, 0), bytes);
     transports.get(1).stop(new IllegalStateException("stopped by the test"));
   }
 
   @Test
   void garbageInARingEndsThePair() throws Exception {
     exchange(10, 1);
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     MemorySegment ring = memory.ring(0, 1);
     long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
@@ -380,10 +380,10 @@ class RingTransportTest extends RingRanks {
     for (int i = 0; i < 5; i++) {
       exchange(100, i + 1);
     }
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     MemorySegment in = filled(100, 0);
     new UserMessages(transports.get(1)).receive(receive, 0, 9, in, 100);
-    TestOperation send = TestOperation.seconds(10);
+    TestOperation send = TestOperation.seconds(100);
     new UserMessages(transports.get(0)).send(send, 1, 9, filled(100, 77), 100);
     assertThat(new UserMessages(transports.get(0)).await(send, send.deadlineNanos())).isTrue();
     transports.get(0).close();
@@ -391,7 +391,7 @@ class RingTransportTest extends RingRanks {
         .isTrue();
     assertThat(receive.cause()).isNull();
     assertThat(value(in, 99)).isEqualTo(77);
-    TestOperation next = TestOperation.seconds(10);
+    TestOperation next = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receive(next, 0, 9, in, 100);
     new UserMessages(transports.get(1)).await(next, next.deadlineNanos());
     assertThat(next.cause()).hasMessageContaining("rank 0 closed its group");
@@ -401,12 +401,12 @@ class RingTransportTest extends RingRanks {
   @Test
   void aReceiveFromAnyRankFailsAtOnceWhenAllHaveLeft() throws Exception {
     transports.get(0).close();
-    long deadline = System.nanoTime() + 10_000_000_000L;
+    long deadline = System.nanoTime() + 100_000_000_000L;
     while (transports.get(1).failureOf(0) == null) {
       assertThat(System.nanoTime() - deadline).isNegative();
       LockSupport.parkNanos(100_000);
     }
-    TestOperation receive = TestOperation.seconds(10);
+    TestOperation receive = TestOperation.seconds(100);
     new UserMessages(transports.get(1)).receiveAny(receive, 3, filled(1, 0), 1);
     assertThat(receive.isDone()).isTrue();
     assertThat(receive.cause())
@@ -419,7 +419,7 @@ class RingTransportTest extends RingRanks {
     Transport transport = transports.get(rank);
     int peer = 1 - rank;
     long bytes = segment.byteSize();
-    long deadline = System.nanoTime() + 40_000_000_000L;
+    long deadline = System.nanoTime() + 100_000_000_000L;
     for (int i = 0; i < count; i++) {
       if (rank == 0) {
         transport.await(transport.send(peer, 5, segment, 0, bytes), deadline);
