@@ -65,7 +65,7 @@ final class SurvivorMain {
     }
     SymmetricMemory memory = group.allocateSymmetric(4L * elements);
     if (where.equals("barrier")) {
-      return () -> memory.barrier(0, Duration.ofSeconds(60));
+      return () -> memory.barrier(0, Duration.ofSeconds(200));
     }
     Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, elements);
     return () -> group.allReduce(tensor);
