@@ -249,9 +249,7 @@ class KilledRankTest {
         if (line.contains(STOOD_STILL) || line.matches(".* rank [023] does not answer.*")) {
           return false;
         }
-        assertThat(line)
-            .containsPattern("FAILED [A-Za-z]+ 1 ")
-            .contains("rank 1 does not answer");
+        assertThat(line).containsPattern("FAILED [A-Za-z]+ 1 ").contains("rank 1 does not answer");
         assertExits(rank, limit);
       }
     }
