@@ -1,9 +1,11 @@
 package dev.tutti.cuda;
 
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 
 /** Finds out whether a busy machine may have changed what a test with short timeouts sees. */
 public final class BusyMachine {
+  private static final System.Logger LOG = System.getLogger(BusyMachine.class.getName());
   private static final int ATTEMPTS = 5;
 
   private BusyMachine() {}
@@ -20,7 +22,12 @@ public final class BusyMachine {
    */
   public static boolean isBlamed(Throwable failure) {
     String text = failure.toString();
-    return text.contains("was paused until now") || text.contains("the store does not answer");
+    boolean isBlamed =
+        text.contains("was paused until now") || text.contains("the store does not answer");
+    if (isBlamed) {
+      LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", text);
+    }
+    return isBlamed;
   }
 
   /**
@@ -40,6 +47,7 @@ public final class BusyMachine {
         if (left == 0 || System.nanoTime() - start < answer.toNanos()) {
           throw e;
         }
+        LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", e);
       }
     }
   }

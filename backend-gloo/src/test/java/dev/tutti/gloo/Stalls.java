@@ -1,5 +1,6 @@
 package dev.tutti.gloo;
 
+import java.lang.System.Logger.Level;
 import java.util.List;
 
 /** Recognizes failures whose reason got lost because a rank stood still. */
@@ -10,6 +11,8 @@ public final class Stalls {
    * itself, or one that did not answer, or knows only that another one has left. A test of what
    * ranks say of a failure proves nothing in such a run.
    */
+  private static final System.Logger LOG = System.getLogger(Stalls.class.getName());
+
   private static final List<String> TEXTS =
       List.of(
           "was paused until now",
@@ -26,6 +29,10 @@ public final class Stalls {
    */
   public static boolean show(Throwable failure) {
     String text = String.valueOf(failure);
-    return TEXTS.stream().anyMatch(text::contains);
+    boolean stalled = TEXTS.stream().anyMatch(text::contains);
+    if (stalled) {
+      LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", text);
+    }
+    return stalled;
   }
 }
