@@ -543,7 +543,7 @@ class AeronStoreServerTest {
       try (Socket opened = silent.accept()) {
         FutureTask<?> second = new FutureTask<>(() -> new AeronStore(options));
         Thread thread = Thread.ofPlatform().daemon().start(second);
-        // Who waited in a monitor would be blocked until the first thread gives up.
+        // A thread that waited in a monitor would be blocked until the first one gives up.
         while (thread.getState() != Thread.State.TIMED_WAITING && !first.isDone()) {
           Thread.onSpinWait();
         }

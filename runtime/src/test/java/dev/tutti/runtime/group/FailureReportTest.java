@@ -341,7 +341,7 @@ class FailureReportTest {
     }
   }
 
-  /** Whether a rank that goes on came or answered too late, as on a busy machine. */
+  /** Tells whether a rank that is alive came or answered too late, as on a busy machine. */
   private static boolean isLate(CollectiveException failure) {
     return failure.getMessage().matches("(?s).*rank [01] (does not answer|has not called it).*");
   }
