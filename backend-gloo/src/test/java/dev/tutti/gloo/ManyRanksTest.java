@@ -266,6 +266,7 @@ class ManyRanksTest {
   @ParameterizedTest
   @ValueSource(strings = {"0", "16M"})
   void aRankThatLeftIsMissedByOneThatIsNotConnected(String shared) throws Exception {
+    CountDownLatch met = new CountDownLatch(12);
     CountDownLatch left = new CountDownLatch(1);
     long start = System.nanoTime();
     HashStore store = new HashStore();
@@ -277,7 +278,10 @@ class ManyRanksTest {
                   GlooWorld.options(store, rank, 12, GlooWorld.settings(SHARED, shared));
               try (ProcessGroup group = ProcessGroup.init(options)) {
                 group.barrier();
+                met.countDown();
                 if (rank == 6) {
+                  // A rank that is still in the barrier would see the group of rank 0 fail.
+                  assertThat(met.await(SECONDS, TimeUnit.SECONDS)).isTrue();
                   leave(group);
                   left.countDown();
                   return "";
