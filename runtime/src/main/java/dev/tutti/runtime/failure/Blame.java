@@ -105,7 +105,7 @@ public record Blame(Kind kind, int rank) {
   /**
    * Judges again a failure that could not be reported because the store does not answer or is gone.
    *
-   * @param event the failure
+   * @param event the failure as it would have been reported
    * @param server the rank of the group that serves the store; -1 if no rank of the group does
    */
   static FailureEvent withoutStore(FailureEvent event, int server) {
@@ -119,8 +119,7 @@ public record Blame(Kind kind, int rank) {
         silent < 0
             ? "the store does not answer, so no rank can be asked"
             : "rank " + silent + ", which serves the store, does not answer";
-    // A failure that could not be reported is judged a second time by whoever investigates it.
-    return event.message().endsWith(why) ? event : event.naming(named, why);
+    return event.naming(named, why);
   }
 
   /** Tells whether the other ranks would be asked who is to blame for a failure. */

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.StringJoiner;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -60,6 +61,7 @@ public final class JobMonitor implements AutoCloseable {
   private static final int RETRIES = 5;
   private static final int LATE_RETRIES = 300;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   private final Store readStore;
   private final Store writeStore;
@@ -79,6 +81,7 @@ public final class JobMonitor implements AutoCloseable {
   private volatile boolean joined;
   private volatile boolean leaving;
   private volatile boolean closed;
+  private final AtomicInteger reports = new AtomicInteger();
   private volatile boolean unheard;
   private volatile long silentNanos = System.nanoTime() - REPORT_TIMEOUT.toNanos();
 
@@ -163,22 +166,44 @@ public final class JobMonitor implements AutoCloseable {
   /**
    * Writes an event to the log, and returns the first event of its group, which may be an earlier
    * one of another rank. Blocks on the store for a second at most; if the store does not answer,
-   * the event is {@linkplain Blame#withoutStore judged anew}, delivered here and returned.
+   * the event is delivered on this rank alone, and returned {@linkplain Blame#withoutStore as it is
+   * judged then}.
    */
   public FailureEvent report(FailureEvent event) {
     if (System.nanoTime() - silentNanos < REPORT_TIMEOUT.toNanos()) {
       unheard = true;
       return acceptAlone(event);
     }
+    reports.incrementAndGet();
     try {
-      FailureEvent first =
-          BoundedCalls.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
-      unheard = false;
-      return first;
+      return BoundedCalls.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> writeReport(event));
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot report a failure to the other ranks: {1}", rank, e);
       unheard = true;
       return acceptAlone(event);
+    }
+  }
+
+  private FailureEvent writeReport(FailureEvent event) {
+    try {
+      FailureEvent first = write(event);
+      unheard = false;
+      return first;
+    } finally {
+      reports.decrementAndGet();
+    }
+  }
+
+  /**
+   * Waits until the store has taken the reports that it did not take in time, so that they are not
+   * lost with the connection to it.
+   *
+   * @param limit the maximum time to wait
+   */
+  public void awaitReports(Duration limit) {
+    long deadline = Deadlines.in(limit);
+    while (reports.get() > 0 && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(LOOK_NANOS);
     }
   }
 
@@ -188,11 +213,12 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Delivers an event that the store did not take in time; returns the first event of its group.
+   * Delivers an event that the store did not take in time; returns the first event of its group as
+   * this rank judges it.
    */
   private FailureEvent acceptAlone(FailureEvent event) {
     synchronized (delivery) {
-      return accept(Blame.withoutStore(event, serverOf(event.group())));
+      return Blame.withoutStore(accept(event), serverOf(event.group()));
     }
   }
 
@@ -212,11 +238,13 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private FailureEvent write(FailureEvent event) {
+    boolean isWritten = false;
     while (true) {
       long number;
       synchronized (delivery) {
         FailureEvent earlier = first.get(event.group());
-        if (earlier != null) {
+        // The event itself may have been delivered on this rank alone while the store was silent.
+        if (earlier != null && (isWritten || !earlier.equals(event))) {
           return earlier;
         }
         number = delivered + 1;
@@ -224,6 +252,7 @@ public final class JobMonitor implements AutoCloseable {
       Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
       byte[] there = swap.value();
       if (swap.stored() || there == null) {
+        isWritten = true;
         deliver(number, event);
       } else {
         deliver(number, there);

@@ -443,6 +443,7 @@ final class Job {
     monitor.leave();
     records.close();
     closeDebug();
+    monitor.awaitReports(LEAVE);
     try {
       if (monitor.hasJoined() && !monitor.isUnheard()) {
         BoundedCalls.call("tutti-leave-" + rank, LEAVE, () -> leave());

@@ -91,15 +91,34 @@ class JobMonitorTest {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1, 2), heard::complete);
       stuck.stuck = true;
-      FailureEvent known =
-          monitor.report(
-              new FailureEvent(
-                  "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data"));
+      FailureEvent own =
+          new FailureEvent(
+              "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data");
+      FailureEvent known = monitor.report(own);
       assertThat(monitor.isUnheard()).isTrue();
-      assertThat(heard.get(60, TimeUnit.SECONDS)).isEqualTo(known);
+      assertThat(heard.get(60, TimeUnit.SECONDS)).isEqualTo(own);
       return known;
     } finally {
       stuck.released.countDown();
+    }
+  }
+
+  @Test
+  void aReportThatTheStoreTakesLateIsNotLost() {
+    StuckStore stuck = new StuckStore();
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), "", 1, -1)) {
+      stuck.stuck = true;
+      FailureEvent own =
+          new FailureEvent(
+              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough");
+      assertThat(monitor.report(own)).isEqualTo(own);
+      assertThat(monitor.isUnheard()).isTrue();
+      monitor.awaitReports(Duration.ofMillis(10));
+      assertThat(monitor.isUnheard()).isTrue();
+      stuck.released.countDown();
+      monitor.awaitReports(Duration.ofMinutes(1));
+      assertThat(monitor.isUnheard()).isFalse();
+      assertThat(FailureEvent.decode(shared.get("event/1")).message()).isEqualTo("enough");
     }
   }
 
