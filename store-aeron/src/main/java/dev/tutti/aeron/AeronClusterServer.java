@@ -174,8 +174,7 @@ public final class AeronClusterServer implements AutoCloseable {
   }
 
   private void lookOn() {
-    while (isRunning()) {
-      folder.touch();
+    while (touchIfRunning()) {
       LockSupport.parkNanos(LOOK_NANOS);
       synchronized (this) {
         try {
@@ -188,6 +187,15 @@ public final class AeronClusterServer implements AutoCloseable {
         }
       }
     }
+  }
+
+  /** Marks the folder as in use, as long as it is: once it is closed, it may be another's. */
+  private synchronized boolean touchIfRunning() {
+    boolean running = isRunning();
+    if (running) {
+      folder.touch();
+    }
+    return running;
   }
 
   private boolean isTimeToAsk() {
