@@ -13,7 +13,9 @@ module dev.tutti.store {
   exports dev.tutti.store.file;
   exports dev.tutti.store.tcp;
   exports dev.tutti.store.net to
-      dev.tutti.aeron;
+      dev.tutti.aeron,
+      dev.tutti.cuda,
+      dev.tutti.gloo;
   exports dev.tutti.store.table to
       dev.tutti.aeron;
   exports dev.tutti.tls to

@@ -2,8 +2,8 @@ package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.net.LimitedLog;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;

@@ -1,7 +1,7 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.gloo.transport.connect.PeerAddress;
-import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.net.LimitedLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.gloo.transport.connect.TokenExchange;
-import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.LimitedLog;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;

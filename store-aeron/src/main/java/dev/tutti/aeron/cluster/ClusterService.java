@@ -3,7 +3,7 @@ package dev.tutti.aeron.cluster;
 import dev.tutti.aeron.server.RequestHandler;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
-import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.net.LimitedLog;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.cluster.codecs.CloseReason;

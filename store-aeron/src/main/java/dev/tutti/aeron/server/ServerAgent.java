@@ -6,7 +6,7 @@ import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.Futex;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
 import java.io.IOException;
 import java.lang.System.Logger;

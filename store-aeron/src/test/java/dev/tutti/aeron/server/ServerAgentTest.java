@@ -11,7 +11,7 @@ import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.Timing;
-import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.net.LimitedLog;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import java.io.EOFException;

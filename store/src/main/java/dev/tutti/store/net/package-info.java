@@ -1,4 +1,7 @@
-/** The sockets of store servers, as far as the servers share them. */
+/**
+ * The parts that servers on sockets share: ports just released, and a log that strangers cannot
+ * flood.
+ */
 @NullMarked
 package dev.tutti.store.net;
 

@@ -1,8 +1,8 @@
 package dev.tutti.store.tcp;
 
 import dev.tutti.spi.HostPort;
-import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package dev.tutti.spi;
+package dev.tutti.store.net;
 
 import java.io.IOException;
 import java.lang.System.Logger;

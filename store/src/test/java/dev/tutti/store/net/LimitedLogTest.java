@@ -1,4 +1,4 @@
-package dev.tutti.spi;
+package dev.tutti.store.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
