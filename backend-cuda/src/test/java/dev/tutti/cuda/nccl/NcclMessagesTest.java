@@ -197,13 +197,16 @@ class NcclMessagesTest {
   /** Returns false if a rank stood still, and so did not judge what it saw. */
   private boolean isCloserNamed() throws Exception {
     AtomicBoolean stoodStill = new AtomicBoolean();
+    CountDownLatch met = new CountDownLatch(3);
     ranks()
         .run(
             3,
             (group, device) -> {
-              // Otherwise rank 2 might leave before the others have joined.
               group.barrier();
+              met.countDown();
               if (group.rank() == 2) {
+                // The barrier of a rank that is still in it would fail.
+                assertThat(met.await(Until.LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
                 return;
               }
               Tensor tensor = floats(device, 1f);
