@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -21,11 +23,7 @@ class TuttiScriptTest {
 
   @BeforeEach
   void lookBuilt() throws IOException {
-    Path original = Path.of("").toAbsolutePath();
-    while (!Files.exists(original.resolve("tutti"))) {
-      original = original.getParent();
-      assertThat(original).as("the folder of the script").isNotNull();
-    }
+    Path original = original();
     Files.copy(original.resolve("tutti"), clone.resolve("tutti"));
     jdk = Files.createDirectories(clone.resolve("jdk"));
     executable(
@@ -46,6 +44,15 @@ class TuttiScriptTest {
     Files.setLastModifiedTime(stamp, FileTime.fromMillis(2_000_000));
   }
 
+  private static Path original() {
+    Path original = Path.of("").toAbsolutePath();
+    while (!Files.exists(original.resolve("tutti"))) {
+      original = original.getParent();
+      assertThat(original).as("the folder of the script").isNotNull();
+    }
+    return original;
+  }
+
   private static void executable(Path file, String text) throws IOException {
     Files.createDirectories(file.getParent());
     Files.writeString(file, text);
@@ -55,13 +62,7 @@ class TuttiScriptTest {
   @Test
   void givesWhatItStartsItsOwnJdk() throws Exception {
     Path out = clone.resolve("out");
-    ProcessBuilder builder =
-        new ProcessBuilder("bash", clone.resolve("tutti").toString(), "run")
-            .directory(clone.toFile())
-            .redirectErrorStream(true)
-            .redirectOutput(out.toFile());
-    builder.environment().put("JAVA_HOME", "/other/jdk");
-    Process process = builder.start();
+    Process process = start(out, Map.of("JAVA_HOME", "/other/jdk"));
     try {
       assertThat(process.waitFor(4, TimeUnit.MINUTES)).isTrue();
     } finally {
@@ -70,5 +71,97 @@ class TuttiScriptTest {
     assertThat(Files.readString(out))
         .startsWith("home=" + jdk + "\njava=" + jdk.resolve("bin/java") + "\n");
     assertThat(process.exitValue()).isZero();
+  }
+
+  @Test
+  void saysThatAnotherBuildsAndEndsTheBuildThatItStarted() throws Exception {
+    Files.delete(clone.resolve("dist/target/stamp"));
+    for (String file : List.of(".ci/jdk25", "dist/src/main/dist/libexec/find-jdk")) {
+      executable(clone.resolve(file), Files.readString(original().resolve(file)));
+    }
+    // A Maven with a compiler: both write their process ids.
+    executable(
+        clone.resolve("path/mvn"),
+        """
+        #!/bin/sh
+        sleep 1000 &
+        echo $! >> $PIDS
+        echo $$ >> $PIDS
+        wait
+        """);
+    Path firstBuild = clone.resolve("first-pids");
+    Path secondBuild = clone.resolve("second-pids");
+    Process first = start(clone.resolve("first"), building(firstBuild));
+    Process second = null;
+    try {
+      List<ProcessHandle> maven = mavenOf(firstBuild);
+      second = start(clone.resolve("second"), building(secondBuild));
+      awaitLine(clone.resolve("second"), "another tutti is building this clone: waiting for it");
+      assertThat(secondBuild).doesNotExist();
+      first.destroy();
+      assertThat(first.waitFor(4, TimeUnit.MINUTES)).isTrue();
+      assertThat(first.exitValue()).isEqualTo(128 + 15);
+      awaitEnd(maven);
+      maven = mavenOf(secondBuild);
+      signal(second, "INT");
+      assertThat(second.waitFor(4, TimeUnit.MINUTES)).isTrue();
+      assertThat(second.exitValue()).isEqualTo(128 + 2);
+      awaitEnd(maven);
+    } finally {
+      first.destroy();
+      if (second != null) {
+        second.destroy();
+      }
+    }
+  }
+
+  private Map<String, String> building(Path pids) {
+    return Map.of(
+        "JAVA_HOME",
+        jdk.toString(),
+        "PATH",
+        clone.resolve("path") + ":" + System.getenv("PATH"),
+        "PIDS",
+        pids.toString());
+  }
+
+  private Process start(Path out, Map<String, String> environment) throws IOException {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+                "env", "--default-signal=INT", "bash", clone.resolve("tutti").toString(), "run")
+            .directory(clone.toFile())
+            .redirectErrorStream(true)
+            .redirectOutput(out.toFile());
+    builder.environment().putAll(environment);
+    return builder.start();
+  }
+
+  private static void signal(Process process, String name) throws Exception {
+    Process kill = new ProcessBuilder("kill", "-" + name, "" + process.pid()).start();
+    assertThat(kill.waitFor()).isZero();
+  }
+
+  /** Waits until a build has written two process ids. */
+  private static List<ProcessHandle> mavenOf(Path pids) throws Exception {
+    await(() -> Files.exists(pids) && Files.readAllLines(pids).size() == 2);
+    return Files.readAllLines(pids).stream()
+        .map(pid -> ProcessHandle.of(Long.parseLong(pid)).orElseThrow())
+        .toList();
+  }
+
+  private static void awaitLine(Path file, String line) throws Exception {
+    await(() -> Files.readAllLines(file).contains(line));
+  }
+
+  private static void awaitEnd(List<ProcessHandle> processes) throws Exception {
+    await(() -> processes.stream().noneMatch(ProcessHandle::isAlive));
+  }
+
+  private static void await(Callable<Boolean> condition) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(4);
+    while (!condition.call()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      Thread.sleep(10);
+    }
   }
 }
