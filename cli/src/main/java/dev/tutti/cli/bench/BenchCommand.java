@@ -107,6 +107,7 @@ public final class BenchCommand implements Callable<Integer> {
   @Option(
       names = "--store",
       paramLabel = "tcp|aeron|hash|file",
+      completionCandidates = BenchChoices.Stores.class,
       description =
           "Measure a store instead: time and rate of set, get, add and wait, and how long the"
               + " rendezvous takes. The clients are threads of this process.")

@@ -21,6 +21,7 @@ final class BenchOptions {
   @Parameters(
       arity = "0..*",
       paramLabel = "OPS",
+      completionCandidates = BenchChoices.Operations.class,
       description = {
         "What to measure: allReduce broadcast reduce allGather gather scatter reduceScatter"
             + " allToAll sendRecv barrier, or 'all' of these that the backend supports. Default:"
@@ -31,6 +32,7 @@ final class BenchOptions {
   @Option(
       names = "--backend",
       paramLabel = "NAME",
+      completionCandidates = BenchChoices.Backends.class,
       description = "Backend to measure. Default: " + DEFAULT_BACKEND + ".")
   String backend = DEFAULT_BACKEND;
 
@@ -57,12 +59,14 @@ final class BenchOptions {
   @Option(
       names = "--dtype",
       paramLabel = "TYPE",
+      completionCandidates = BenchChoices.ElementTypes.class,
       description = "Element type, by PyTorch's name. Default: float32.")
   String dtype = DType.FLOAT32.label();
 
   @Option(
       names = "--redop",
       paramLabel = "OP",
+      completionCandidates = BenchChoices.ReduceOps.class,
       description = "Reduce operation: sum avg product min max band bor bxor. Default: sum.")
   String redop = "sum";
 

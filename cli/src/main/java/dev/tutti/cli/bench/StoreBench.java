@@ -30,7 +30,7 @@ final class StoreBench {
   private static final Duration LIMIT = Duration.ofMinutes(5);
   private static final byte[] VALUE = new byte[8];
   private static final int MOST_SAMPLES = 1 << 20;
-  private static final List<String> KINDS = List.of("tcp", "aeron", "hash", "file");
+  static final List<String> KINDS = List.of("tcp", "aeron", "hash", "file");
   private static final List<Integer> CLIENTS = List.of(1, 8, 64);
   private static final List<Integer> RANKS = List.of(8, 64);
   private static final List<String> OPS = List.of("set", "get", "add", "wait");

@@ -1,14 +1,17 @@
 package dev.tutti.cli.help;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Model.PositionalParamSpec;
 
 /**
  * The model of commands from which completion scripts and man pages are generated: only what users
@@ -39,16 +42,34 @@ final class CommandModel {
     return option.arity().max() > 0;
   }
 
-  /** Returns the values of an option whose label lists them, as in {@code table|json}. */
-  static List<String> choices(OptionSpec option) {
-    String label = option.paramLabel();
-    return label.contains("|") ? Arrays.asList(label.split("\\|")) : List.of();
+  /** Returns the values that an option or operand is limited to, or nothing if it is not. */
+  static List<String> choices(ArgSpec argument) {
+    List<String> choices = new ArrayList<>();
+    String label = argument.paramLabel();
+    if (argument.command().userObject() instanceof CommandLine.HelpCommand
+        && !argument.isOption()) {
+      subcommands(argument.command().parent()).forEach(each -> choices.add(each.name()));
+    } else if (argument.completionCandidates() != null) {
+      argument.completionCandidates().forEach(choices::add);
+    } else if (label.contains("|") && !isFile(argument)) {
+      choices.addAll(Arrays.asList(label.split("\\|")));
+    }
+    return choices;
   }
 
-  /** Returns whether an option or parameter names a file or folder. */
+  /** Returns whether an option or operand names a file or folder. */
   static boolean isFile(ArgSpec argument) {
-    String label = argument.paramLabel();
-    return label.equals("FILE") || label.equals("DIR");
+    return argument.auxiliaryTypes()[0] == Path.class;
+  }
+
+  /** Returns the first of a command's operands. */
+  static Optional<PositionalParamSpec> operand(CommandSpec command) {
+    return command.positionalParameters().stream().findFirst();
+  }
+
+  /** Returns whether a command's operands are another program and its arguments. */
+  static boolean startsProgram(CommandSpec command) {
+    return command.parser().stopAtPositional();
   }
 
   /** Returns the first sentence of a command's header, or of its description if it has none. */

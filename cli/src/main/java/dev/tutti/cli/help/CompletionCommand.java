@@ -1,7 +1,7 @@
 package dev.tutti.cli.help;
 
 import java.io.PrintWriter;
-import picocli.AutoComplete;
+import java.util.Arrays;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Parameters;
@@ -32,21 +32,31 @@ public final class CompletionCommand implements Runnable {
   }
 
   @Parameters(paramLabel = "bash|zsh|fish", description = "The shell.")
-  private Shell shell = Shell.bash;
+  private String shell = "";
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
   public void run() {
     PrintWriter out = spec.commandLine().getOut();
-    out.print(script(shell, spec.root()));
+    out.print(script(chosen(), spec.root()));
     out.flush();
+  }
+
+  private Shell chosen() {
+    return Arrays.stream(Shell.values())
+        .filter(each -> each.name().equals(shell))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "the shell must be bash, zsh or fish, not '" + shell + "'"));
   }
 
   /** Returns the script for a shell. */
   static String script(Shell shell, CommandSpec root) {
     return switch (shell) {
-      case bash -> AutoComplete.bash(root.name(), root.commandLine());
+      case bash -> BashCompletion.script(root);
       case zsh -> ZshCompletion.script(root);
       case fish -> FishCompletion.script(root);
     };

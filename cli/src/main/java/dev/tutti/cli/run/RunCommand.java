@@ -96,7 +96,7 @@ public final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = "--rdzv-backend",
-      paramLabel = "NAME",
+      paramLabel = "static|c10d",
       description = "For compatibility with torchrun: 'static' and 'c10d' mean the same here.")
   private String rdzvBackend = "static";
 

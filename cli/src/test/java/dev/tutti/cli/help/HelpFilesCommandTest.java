@@ -26,7 +26,13 @@ class HelpFilesCommandTest {
       name = "tutti",
       description = "Plays. More follows.",
       version = "tutti 7",
-      subcommands = {HelpFilesCommand.class, Play.class, Hidden.class})
+      subcommands = {
+        HelpFilesCommand.class,
+        Play.class,
+        Tour.class,
+        Hidden.class,
+        CommandLine.HelpCommand.class
+      })
   private static final class Root {}
 
   @Command(
@@ -57,12 +63,32 @@ class HelpFilesCommandTest {
     }
   }
 
+  @Command(name = "tour", description = "Travels.", subcommands = Stop.class)
+  private static final class Tour {}
+
+  /** A command that starts a program. */
+  @Command(name = "stop", description = "Stops there.")
+  private static final class Stop implements Runnable {
+    @Option(names = "--town", description = "Where.")
+    private String town = "";
+
+    @Parameters(paramLabel = "COMMAND", arity = "1..*", description = "What to do there.")
+    private List<String> command = List.of();
+
+    @Override
+    public void run() {
+      throw new AssertionError("stops in " + town + " for " + command);
+    }
+  }
+
   @Command(name = "hidden", hidden = true)
   private static final class Hidden {}
 
   @BeforeEach
   void write() {
-    assertThat(new CommandLine(new Root()).execute("help-files", folder.toString())).isZero();
+    CommandLine root = new CommandLine(new Root());
+    root.getSubcommands().get("tour").getSubcommands().get("stop").setStopAtPositional(true);
+    assertThat(root.execute("help-files", folder.toString())).isZero();
   }
 
   @Test
@@ -71,7 +97,8 @@ class HelpFilesCommandTest {
         .isDirectoryContaining("glob:**/tutti.1")
         .isDirectoryContaining("glob:**/tutti-play.1");
     try (var pages = Files.list(folder.resolve("man/man1"))) {
-      assertThat(pages).hasSize(2);
+      assertThat(pages.map(page -> page.getFileName().toString()))
+          .containsExactlyInAnyOrder("tutti.1", "tutti-play.1", "tutti-tour.1", "tutti-help.1");
     }
     assertThat(Files.readString(folder.resolve("man/man1/tutti-play.1")))
         .isEqualTo(
@@ -105,26 +132,125 @@ class HelpFilesCommandTest {
 
   @Test
   void bashCompletes() throws Exception {
-    String words =
+    assertThat(
+            ask(
+                "tutti pl",
+                "tutti help ",
+                "tutti play --",
+                "tutti play --how ",
+                "tutti play --how l",
+                "tutti play --how=l",
+                "tutti play --score ",
+                "tutti play --score=/tmp/",
+                "tutti play --quick ",
+                "tutti play -- --",
+                "tutti tour ",
+                "tutti tour stop --",
+                "tutti tour stop --town ",
+                "tutti tour stop --town ro:me pe",
+                "tutti tour stop --town=ro:me -- pe",
+                "tutti tour stop ./pe",
+                "tutti tour stop -- --town",
+                "tutti tour stop perform --",
+                "tutti tour stop -- perform --town "))
+        .containsExactly(
+            "play",
+            "help play tour",
+            "--how --quick --score",
+            "loud soft",
+            "loud",
+            "loud",
+            "(files)",
+            "(files)",
+            "",
+            "",
+            "stop",
+            "--town",
+            "",
+            "(files) (names) pen.txt perform",
+            "(files) (names) pen.txt perform",
+            "(files)",
+            "(files) (names)",
+            "(files)",
+            "(files)");
+  }
+
+  @Test
+  void bashCompletesValuesIfAnEqualsSignDividesNoWords() throws Exception {
+    assertThat(bash("COMP_WORDBREAKS=' '; ask 'tutti play --how=l' 'tutti play --score=/tmp/'"))
+        .containsExactly("--how=loud", "(files)");
+  }
+
+  /** Returns what bash offers for each line, sorted. */
+  private List<String> ask(String... lines) throws IOException, InterruptedException {
+    return bash("ask '" + String.join("' '", lines) + "'");
+  }
+
+  private List<String> bash(String question) throws IOException, InterruptedException {
+    Path program = folder.resolve("bin/perform");
+    Files.createDirectories(program.getParent());
+    Files.writeString(program, "");
+    assertThat(program.toFile().setExecutable(true)).isTrue();
+    Files.writeString(folder.resolve("pen.txt"), "");
+    String setUp =
         """
+        set -u
         source completion/tutti.bash
         complete -p tutti > /dev/null || exit 1
-        compopt() { :; }
-        ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); COMP_LINE="$*"
-          _complete_tutti; printf '%s\\n' "${COMPREPLY[@]}" | sort; }
-        ask tutti pl
-        ask tutti play --
+        # With these, readline offers files if nothing else is offered, and marks folders.
+        compopt() {
+          case $* in
+            *default) printf '(files) ' ;;
+            *filenames) printf '(names) ' ;;
+          esac
+        }
+        ask() {
+          local old=$PATH line PATH=bin
+          for line in "$@"; do
+            local separated=" $line "
+            for each in = :; do
+              [[ $COMP_WORDBREAKS != *$each* ]] || separated=${separated//$each/ $each }
+            done
+            read -ra COMP_WORDS <<< "$separated"
+            [[ $line != *' ' ]] || COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line}
+            _tutti > offered
+            printf '%s\n' "${COMPREPLY[@]}" | PATH=$old sort -u >> offered
+            echo $(< offered)
+          done
+        }
         """;
-    assertThat(run("bash", "-c", words)).isEqualTo("play\n--how\n--quick\n--score\n");
+    return run("bash", "--norc", "-c", setUp + question).lines().map(String::strip).toList();
   }
 
   @Test
   void fishCompletes() throws Exception {
     require("fish");
     String words =
-        "source completion/tutti.fish; complete -C 'tutti pl'; complete -C 'tutti play --how '";
+        """
+        source completion/tutti.fish
+        for line in 'tutti pl' 'tutti play --how ' 'tutti play --how=l' 'tutti play --score /us' \
+            'tutti play --score=/us' 'tutti tour ' 'tutti tour stop --' \
+            'tutti tour stop --town rome -- cat /us' 'tutti help '
+          complete -C $line
+        end
+        """;
     assertThat(run("fish", "--no-config", "-c", words))
-        .isEqualTo("play\tPlays a 'score': all of it\nloud\tHow: [loud]\nsoft\tHow: [loud]\n");
+        .isEqualTo(
+            """
+            play\tPlays a 'score': all of it
+            loud\tHow: [loud]
+            soft\tHow: [loud]
+            --how=loud\tHow: [loud]
+            /usr/
+            --score=/usr/
+            stop\tStops there
+            --town\tWhere
+            /usr/
+            help
+            play
+            tour
+            """);
   }
 
   @Test
@@ -136,13 +262,14 @@ class HelpFilesCommandTest {
         autoload -Uz compinit && compinit -u -d zcompdump
         echo $_comps[tutti]
         autoload +X -Uz _tutti && whence -w _tutti
-        _arguments() { print -rl -- "$@"; state=arguments line=(play); }
-        _tutti
+        _arguments() { print -rl -- "$@"; state=arguments line=($next) next=stop; }
+        for next in play tour; do _tutti; done
         """;
     assertThat(run("zsh", "-f", "-c", words))
         .startsWith("_tutti\n_tutti: function\n")
         .contains("--how=[How\\: \\[loud\\]]:value:(loud soft)\n")
         .contains("--score=[What]:file:_files\n")
+        .contains("--town=[Where]:value:\n(-)*::command: _normal\n")
         .contains("-q[Quickly]\n--quick[Quickly]\n")
         .doesNotContain("secret");
   }

@@ -1,0 +1,90 @@
+package dev.tutti.cli.help;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.runtime.settings.Providers;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Checks what the script for bash offers after the options of the command line. */
+class CompletionCommandTest {
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  private int tutti(String... arguments) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    return Main.execute(terminal, Map.of(), arguments);
+  }
+
+  /** Returns what the script offers for an operand of a command or after its option. */
+  private String offered(String where) {
+    out.reset();
+    assertThat(tutti("completion", "bash")).isZero();
+    String script = out.toString(UTF_8);
+    Matcher entry =
+        Pattern.compile("\\['" + where + "'\\]='([^']*)'")
+            .matcher(script.substring(script.indexOf("local -A operands")));
+    assertThat(entry.find()).as(where).isTrue();
+    return entry.group(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "tutti run, <program>",
+    "tutti run --log-dir, <file>",
+    "tutti run --aot, <file>",
+    "tutti run --nproc, ''",
+    "tutti run --rdzv-backend, static c10d",
+    "tutti bench --format, table json",
+    "tutti bench --plot, <file>",
+    "tutti bench --store, tcp aeron hash file",
+    "tutti store, add wait get keys serve set stat watch",
+    "tutti store serve --data, <file>",
+    "tutti store get, ''",
+    "tutti doctor --format, table json",
+    "tutti trace, <file>",
+    "tutti completion, bash zsh fish",
+    "tutti help, run bench store doctor trace status completion help",
+  })
+  void offers(String where, String values) {
+    assertThat(offered(where)).isEqualTo(values);
+  }
+
+  @Test
+  void offersWhatBenchAccepts() {
+    assertThat(offered("tutti bench"))
+        .isEqualTo(
+            "allReduce broadcast reduce allGather gather scatter reduceScatter allToAll sendRecv"
+                + " barrier all");
+    List<String> redops = List.of(offered("tutti bench --redop").split(" "));
+    assertThat(redops).hasSize(8).doesNotHaveDuplicates();
+    assertThat(redops).allSatisfy(each -> assertThat(ReduceOp.ofName(each)).isNotNull());
+    List<String> types = List.of(offered("tutti bench --dtype").split(" "));
+    assertThat(types.stream().map(DType::ofLabel)).containsExactly(DType.values());
+    assertThat(offered("tutti bench --backend").split(" "))
+        .contains("gloo")
+        .containsExactlyInAnyOrderElementsOf(Providers.backends().keySet());
+  }
+
+  @Test
+  void saysWhichShellsThereAre() {
+    assertThat(tutti("completion", "ksh")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8))
+        .isEqualTo("tutti completion: the shell must be bash, zsh or fish, not 'ksh'\n");
+    assertThat(out.toString(UTF_8)).isEmpty();
+  }
+}
