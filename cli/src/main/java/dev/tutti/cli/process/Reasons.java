@@ -1,6 +1,7 @@
 package dev.tutti.cli.process;
 
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
@@ -8,7 +9,7 @@ import java.nio.file.NoSuchFileException;
 
 /**
  * Descriptions of file failures: several kinds of exceptions have no message but the name of the
- * file.
+ * file, or a number.
  */
 public final class Reasons {
   private Reasons() {}
@@ -23,6 +24,7 @@ public final class Reasons {
       case AccessDeniedException e -> "permission denied: " + e.getFile();
       case FileAlreadyExistsException e -> e.getFile() + " exists and is not a directory";
       case NoSuchFileException e -> "no such file or directory: " + e.getFile();
+      case CharacterCodingException _ -> "not text in UTF-8";
       case FileSystemException e when e.getReason() == null ->
           e.getClass().getSimpleName() + " at " + e.getFile();
       default -> failure.getMessage() == null ? failure.toString() : failure.getMessage();

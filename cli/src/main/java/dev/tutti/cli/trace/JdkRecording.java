@@ -1,6 +1,7 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.DType;
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.runtime.operation.FlightRecord;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -26,7 +27,7 @@ final class JdkRecording {
   /**
    * Reads a recording.
    *
-   * @throws IllegalArgumentException naming a file that is cut off
+   * @throws IllegalArgumentException if the file is cut off
    */
   static void read(Path path, RankTrace trace) {
     List<RecordedEvent> events = events(path);
@@ -61,9 +62,11 @@ final class JdkRecording {
   private static List<RecordedEvent> events(Path path) {
     try {
       return RecordingFile.readAllEvents(path);
-    } catch (IOException | RuntimeException e) {
-      // The JDK's parser throws either, depending on where the file ends.
-      throw new IllegalArgumentException(path + ": not a whole recording: " + e.getMessage(), e);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("not a whole recording: " + Reasons.of(e), e);
+    } catch (RuntimeException e) {
+      // The JDK's parser throws these for some files, with texts about its arrays.
+      throw new IllegalArgumentException("not a whole recording: it is cut off or malformed", e);
     }
   }
 

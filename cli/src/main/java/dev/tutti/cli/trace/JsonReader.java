@@ -1,6 +1,7 @@
 package dev.tutti.cli.trace;
 
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -136,7 +137,11 @@ public final class JsonReader {
           throw bad("incomplete escape");
         }
         at += 4;
-        yield (char) Integer.parseInt(text.substring(at - 4, at), 16);
+        try {
+          yield (char) HexFormat.fromHexDigits(text, at - 4, at);
+        } catch (IllegalArgumentException e) {
+          throw bad("invalid escape");
+        }
       }
       default -> c;
     };
@@ -148,12 +153,11 @@ public final class JsonReader {
       at++;
     }
     String number = text.substring(start, at);
+    boolean isWhole = number.matches("-?[0-9]+");
     try {
-      return number.matches("-?[0-9]+")
-          ? (Object) Long.valueOf(number)
-          : (Object) Double.valueOf(number);
+      return isWhole ? (Object) Long.valueOf(number) : (Object) Double.valueOf(number);
     } catch (NumberFormatException e) {
-      throw bad("expected a value");
+      throw bad(isWhole ? "a number that needs more than 64 bits" : "expected a value");
     }
   }
 }

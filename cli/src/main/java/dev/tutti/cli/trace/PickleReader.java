@@ -10,7 +10,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,10 +17,18 @@ import org.jspecify.annotations.Nullable;
  * None, of protocol 2 or later. Nothing in the pickle can name a class, so none of it is executed.
  */
 final class PickleReader {
+  private static final int DEEPEST = 100;
+
+  /**
+   * The maximum number of values for each byte, as values that occur repeatedly are stored once.
+   */
+  private static final int MOST_PER_BYTE = 16;
+
   private final ByteBuffer in;
   private final List<@Nullable Object> stack = new ArrayList<>();
   private final List<Integer> marks = new ArrayList<>();
   private final Map<Integer, @Nullable Object> memo = new HashMap<>();
+  private long values;
 
   private PickleReader(byte[] bytes) {
     in = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
@@ -36,10 +43,34 @@ final class PickleReader {
     PickleReader reader = new PickleReader(bytes);
     try {
       while (reader.step()) {}
-      return reader.pop();
-    } catch (BufferUnderflowException | IndexOutOfBoundsException | ClassCastException e) {
-      throw new IllegalArgumentException(
-          "not a pickle of plain values: it is truncated or malformed", e);
+    } catch (BufferUnderflowException e) {
+      throw bad("it is cut off", e);
+    }
+    Object value = reader.top();
+    reader.count(value, 0);
+    return value;
+  }
+
+  private static IllegalArgumentException bad(String what) {
+    return bad(what, null);
+  }
+
+  private static IllegalArgumentException bad(String what, @Nullable Exception cause) {
+    return new IllegalArgumentException("not a pickle of plain values: " + what, cause);
+  }
+
+  /** Refuses values that contain themselves, or the same values very often. */
+  private void count(@Nullable Object value, int depth) {
+    if (depth > DEEPEST) {
+      throw bad("its values are nested too deeply");
+    }
+    if (++values > (long) MOST_PER_BYTE * in.capacity()) {
+      throw bad("it repeats values too often");
+    }
+    if (value instanceof List<?> list) {
+      list.forEach(each -> count(each, depth + 1));
+    } else if (value instanceof Map<?, ?> map) {
+      map.values().forEach(each -> count(each, depth + 1));
     }
   }
 
@@ -51,8 +82,8 @@ final class PickleReader {
       case 0x94 -> memo.put(memo.size(), top());
       case 'q' -> memo.put(in.get() & 0xff, top());
       case 'r' -> memo.put(in.getInt(), top());
-      case 'h' -> stack.add(memo.get(in.get() & 0xff));
-      case 'j' -> stack.add(memo.get(in.getInt()));
+      case 'h' -> stack.add(remembered(in.get() & 0xff));
+      case 'j' -> stack.add(remembered(in.getInt()));
       case 'N' -> stack.add(null);
       case 0x88 -> stack.add(true);
       case 0x89 -> stack.add(false);
@@ -78,9 +109,7 @@ final class PickleReader {
       case '.' -> {
         return false;
       }
-      default ->
-          throw new IllegalArgumentException(
-              "not a pickle of plain values: unsupported opcode 0x" + Integer.toHexString(code));
+      default -> throw bad("unsupported opcode 0x" + Integer.toHexString(code));
     }
     return true;
   }
@@ -99,39 +128,65 @@ final class PickleReader {
     for (int i = 0; i < big.length; i++) {
       big[i] = little[little.length - 1 - i];
     }
-    return big.length == 0 ? 0L : new BigInteger(big).longValue();
+    BigInteger value = big.length == 0 ? BigInteger.ZERO : new BigInteger(big);
+    if (value.bitLength() >= Long.SIZE) {
+      throw bad("a number needs more than 64 bits");
+    }
+    return value.longValue();
+  }
+
+  private @Nullable Object remembered(int number) {
+    if (!memo.containsKey(number)) {
+      throw bad("it uses values that it does not contain");
+    }
+    return memo.get(number);
   }
 
   private @Nullable Object top() {
+    requireStacked(1);
     return stack.getLast();
   }
 
-  private @Nullable Object pop() {
-    return stack.removeLast();
-  }
-
   private List<@Nullable Object> sinceMark() {
+    if (marks.isEmpty()) {
+      throw bad("it ends a list that it does not start");
+    }
     return last(stack.size() - marks.removeLast());
   }
 
   private List<@Nullable Object> last(int count) {
+    requireStacked(count);
     List<@Nullable Object> end = stack.subList(stack.size() - count, stack.size());
     List<@Nullable Object> taken = new ArrayList<>(end);
     end.clear();
     return taken;
   }
 
-  @SuppressWarnings("unchecked") // a wrong type is detected where it is used
-  private void append(List<@Nullable Object> items) {
-    ((List<@Nullable Object>) Objects.requireNonNull(top())).addAll(items);
+  private void requireStacked(int count) {
+    if (count < 0 || count > stack.size()) {
+      throw bad("it uses values that it does not contain");
+    }
   }
 
-  @SuppressWarnings("unchecked") // a wrong type is detected where it is used
+  @SuppressWarnings("unchecked") // all lists on the stack are of this type
+  private void append(List<@Nullable Object> items) {
+    if (!(top() instanceof List<?> list)) {
+      throw bad("it appends to a value that is no list");
+    }
+    ((List<@Nullable Object>) list).addAll(items);
+  }
+
+  @SuppressWarnings("unchecked") // all maps on the stack are of this type
   private void put(List<@Nullable Object> items) {
-    Map<String, @Nullable Object> map =
-        (Map<String, @Nullable Object>) Objects.requireNonNull(top());
-    for (int i = 0; i + 1 < items.size(); i += 2) {
-      map.put(String.valueOf(items.get(i)), items.get(i + 1));
+    if (!(top() instanceof Map<?, ?> map) || items.size() % 2 != 0) {
+      throw bad("it sets items of a value that is no dict, or keys without values");
+    }
+    for (int i = 0; i < items.size(); i += 2) {
+      Object key = items.get(i);
+      if (key instanceof List<?> || key instanceof Map<?, ?>) {
+        throw bad("a key is a list or a dict");
+      }
+      ((Map<String, @Nullable Object>) map).put(String.valueOf(key), items.get(i + 1));
     }
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.trace.TraceAnalysis.Share;
 import dev.tutti.cli.trace.TraceAnalysis.Straggling;
@@ -28,7 +29,11 @@ import picocli.CommandLine.Parameters;
             + " pauses of the garbage collector are the cause.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
-    footer = {"", "The exit code is 1 if calls do not match or a rank is missing."})
+    footer = {
+      "",
+      "The exit code is 1 if calls do not match or a rank is missing, and 2 if a file cannot be"
+          + " read or there is nothing to compare."
+    })
 public final class TraceCommand implements Callable<Integer> {
   private static final int MOST_PAUSES = 10;
 
@@ -59,23 +64,43 @@ public final class TraceCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws IOException {
-    RankTrace trace = TraceFiles.read(files);
+  public Integer call() {
+    RankTrace trace = read();
     trace.notes().forEach(note -> terminal.err().println("tutti trace: " + note));
-    if (trace.entries().isEmpty()) {
-      throw new IllegalArgumentException("no operations in " + files);
-    }
     TraceAnalysis analysis = TraceAnalysis.of(trace);
+    if (analysis.problems.isEmpty() && trace.entries().values().stream().allMatch(List::isEmpty)) {
+      throw new IllegalArgumentException("nothing to compare: no operations in " + listed());
+    }
     String report = report(analysis);
     terminal.out().print(report);
     TimeLine line = new TimeLine(trace, analysis);
     if (html != null) {
-      Files.writeString(html, line.toHtml(report));
+      write("--html", html, line.toHtml(report));
     }
     if (perfetto != null) {
-      Files.writeString(perfetto, line.toPerfetto());
+      write("--perfetto", perfetto, line.toPerfetto());
     }
     return analysis.problems.isEmpty() ? 0 : 1;
+  }
+
+  private RankTrace read() {
+    try {
+      return TraceFiles.read(files);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("cannot read the records: " + Reasons.of(e), e);
+    }
+  }
+
+  private String listed() {
+    return files.stream().map(Path::toString).collect(Collectors.joining(", "));
+  }
+
+  private static void write(String option, Path file, String text) {
+    try {
+      Files.writeString(file, text);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("cannot write " + option + ": " + Reasons.of(e), e);
+    }
   }
 
   private static String report(TraceAnalysis analysis) {

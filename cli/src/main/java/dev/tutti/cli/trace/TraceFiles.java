@@ -1,6 +1,7 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.OpType;
+import dev.tutti.cli.process.Reasons;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
@@ -43,7 +44,12 @@ final class TraceFiles {
       if (head.length == 0) {
         trace.notes().add(path + " is empty: its rank was killed, or is still running");
       } else if (new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
-        JdkRecording.read(path, trace);
+        read(
+            path,
+            () -> {
+              JdkRecording.read(path, trace);
+              return null;
+            });
       } else if ((head[0] & 0xff) == 0x80) {
         pickles.put(path, Files.readAllBytes(path));
       } else {
@@ -74,12 +80,14 @@ final class TraceFiles {
   private static @Nullable Object read(Path path, Reader reader) throws IOException {
     try {
       return reader.read();
-    } catch (IllegalArgumentException | CharacterCodingException e) {
+    } catch (IllegalArgumentException e) {
       throw refused(path, e);
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException(path + ": not a flight record: " + Reasons.of(e), e);
     }
   }
 
-  private static IllegalArgumentException refused(Path path, Exception cause) {
+  private static IllegalArgumentException refused(Path path, IllegalArgumentException cause) {
     return new IllegalArgumentException(path + ": " + cause.getMessage(), cause);
   }
 
@@ -168,7 +176,7 @@ final class TraceFiles {
     if (!(value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?> all)) {
       throw new IllegalArgumentException("not a flight record: it has no entries");
     }
-    int rank = record.get("rank") instanceof Long own ? own.intValue() : rankOf(path);
+    int rank = record.get("rank") instanceof Long own ? rank(own) : rankOf(path);
     if (trace.entries().containsKey(rank)) {
       return;
     }
@@ -181,15 +189,21 @@ final class TraceFiles {
     if (record.get("pg_config") instanceof Map<?, ?> groups) {
       groups.forEach(
           (name, config) -> {
-            if (config instanceof Map<?, ?> fields) {
+            if (config instanceof Map<?, ?> fields && fields.get("ranks") != null) {
               trace.addGroup(String.valueOf(name), ranks(String.valueOf(fields.get("ranks"))));
             }
           });
     }
+    int others = 0;
     for (Object each : all) {
-      if (each instanceof Map<?, ?> fields) {
+      if (each instanceof Map<?, ?> fields && !name(fields).isEmpty()) {
         trace.add(entry(rank, fields));
+      } else {
+        others++;
       }
+    }
+    if (others > 0) {
+      trace.notes().add("rank " + rank + " has entries that name no operation: " + others);
     }
   }
 
@@ -198,14 +212,22 @@ final class TraceFiles {
     if (!end.find()) {
       throw new IllegalArgumentException("neither the file nor its name gives the rank");
     }
-    return Integer.parseInt(end.group(1));
+    return rank(end.group(1));
   }
 
   static List<Integer> ranks(String text) {
     return Arrays.stream(text.replaceAll("[\\[\\]\\s]", "").split(","))
         .filter(each -> !each.isEmpty())
-        .map(Integer::valueOf)
+        .map(TraceFiles::rank)
         .toList();
+  }
+
+  private static int rank(Object given) {
+    String text = given.toString();
+    if (!text.matches("[0-9]{1,9}")) {
+      throw new IllegalArgumentException("not a flight record: '" + text + "' is no rank");
+    }
+    return Integer.parseInt(text);
   }
 
   static TraceEntry entry(int rank, Map<?, ?> fields) {
@@ -234,7 +256,7 @@ final class TraceFiles {
         TraceEntry.numel(sizes),
         sizes.isEmpty() ? "" : String.valueOf(sizes.size() == 1 ? sizes.getFirst() : sizes),
         text(fields.get("reduce_op")),
-        (int) number(fields.get(isMessage ? "peer" : "root"), -1),
+        rankOr(fields.get(isMessage ? "peer" : "root"), -1),
         text(fields.get("path")),
         isOfTorch && isRetired ? TraceEntry.COMPLETED : text(fields.get("state")),
         number(fields.get("time_created_ns"), 0),
@@ -242,9 +264,17 @@ final class TraceFiles {
         isOfTorch);
   }
 
-  private static OpType type(Map<?, ?> fields) {
+  private static int rankOr(@Nullable Object value, int otherwise) {
+    return number(value, otherwise) == otherwise ? otherwise : rank(number(value, otherwise));
+  }
+
+  private static String name(Map<?, ?> fields) {
     String own = text(fields.get("op"));
-    String name = own.isEmpty() ? text(fields.get("profiling_name")) : own;
+    return own.isEmpty() ? text(fields.get("profiling_name")) : own;
+  }
+
+  private static OpType type(Map<?, ?> fields) {
+    String name = name(fields);
     String bare = name.substring(name.indexOf(':') + 1).replaceAll(" .*", "");
     OpType known = labelled(bare);
     return known == OpType.UNKNOWN ? ofTorch(bare) : known;
