@@ -11,6 +11,7 @@ import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
 import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RunCommand;
@@ -19,6 +20,7 @@ import dev.tutti.cli.status.StatusCommand;
 import dev.tutti.cli.store.StoreCommand;
 import dev.tutti.cli.trace.TraceCommand;
 import java.io.PrintWriter;
+import java.nio.file.FileSystemException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -200,7 +202,10 @@ public final class Main implements Runnable {
         failure instanceof LaunchException
             || failure instanceof IllegalArgumentException
             || failure instanceof TuttiException;
-    String message = expected ? failure.getMessage() : unexpected(failure);
+    String message =
+        failure instanceof FileSystemException file
+            ? Reasons.of(file)
+            : expected ? failure.getMessage() : unexpected(failure);
     if (!(failure instanceof LaunchException launch && launch.isSaid())) {
       line.getErr().println(name + ": " + message);
     }

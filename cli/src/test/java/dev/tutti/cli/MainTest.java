@@ -6,9 +6,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.cli.process.Terminal;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -93,6 +96,14 @@ class MainTest {
     assertThat(err.toString(UTF_8))
         .startsWith(error + "\n\tat dev.tutti.cli.MainTest.errors(")
         .endsWith("tutti doctor: " + message + "\n");
+  }
+
+  @Test
+  void saysInPlainWordsWhichFileCannotBeWritten(@TempDir Path folder) throws Exception {
+    Path file = Files.createFile(folder.resolve("completion"));
+    assertThat(tutti("help-files", folder.toString())).isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .isEqualTo("tutti help-files: " + file + " exists and is not a directory\n");
   }
 
   @Test
