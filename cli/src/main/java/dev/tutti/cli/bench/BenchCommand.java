@@ -135,6 +135,7 @@ public final class BenchCommand implements Callable<Integer> {
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
     if (store != null) {
+      options.checkTimes();
       StoreBench stores =
           new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out());
       requireOnlyStoreOptions();

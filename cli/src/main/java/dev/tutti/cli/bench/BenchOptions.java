@@ -1,9 +1,11 @@
 package dev.tutti.cli.bench;
 
+import com.sun.management.OperatingSystemMXBean;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.cli.run.RunCommand;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.TypeConversionException;
 
 /** The options that select what is measured; the command passes them on to its ranks. */
 final class BenchOptions {
@@ -120,6 +123,7 @@ final class BenchOptions {
               + " while --max-bytes is "
               + maxBytes);
     }
+    requireRoom(maxBytes);
     if (stepFactor < 2) {
       throw new IllegalArgumentException("--step-factor must be at least 2, not " + stepFactor);
     }
@@ -129,14 +133,41 @@ final class BenchOptions {
     if (warmup != null && warmup < 0) {
       throw new IllegalArgumentException("--warmup must not be negative: " + warmup);
     }
-    if (!time.isPositive() || !timeout.isPositive()) {
-      throw new IllegalArgumentException("--time and --timeout must be positive");
-    }
-    List<Long> sizes = new ArrayList<>();
-    for (long size = minBytes; size <= maxBytes; size *= stepFactor) {
-      sizes.add(size);
+    checkTimes();
+    return sizes(minBytes, maxBytes, stepFactor);
+  }
+
+  /** Returns the sizes between two, each a multiple of the one before. */
+  static List<Long> sizes(long least, long most, int factor) {
+    List<Long> sizes = new ArrayList<>(List.of(least));
+    while (sizes.getLast() <= most / factor) {
+      sizes.add(sizes.getLast() * factor);
     }
     return sizes;
+  }
+
+  /** Validates the times, which the ranks get as whole milliseconds. */
+  void checkTimes() {
+    check("--time", time);
+    check("--timeout", timeout);
+  }
+
+  private static void check(String option, Duration value) {
+    if (value.toMillis() < 1) {
+      throw new IllegalArgumentException(
+          option + " must be at least 1 ms, not " + value.toNanos() / 1e6 + " ms");
+    }
+  }
+
+  private static void requireRoom(long bytes) {
+    if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system
+        && bytes > system.getTotalMemorySize()) {
+      throw new IllegalArgumentException(
+          "--max-bytes must be at most the "
+              + system.getTotalMemorySize()
+              + " bytes of memory of this machine, not "
+              + bytes);
+    }
   }
 
   /** Returns the element type. */
@@ -184,7 +215,11 @@ final class BenchOptions {
   static final class BytesConverter implements ITypeConverter<Long> {
     @Override
     public Long convert(String text) {
-      return Setting.parseBytes(text);
+      try {
+        return Setting.parseBytes(text);
+      } catch (IllegalArgumentException e) {
+        throw new TypeConversionException("'" + text + "': " + e.getMessage());
+      }
     }
   }
 }

@@ -25,6 +25,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /**
  * The command run, which starts the ranks of a job, in the same way as torchrun and with its option
@@ -307,7 +308,11 @@ public final class RunCommand implements Callable<Integer> {
   public static final class DurationConverter implements ITypeConverter<Duration> {
     @Override
     public Duration convert(String text) {
-      return Setting.parseDuration(text);
+      try {
+        return Setting.parseDuration(text);
+      } catch (IllegalArgumentException e) {
+        throw new TypeConversionException("'" + text + "': " + e.getMessage());
+      }
     }
   }
 }

@@ -363,13 +363,18 @@ class BenchCommandTest {
         "--nproc=0 | --nproc must be at least 1, not 0",
         "--iters=0 | --iters must be at least 1, not 0",
         "--warmup=-1 | --warmup must not be negative: -1",
-        "--timeout=0 | --time and --timeout must be positive",
+        "--timeout=0 | --timeout must be at least 1 ms, not 0.0 ms",
+        "--timeout=0.5ms | --timeout must be at least 1 ms, not 0.5 ms",
+        "--time=0.5ms | --time must be at least 1 ms, not 0.5 ms",
+        "--time=5x | Invalid value for option '--time': '5x': expected a time such as 30, 250ms,",
         "--format=xml | --format must be table or json, not 'xml'",
         "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
         "--store=hash | --store can be combined only with --time and --format; omit --backend,"
             + " --in-jvm, --iters, --nproc, --warmup",
         "--plot=/no/such/folder/x.svg | no such folder for the plot: /no/such/folder",
-        "--max-bytes=12Q | Invalid value for option '--max-bytes'",
+        "--max-bytes=12Q | option '--max-bytes': '12Q': expected a number of bytes such as 4096,",
+        "--max-bytes=9999999999G | '9999999999G': the number of bytes is too large",
+        "--max-bytes=8589934591G | bytes of memory of this machine, not 9223372035781033984",
         "--shade=red | Unknown option: '--shade=red'",
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
@@ -413,6 +418,14 @@ class BenchCommandTest {
     assertThat(err.toString(UTF_8).trim())
         .isEqualTo(
             "tutti bench: --store can be combined only with --time and --format; omit " + named);
+  }
+
+  @Test
+  void refusesToMeasureStoresForNoTime() {
+    assertThat(bench("--store=tcp", "--time=0")).isEqualTo(Main.USAGE);
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti bench: --time must be at least 1 ms, not 0.0 ms");
   }
 
   @Test
