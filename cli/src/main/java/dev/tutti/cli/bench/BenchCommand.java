@@ -254,12 +254,12 @@ public final class BenchCommand implements Callable<Integer> {
             .orElse(0);
     return String.format(
         Locale.ROOT,
-        "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %.2f GB/s",
+        "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %s GB/s",
         rows.size(),
         RankExit.seconds(Duration.ofNanos(nanos)),
         wrong,
         wrong == 0 ? "OK" : "FAILED",
-        mean);
+        BenchTable.digits(mean));
   }
 
   private Format format() {

@@ -8,6 +8,9 @@ final class BenchTable {
   private static final String HEADER = "%12s %12s %9s %8s | %11s %11s %11s %11s %7s";
   private static final String ROW = "%12d %12d %9s %8s | %11s %11s %11s %11s %7d";
 
+  /** The most decimals that a column has room for. */
+  private static final int MOST_DECIMALS = 9;
+
   private final PrintStream out;
   private String current = "";
 
@@ -74,8 +77,9 @@ final class BenchTable {
     out.flush();
   }
 
-  /** Formats a number with two decimals, or four if it is small. */
-  private static String digits(double value) {
-    return String.format(Locale.ROOT, value == 0 || value >= 0.1 ? "%.2f" : "%.4f", value);
+  /** Formats a number with two decimals, or with three significant digits if it is small. */
+  static String digits(double value) {
+    int decimals = value == 0 || value >= 0.1 ? 2 : 2 - (int) Math.floor(Math.log10(value));
+    return String.format(Locale.ROOT, "%." + Math.min(decimals, MOST_DECIMALS) + "f", value);
   }
 }

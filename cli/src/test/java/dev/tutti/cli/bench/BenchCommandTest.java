@@ -382,6 +382,29 @@ class BenchCommandTest {
     assertThat(out.toString(UTF_8)).isEmpty();
     assertThat(err.toString(UTF_8).lines()).hasSize(1);
     assertThat(err.toString(UTF_8)).startsWith("tutti bench: ").contains(message);
+    assertThat(err.toString(UTF_8)).doesNotContain("java.");
+  }
+
+  @Test
+  void listsSizesUpToTheLargestNumber() {
+    assertThat(BenchOptions.sizes(8, 70, 3)).containsExactly(8L, 24L);
+    assertThat(BenchOptions.sizes(8, 72, 3)).containsExactly(8L, 24L, 72L);
+    assertThat(BenchOptions.sizes(1, Long.MAX_VALUE, 2)).hasSize(63).endsWith(1L << 62);
+  }
+
+  @Test
+  void printsTheMeanOfSmallBandwidthsWithThreeDigits() {
+    assertThat(benchThreads("allReduce", "--min-bytes=8", "--max-bytes=8")).isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    String row =
+        lines.stream().filter(line -> line.trim().startsWith("8 ")).findFirst().orElseThrow();
+    assertThat(lines.getLast())
+        .endsWith(", mean bus bandwidth: " + row.trim().split(" +")[8] + " GB/s");
+    assertThat(BenchTable.digits(0.00001634)).isEqualTo("0.0000163");
+    assertThat(BenchTable.digits(0.0256)).isEqualTo("0.0256");
+    assertThat(BenchTable.digits(0.256)).isEqualTo("0.26");
+    assertThat(BenchTable.digits(0)).isEqualTo("0.00");
+    assertThat(BenchTable.digits(1e-12)).hasSize(11);
   }
 
   @ParameterizedTest
