@@ -148,9 +148,7 @@ public final class BenchCommand implements Callable<Integer> {
     if (plot != null) {
       BenchPlot.check(plot, ops);
     }
-    DType dtype = options.elementType();
-    int expected =
-        ops.stream().mapToInt(op -> op.sizes(options.sizes(), ranks, dtype).size()).sum();
+    List<String> expected = rows(ops);
     if (chosen == Format.TABLE) {
       crowding(ranks, Runtime.getRuntime().availableProcessors())
           .ifPresent(terminal.out()::println);
@@ -179,8 +177,8 @@ public final class BenchCommand implements Callable<Integer> {
     if (code != 0) {
       return code;
     }
-    if (rows.size() != expected) {
-      throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected);
+    if (rows.size() != expected.size()) {
+      throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected.size());
     }
     long wrong = rows.stream().mapToLong(BenchRow::wrong).sum();
     if (chosen == Format.TABLE) {
@@ -191,6 +189,20 @@ public final class BenchCommand implements Callable<Integer> {
       remarks.println("# wrote " + plot);
     }
     return wrong == 0 ? 0 : 1;
+  }
+
+  /** Returns what is done for each row, in words. */
+  private List<String> rows(List<BenchOp> ops) {
+    List<String> rows = new ArrayList<>();
+    for (BenchOp op : ops) {
+      for (long size : op.sizes(options.sizes(), ranks, options.elementType())) {
+        rows.add(
+            rows.isEmpty()
+                ? "starting and warming up"
+                : op.label() + (op.hasSizes() ? " of " + size + " bytes" : ""));
+      }
+    }
+    return rows;
   }
 
   /** Returns the line in a picture that tells where its numbers come from. */

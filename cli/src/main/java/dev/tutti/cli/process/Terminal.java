@@ -17,15 +17,27 @@ import picocli.CommandLine.Model.OptionSpec;
  * @param outIsTerminal whether {@code out} is shown to users as it is printed
  * @param errIsTerminal whether {@code err} is shown to users as it is printed
  * @param columns the width of {@code out}, at which text is wrapped
+ * @param errColumns the width of {@code err}
  */
 public record Terminal(
-    PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal, int columns) {
+    PrintStream out,
+    PrintStream err,
+    boolean outIsTerminal,
+    boolean errIsTerminal,
+    int columns,
+    int errColumns) {
   /** The width of an output that is not a terminal. */
   private static final int COLUMNS = 120;
 
   /** Creates a terminal with the width used for files. */
   public Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal) {
     this(out, err, outIsTerminal, errIsTerminal, COLUMNS);
+  }
+
+  /** Creates a terminal whose outputs have the same width. */
+  public Terminal(
+      PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal, int columns) {
+    this(out, err, outIsTerminal, errIsTerminal, columns, columns);
   }
 
   /**
@@ -43,7 +55,8 @@ public record Terminal(
         print(FileDescriptor.err),
         !dumb && Posix.isTerminal(1),
         !dumb && Posix.isTerminal(2),
-        Posix.columns(1).orElse(COLUMNS));
+        Posix.columns(1).orElse(COLUMNS),
+        Posix.columns(2).orElse(COLUMNS));
   }
 
   /**
