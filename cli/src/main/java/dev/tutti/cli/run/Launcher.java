@@ -285,8 +285,9 @@ public final class Launcher {
     }
   }
 
+  /** Starts the ranks, as long as no signal waits to be handled. */
   private void startAll(Attempt attempt, RankRange ranks) {
-    for (int local = 0; local < plan.localSize(); local++) {
+    for (int local = 0; local < plan.localSize() && signal == 0; local++) {
       int rank = ranks.firstRank() + local;
       try {
         attempt.ranks.add(
@@ -401,7 +402,7 @@ public final class Launcher {
       attempt.first = exit;
     }
     if (first == null) {
-      if (attempt.allEnded()) {
+      if (attempt.exits.size() == plan.localSize()) {
         propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
       }
     } else if (first.isKilled() || !attempt.hasUnheardEnds()) {

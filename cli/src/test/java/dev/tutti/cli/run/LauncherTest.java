@@ -7,6 +7,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
@@ -30,6 +31,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class LauncherTest {
+  private static final String[] SLEEPING = {"sh", "-c", "exec sleep 600"};
+
   private final RecordedOutput output = new RecordedOutput();
   private final List<String> messages = new CopyOnWriteArrayList<>();
 
@@ -424,6 +427,43 @@ class LauncherTest {
     assertThat(messages).hasSize(2).last().isEqualTo("stopped by SIGINT");
     assertThat(messages.getFirst()).startsWith("the first to fail: rank 0 ended");
     assertThat(output.out(1)).containsExactly("stopping");
+  }
+
+  @Test
+  void startsNoRankWhileASignalWaits(@TempDir Path logs) throws InterruptedException {
+    LaunchPlan plan = TestPlans.of(3, 1, Optional.of(logs), SLEEPING);
+    Launcher launcher =
+        launcher(
+            plan,
+            (self, method, _) -> {
+              if (method.equals("begin")) {
+                self.signalled(Posix.SIGTERM);
+              }
+            });
+    assertThat(launcher.run()).isEqualTo(143);
+    assertThat(messages).containsExactly("stopped by SIGTERM");
+    assertThat(logs).isEmptyDirectory();
+  }
+
+  @Test
+  void startsNoMoreRanksOnceASignalCame(@TempDir Path logs) throws Exception {
+    LaunchPlan plan = TestPlans.of(3, 0, Optional.of(logs), "sh", "-c", "echo $RANK");
+    Path attempt = logs.resolve(plan.runId()).resolve("attempt_0");
+    Path log = Files.createDirectories(attempt.resolve("1")).resolve("stdout.log");
+    // The start of rank 1 opens its log, which blocks until another process reads it.
+    assertThat(new ProcessBuilder("mkfifo", log.toString()).start().waitFor()).isZero();
+    Launcher launcher = launcher(plan);
+    try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
+      Future<Integer> code = threads.submit(launcher::run);
+      output.await(lines -> lines.contains("0:OUT:0"));
+      launcher.signalled(Posix.SIGTERM);
+      // This opens the log for reading too, and does not wait.
+      try (RandomAccessFile _ = new RandomAccessFile(log.toFile(), "rw")) {
+        assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(143);
+      }
+    }
+    assertThat(messages).containsExactly("stopped by SIGTERM");
+    assertThat(attempt.resolve("2")).doesNotExist();
   }
 
   @Test
