@@ -26,16 +26,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
-import picocli.CommandLine.UnmatchedArgumentException;
 
 /** The command {@code tutti}. */
 @Command(
@@ -114,7 +111,7 @@ public final class Main implements Runnable {
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
     line.setExecutionExceptionHandler((failure, sub, _) -> failed(failure, sub, main.debug));
-    line.setParameterExceptionHandler(Main::misused);
+    line.setParameterExceptionHandler(Misuse::report);
     line.setColorScheme(
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
@@ -220,25 +217,5 @@ public final class Main implements Runnable {
     Throwable cause = failure.getCause();
     String because = failure.getMessage() == null && cause != null ? ": " + cause : "";
     return failure + because + " (--debug prints the stack trace)";
-  }
-
-  private static int misused(ParameterException failure, String[] args) {
-    CommandLine line = failure.getCommandLine();
-    String name = line.getCommandSpec().qualifiedName();
-    String message = failure.getMessage();
-    if (line.getParent() == null
-        && failure instanceof UnmatchedArgumentException unmatched
-        && !unmatched.isUnknownOption()) {
-      message =
-          "no such command: '"
-              + unmatched.getUnmatched().getFirst()
-              + "'; commands are "
-              + line.getSubcommands().entrySet().stream()
-                  .filter(command -> !command.getValue().getCommandSpec().usageMessage().hidden())
-                  .map(Map.Entry::getKey)
-                  .collect(Collectors.joining(", "));
-    }
-    line.getErr().println(name + ": " + message + " (see " + name + " --help)");
-    return USAGE;
   }
 }

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -33,6 +34,22 @@ class MainTest {
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
                 + " status, completion, help (see tutti --help)");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "help nosuch | tutti: no such command: 'nosuch'; commands are run, bench, ",
+        "docter | completion, help; did you mean doctor? (see tutti --help)",
+        "help docter | completion, help; did you mean doctor? (see tutti --help)",
+        "store sevre | set, stat, watch; did you mean serve? (see tutti store --help)",
+        "run --nprc 4 | tutti run: Unknown option: '--nprc'; did you mean --nproc? (see",
+        "run --lingr=4 true | tutti run: Unknown option: '--lingr=4'; did you mean --linger? (see",
+      })
+  void saysWhatAMisspelledNameMayMean(String arguments, String message) {
+    assertThat(tutti(arguments.split(" "))).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8)).contains(message).hasLineCount(1);
   }
 
   @ParameterizedTest

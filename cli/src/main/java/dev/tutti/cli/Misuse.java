@@ -1,0 +1,60 @@
+package dev.tutti.cli;
+
+import dev.tutti.runtime.settings.Spelling;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/** The report about a command that was called incorrectly. */
+final class Misuse {
+  private Misuse() {}
+
+  /**
+   * Prints in one line what is wrong.
+   *
+   * @param failure what picocli found
+   * @param args the arguments of the whole command line
+   * @return the exit code
+   */
+  static int report(ParameterException failure, String[] args) {
+    CommandLine line = failure.getCommandLine();
+    String name = line.getCommandSpec().qualifiedName();
+    line.getErr().println(name + ": " + complaint(failure) + " (see " + name + " --help)");
+    return Main.USAGE;
+  }
+
+  private static String complaint(ParameterException failure) {
+    CommandLine line = failure.getCommandLine();
+    // The command help reports a name that is no command as a value that belongs to no option.
+    String written = failure.getArgSpec() == null ? failure.getValue() : null;
+    if (failure instanceof UnmatchedArgumentException unmatched) {
+      written = unmatched.getUnmatched().getFirst();
+      if (unmatched.isUnknownOption()) {
+        List<String> names =
+            line.getCommandSpec().options().stream()
+                .filter(option -> !option.hidden())
+                .flatMap(option -> Stream.of(option.names()))
+                .filter(name -> name.startsWith("--"))
+                .toList();
+        return failure.getMessage() + meant(written.replaceFirst("=.*", ""), names);
+      }
+    }
+    if (written == null || line.getSubcommands().isEmpty()) {
+      return String.valueOf(failure.getMessage());
+    }
+    List<String> commands =
+        line.getSubcommands().entrySet().stream()
+            .filter(command -> !command.getValue().getCommandSpec().usageMessage().hidden())
+            .map(Map.Entry::getKey)
+            .toList();
+    return "no such command: '%s'; commands are %s%s"
+        .formatted(written, String.join(", ", commands), meant(written, commands));
+  }
+
+  private static String meant(String written, List<String> names) {
+    return Spelling.nearest(written, names).map(name -> "; did you mean " + name + "?").orElse("");
+  }
+}
