@@ -95,7 +95,8 @@ public final class DoctorCommand implements Callable<Integer> {
     for (CheckResult finding : findings) {
       String name = String.format(Locale.ROOT, "%-" + width + "s", finding.name());
       String head = "  " + mark(finding.status()) + " " + name + "  ";
-      String detail = finding.detail();
+      // Most settings are at their defaults.
+      String detail = finding.detail().replaceFirst("^from default: ", "");
       int together = indent + finding.value().length() + 2 + detail.length();
       if (!detail.isEmpty() && together <= terminal.columns()) {
         terminal.out().println(head + finding.value() + "  " + detail);

@@ -137,8 +137,9 @@ class DoctorCommandTest {
             "ok TUTTI_CLOSE_TIMEOUT 3s from environment: longest time that close waits for pending"
                 + " operations and, where this rank serves the store, for the other ranks to leave;"
                 + " a bare number is seconds")
-        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
-        .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "));
+        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp scheme of the store that "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "))
+        .noneMatch(line -> line.contains("from default"));
   }
 
   @Test
@@ -362,7 +363,7 @@ class DoctorCommandTest {
         .anyMatch(line -> line.startsWith("BROKEN gloo settings unknown "))
         .anyMatch(line -> line.contains("Provider com.example.Gone not found"))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
-        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp scheme of the store that "))
         .endsWith("broken: gloo, default, gloo settings");
   }
 

@@ -22,7 +22,7 @@ final class SettingsPage {
       # Settings
 
       A test writes this page from the code. `./tutti doctor --all` prints the same settings with their
-      values here, where each comes from, and what is wrong with it.
+      values here, says which of them are set, and what is wrong with it.
 
       Settings are environment variables. A program sets them for one group by
       `GroupOptions.withSettings(Settings.fromEnvironment().with(name, value))`, which overrides the
