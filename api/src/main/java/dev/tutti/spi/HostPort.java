@@ -51,7 +51,7 @@ public record HostPort(String host, int port) {
     }
     String rest = text.substring(end);
     require(rest.isEmpty() || rest.startsWith(":"), "'" + text + "' is not a host");
-    int port = rest.length() <= 1 ? -1 : number(rest.substring(1));
+    int port = rest.isEmpty() ? -1 : number(rest.substring(1));
     require(host.contains(":") || NAME.matcher(host).matches(), "'" + host + "' is not a host");
     return new HostPort(host, port);
   }

@@ -51,6 +51,8 @@ class HostPortTest {
         ":29500|the host is missing",
         "a:b|the port must be a number from 1 to 65535, not 'b'",
         "a:65536|the port must be a number from 1 to 65535, not '65536'",
+        "a:|the port must be a number from 1 to 65535, not ''",
+        "[::1]:|the port must be a number from 1 to 65535, not ''",
         "a:-1|the port must be a number from 1 to 65535, not '-1'",
         "a:1:2:z|an IPv6 address with a port needs brackets",
         "[::1|'[::1' is not a host",

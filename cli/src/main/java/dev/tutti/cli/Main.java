@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -47,6 +48,7 @@ public final class Main implements Runnable {
 
   @Option(
       names = "--debug",
+      fallbackValue = "true",
       scope = ScopeType.INHERIT,
       description = "Print stack traces of errors, and do not shorten those of ranks.")
   private boolean debug;
@@ -128,7 +130,7 @@ public final class Main implements Runnable {
             argument instanceof OptionSpec option
                     && !option.hidden()
                     && !isGivenWithUnderscores(spec, option)
-                ? environment.get(petName(option))
+                ? petValue(option, environment)
                 : null);
     addUnderscoreNames(spec);
   }
@@ -157,9 +159,14 @@ public final class Main implements Runnable {
     spec.commandLine().usage(spec.commandLine().getOut());
   }
 
-  private static String petName(OptionSpec option) {
-    return "PET_"
-        + option.names()[0].replaceFirst("^-+", "").replace('-', '_').toUpperCase(Locale.ROOT);
+  /** Returns the value of an option in the environment, where flags of torchrun are 0 or 1. */
+  private static @Nullable String petValue(OptionSpec option, Map<String, String> environment) {
+    String name = option.names()[0].replaceFirst("^-+", "").replace('-', '_');
+    String text = environment.get("PET_" + name.toUpperCase(Locale.ROOT));
+    if (text == null || !option.typeInfo().isBoolean() || !text.matches("\\d+")) {
+      return text;
+    }
+    return Boolean.toString(!text.matches("0+"));
   }
 
   /**

@@ -19,6 +19,9 @@ import java.util.List;
 record AotCache(Path file) {
   /** Checks that the file can be written. */
   AotCache {
+    if (Files.isDirectory(file)) {
+      throw new IllegalArgumentException("--aot must be a file, but " + file + " is a folder");
+    }
     Path folder = file.toAbsolutePath().getParent();
     if (folder == null || !Files.isDirectory(folder)) {
       throw new IllegalArgumentException("--aot " + file + ": no such folder");

@@ -73,6 +73,9 @@ public record LaunchPlan(
     require(
         rendezvousTimeout.isPositive(),
         "--rdzv-timeout must be positive, not " + rendezvousTimeout);
+    require(
+        logDirectory.isEmpty() || !logDirectory.get().toString().isEmpty(),
+        "--log-dir must be a folder, not ''");
     // The id names a log directory, which must not lie outside the root.
     require(
         NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),

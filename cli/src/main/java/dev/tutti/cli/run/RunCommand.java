@@ -109,6 +109,7 @@ public final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = "--standalone",
+      fallbackValue = "true",
       description = "Run on a single node with a free port, as by default.")
   private boolean standalone;
 

@@ -134,6 +134,15 @@ class RunCommandTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"1, true", "2, true", "true, true", "0, false", "false, false"})
+  void takesFlagsFromTheEnvironmentLikeTorchrun(String text, boolean standalone) {
+    environment.put("PET_STANDALONE", text);
+    assertThat(planOf("true")).isNotNull();
+    assertThat(planOf("--nnodes=2", "true") == null).isEqualTo(standalone);
+    assertThat(planOf("--standalone", "--nnodes=2", "true")).isNull();
+  }
+
+  @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
@@ -151,6 +160,10 @@ class RunCommandTest {
         "--rdzv-id=../.. | --rdzv-id must be a name without '/'",
         "--rdzv-id=.. | --rdzv-id must be a name without '/'",
         "--rdzv-id=/etc | --rdzv-id must be a name without '/'",
+        "--rdzv-endpoint=a: | --rdzv-endpoint=a:: the port must be a number from 1 to 65535",
+        "--log-dir= | --log-dir must be a folder, not ''",
+        "--linger=-1 | option '--linger': '-1': expected a time such as 30, 250ms, 5m or 1.5h"
+            + " (",
         "--grace=soon | Invalid value for option '--grace'",
         "--linger=soon | Invalid value for option '--linger'",
         "--bogus | Unknown option: '--bogus'",
@@ -671,5 +684,8 @@ class RunCommandTest {
         .contains("--aot works only for commands that start with java, not with python3");
     planOf("--aot", folder.resolve("b/c").toString(), "java", "A");
     assertThat(err.toString(UTF_8)).contains(": no such folder");
+    planOf("--aot", folder.toString(), "java", "A");
+    assertThat(err.toString(UTF_8))
+        .contains("--aot must be a file, but " + folder + " is a folder");
   }
 }
