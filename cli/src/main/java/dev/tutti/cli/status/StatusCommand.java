@@ -1,11 +1,11 @@
 package dev.tutti.cli.status;
 
-import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.RunCommand.DurationConverter;
 import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.status.StatusQuery;
@@ -62,14 +62,16 @@ public final class StatusCommand implements Callable<Integer> {
   @Option(
       names = "--every",
       paramLabel = "TIME",
-      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.")
-  private String every = "1s";
+      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.",
+      converter = DurationConverter.class)
+  private Duration every = Duration.ofSeconds(1);
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
-      description = "How long to wait for the store, and for each round of answers. Default: 2s.")
-  private String timeout = "2s";
+      description = "How long to wait for the store, and for each round of answers. Default: 2s.",
+      converter = DurationConverter.class)
+  private Duration timeout = Duration.ofSeconds(2);
 
   private final Terminal terminal;
   private final Settings settings;
@@ -83,18 +85,16 @@ public final class StatusCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
-    Duration limit = Setting.parseDuration(timeout);
     Place place = place();
     CountDownLatch ended = new CountDownLatch(1);
-    try (Store store = StoreAddress.connect(place.url(), limit, place.settings());
+    try (Store store = StoreAddress.connect(place.url(), timeout, place.settings());
         StatusQuery query =
             StatusQuery.of(prefix == null ? store : new PrefixStore(prefix, store), !watch)
                 .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
         Signals _ = Signals.handle(_ -> ended.countDown())) {
-      JobView view = print(query, limit);
-      long period = Setting.parseDuration(every).toNanos();
-      while (watch && !ended.await(period, TimeUnit.NANOSECONDS)) {
-        view = print(query, limit);
+      JobView view = print(query);
+      while (watch && !ended.await(every.toNanos(), TimeUnit.NANOSECONDS)) {
+        view = print(query);
       }
       return view.isTroubled() ? 1 : 0;
     }
@@ -120,8 +120,8 @@ public final class StatusCommand implements Callable<Integer> {
     return new Place(StoreAddress.ofEnvironment(settings), settings);
   }
 
-  private JobView print(StatusQuery query, Duration limit) {
-    JobView view = view(query, limit);
+  private JobView print(StatusQuery query) {
+    JobView view = view(query, timeout);
     StringBuilder text = new StringBuilder(watch && terminal.outIsTerminal() ? CLEAR : "");
     view.lines().forEach(line -> text.append(line).append('\n'));
     terminal.out().print(text);

@@ -37,6 +37,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what {@code tutti status} reports about jobs whose ranks are processes. */
 @Timeout(600)
@@ -279,5 +281,19 @@ class StatusCommandTest {
     assertThat(LocalJobs.find(folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
         .contains("0123456789abcdef");
     assertThat(LocalJobs.find(folder.resolve("none"))).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--every", "--timeout"})
+  void refusesAWrongTimeAtOnce(String option) {
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    PrintStream out = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
+    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
+    assertThat(Main.execute(terminal, Map.of(), "status", "--at", url(), option, "soon"))
+        .isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8))
+        .startsWith(
+            "tutti status: Invalid value for option '" + option + "': 'soon': expected a time ")
+        .hasLineCount(1);
   }
 }
