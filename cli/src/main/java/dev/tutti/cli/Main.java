@@ -69,7 +69,7 @@ public final class Main implements Runnable {
    * @param environment the environment of this process; options of {@code run} that are not given
    *     are looked up in it as {@code PET_NAME}
    * @param args the command and its arguments
-   * @return the exit code
+   * @return the exit code, which is not 0 if the standard output could not be written
    */
   public static int execute(Terminal terminal, Map<String, String> environment, String... args) {
     return execute(new StoreRendezvousFactory(), terminal, environment, args);
@@ -82,11 +82,19 @@ public final class Main implements Runnable {
       Map<String, String> environment,
       String... args) {
     CommandLine line = commandLine(rendezvousFactory, terminal, environment);
+    int code;
     try {
-      return line.execute(args);
+      code = line.execute(args);
     } catch (Error e) {
-      return failed(e, calledOf(line), line.<Main>getCommand().debug);
+      code = failed(e, calledOf(line), line.<Main>getCommand().debug);
     }
+    if (!terminal.out().checkError()) {
+      return code;
+    }
+    if (!terminal.isUnread()) {
+      terminal.err().println("tutti: cannot write to standard output");
+    }
+    return code == 0 ? 1 : code;
   }
 
   /** Creates the commands, and chooses what each of them works with. */

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.process.Terminal;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -50,6 +52,35 @@ class MainTest {
   void saysWhatAMisspelledNameMayMean(String arguments, String message) {
     assertThat(tutti(arguments.split(" "))).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8)).contains(message).hasLineCount(1);
+  }
+
+  /** Runs a command whose standard output is a full disk. */
+  private int tuttiOnFullDisk(String... arguments) {
+    OutputStream full =
+        new OutputStream() {
+          @Override
+          public void write(int b) throws IOException {
+            throw new IOException("No space left on device");
+          }
+        };
+    PrintStream out = new PrintStream(full, true, UTF_8);
+    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
+    return Main.execute(terminal, Map.of(), arguments);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"doctor", "--help", "completion zsh"})
+  void failsWhenItsOutputCannotBeWritten(String arguments) {
+    assertThat(tuttiOnFullDisk(arguments.split(" "))).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).isEqualTo("tutti: cannot write to standard output\n");
+  }
+
+  @Test
+  void keepsTheExitCodeOfACommandWhoseOutputCannotBeWritten() {
+    assertThat(tuttiOnFullDisk("run", "--", "/bin/sh", "-c", "echo x; exit 7")).isEqualTo(7);
+    assertThat(err.toString(UTF_8))
+        .startsWith("tutti run: the first to fail: rank 0 ended with exit code 7")
+        .endsWith("\ntutti: cannot write to standard output\n");
   }
 
   @ParameterizedTest

@@ -60,6 +60,26 @@ public final class Posix {
     }
   }
 
+  /**
+   * Tells whether a file descriptor is a pipe without a reader.
+   *
+   * @param descriptor 0, 1 or 2
+   */
+  static boolean isBrokenPipe(int descriptor) {
+    if (Poll.HANDLE.isEmpty()) {
+      return false;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      // struct pollfd: int fd; short events; short revents
+      MemorySegment poll = arena.allocate(JAVA_LONG);
+      poll.set(JAVA_INT, 0, descriptor);
+      int ready = call(Poll.HANDLE.get(), poll, 1L, 0);
+      int state = poll.get(JAVA_SHORT, JAVA_INT.byteSize() + JAVA_SHORT.byteSize());
+      // A terminal that is gone has both; a job in the background may outlive it.
+      return ready == 1 && (state & (Poll.POLLERR | Poll.POLLHUP)) == Poll.POLLERR;
+    }
+  }
+
   /** Returns the name of a signal, such as SIGTERM. */
   public static String signalName(int signal) {
     return switch (signal) {
@@ -100,6 +120,15 @@ public final class Posix {
   private static final class IsATty {
     static final Optional<MethodHandle> HANDLE =
         find("isatty", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  }
+
+  /** The state of a file descriptor; the numbers are those of Linux. */
+  private static final class Poll {
+    static final int POLLERR = 8;
+    static final int POLLHUP = 16;
+
+    static final Optional<MethodHandle> HANDLE =
+        find("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
   }
 
   private static final class IoCtl {

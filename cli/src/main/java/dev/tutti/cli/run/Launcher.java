@@ -7,6 +7,7 @@ import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.RestartRefusals;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
+import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.io.IOException;
 import java.time.Duration;
@@ -19,15 +20,17 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A launcher that runs the ranks of one node until all succeed, a rank on any node fails, or a
- * signal arrives; then ends the rest, and restarts all of them as often as the plan allows. After a
- * failure, the other ranks may linger first, to find out and report which rank is gone.
+ * A launcher that runs the ranks of one node until all succeed, a rank on any node fails, a signal
+ * arrives, or nobody reads the output; then ends the rest, and restarts all of them as often as the
+ * plan allows. After a failure, the other ranks may linger first, to find out and report which rank
+ * is gone.
  *
  * <p>All events go through one queue, from which the thread of {@link #run} takes them, so no state
  * is shared. That thread also starts the processes, and must live as long as they do, since the
@@ -55,6 +58,9 @@ public final class Launcher {
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
 
+  /** Whether the queue tells that nobody reads the output. */
+  private final AtomicBoolean toldUnread = new AtomicBoolean();
+
   /** The pumps of output that has not all been passed on. */
   private final List<OutputPump> pumps = new ArrayList<>();
 
@@ -72,6 +78,8 @@ public final class Launcher {
     record Decided(int attempt, Verdict verdict) implements Event {}
 
     record Signalled(int signal) implements Event {}
+
+    record Unread() implements Event {}
   }
 
   private enum Phase {
@@ -162,7 +170,8 @@ public final class Launcher {
   /**
    * Runs the ranks to the end.
    *
-   * @return 0, or the exit code of the rank that failed first, or 128 plus the number of the signal
+   * @return 0, or the exit code of the rank that failed first, or 128 plus the number of the
+   *     signal, or 1 if nobody reads the output
    * @throws LaunchException if the ranks cannot be started, or other nodes are lost
    */
   public int run() throws InterruptedException {
@@ -296,7 +305,7 @@ public final class Launcher {
                 plan.command(local),
                 refusals.addTo(
                     RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
-                output,
+                this::show,
                 plan.logDirectory(rank, attempt.number),
                 plan.tailLines(),
                 OUTPUT_PATIENCE,
@@ -306,6 +315,13 @@ public final class Launcher {
         propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
         throw new LaunchException(126, text, e);
       }
+    }
+  }
+
+  private void show(int rank, Channel channel, List<byte[]> lines) {
+    output.lines(rank, channel, lines);
+    if (output.isUnread() && toldUnread.compareAndSet(false, true)) {
+      events.add(new Event.Unread());
     }
   }
 
@@ -384,6 +400,14 @@ public final class Launcher {
           stop(attempt, number);
         }
         propose(attempt, stopped(number));
+      }
+      case Event.Unread() -> {
+        toldUnread.set(false);
+        if (!attempt.isAsked()) {
+          stop(attempt, Posix.SIGTERM);
+        }
+        String text = "stopped because nobody reads the output any more";
+        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
       }
       case Event.Ended late -> {}
       case Event.Decided late -> {}

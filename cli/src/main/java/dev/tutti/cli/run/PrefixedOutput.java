@@ -6,6 +6,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 
 /**
  * An output that prints each line with its rank in front, which has its own color on a terminal.
@@ -21,6 +22,12 @@ public final class PrefixedOutput implements RankOutput {
   private final PrintStream err;
   private final boolean color;
   private final boolean allFrames;
+  private final BooleanSupplier unread;
+
+  /** Creates an output that is read to the end. */
+  public PrefixedOutput(PrintStream out, PrintStream err, boolean color, boolean allFrames) {
+    this(out, err, color, allFrames, () -> false);
+  }
 
   /**
    * Creates an output.
@@ -29,12 +36,15 @@ public final class PrefixedOutput implements RankOutput {
    * @param err receives the ranks' standard error
    * @param color whether prefixes are colored
    * @param allFrames whether stack traces keep the frames inside Tutti
+   * @param unread tells whether nobody reads the output any more
    */
-  public PrefixedOutput(PrintStream out, PrintStream err, boolean color, boolean allFrames) {
+  PrefixedOutput(
+      PrintStream out, PrintStream err, boolean color, boolean allFrames, BooleanSupplier unread) {
     this.out = out;
     this.err = err;
     this.color = color;
     this.allFrames = allFrames;
+    this.unread = unread;
   }
 
   @Override
@@ -52,6 +62,11 @@ public final class PrefixedOutput implements RankOutput {
     }
     addCut(whole, prefix, cut);
     write(channel == Channel.OUT ? out : err, whole.toByteArray());
+  }
+
+  @Override
+  public boolean isUnread() {
+    return unread.getAsBoolean();
   }
 
   private static int addCut(ByteArrayOutputStream whole, byte[] prefix, int cut) {

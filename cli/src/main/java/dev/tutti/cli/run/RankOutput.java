@@ -20,4 +20,9 @@ public interface RankOutput {
    * @param lines the bytes of the lines, without line ends; must not be changed
    */
   void lines(int rank, Channel channel, List<byte[]> lines);
+
+  /** Tells whether nobody reads what was passed on, and never will. */
+  default boolean isUnread() {
+    return false;
+  }
 }

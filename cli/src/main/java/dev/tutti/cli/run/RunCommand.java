@@ -45,6 +45,7 @@ import picocli.CommandLine.TypeConversionException;
     footer = {
       "",
       "The exit code is 0 if all ranks exit with 0, else that of the first rank that failed.",
+      "All ranks are stopped when the reader of standard output is gone, as behind '| head'.",
       "Ranks started by a clone's ./tutti have its JDK 25 in JAVA_HOME and first in PATH.",
       "With --max-restarts, a rank that creates the file named by TUTTI_NO_RESTART is not"
           + " restarted; Tutti's ranks create it if a setting or the rendezvous address is wrong.",
@@ -198,7 +199,11 @@ public final class RunCommand implements Callable<Integer> {
     LaunchPlan plan = plan();
     RankOutput output =
         new PrefixedOutput(
-            terminal.out(), terminal.err(), terminal.outIsTerminal(), Terminal.isDebugging(spec));
+            terminal.out(),
+            terminal.err(),
+            terminal.outIsTerminal(),
+            Terminal.isDebugging(spec),
+            terminal::isUnread);
     if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
       say(
           "warning: "

@@ -93,7 +93,9 @@ public final class StatusCommand implements Callable<Integer> {
                 .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       JobView view = print(query);
-      while (watch && !ended.await(every.toNanos(), TimeUnit.NANOSECONDS)) {
+      while (watch
+          && !terminal.out().checkError()
+          && !ended.await(every.toNanos(), TimeUnit.NANOSECONDS)) {
         view = print(query);
       }
       return view.isTroubled() ? 1 : 0;

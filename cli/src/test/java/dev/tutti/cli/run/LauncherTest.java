@@ -466,6 +466,37 @@ class LauncherTest {
     assertThat(attempt.resolve("2")).doesNotExist();
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void stopsTheRanksWhenNobodyReadsTheOutput(int maxRestarts) throws Exception {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            maxRestarts,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "[ $RANK = 0 ] && echo x; exec sleep 600");
+    RankRange ranks = new RankRange(0, 2, plan.masterAddress(), 4711);
+    RankOutput unread =
+        new RankOutput() {
+          @Override
+          public void lines(int rank, Channel channel, List<byte[]> lines) {
+            output.lines(rank, channel, lines);
+          }
+
+          @Override
+          public boolean isUnread() {
+            return true;
+          }
+        };
+    SingleNode node = new SingleNode(ranks, () -> {}, () -> {}, HashStore::new);
+    assertThat(new Launcher(plan, node, unread, messages::add).run()).isEqualTo(1);
+    assertThat(messages).containsExactly("stopped because nobody reads the output any more");
+    assertThat(output.lines()).containsExactly("0:OUT:x");
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
   @Test
   void waitsForOtherNodesAsLongAsTheirRanksMayTakeToStop() throws Exception {
     Duration grace = Duration.ofSeconds(17);

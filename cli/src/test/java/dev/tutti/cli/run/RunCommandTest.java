@@ -262,6 +262,32 @@ class RunCommandTest {
     }
   }
 
+  /** Starts {@code tutti run} as the program of the {@code "$@"} in a script. */
+  private CommandProcess startIn(String script, String... command) throws IOException {
+    List<String> arguments = new ArrayList<>(List.of("run", "--rdzv-id=" + runId, "--"));
+    arguments.addAll(List.of(command));
+    return CommandProcess.startInside(List.of("bash", "-c", script, "bash"), Map.of(), arguments);
+  }
+
+  @Test
+  void endsWhenTheReaderOfItsOutputIsGone() throws Exception {
+    try (CommandProcess run = startIn("\"$@\" | head -n 1; exit ${PIPESTATUS[0]}", "yes")) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isEqualTo(1);
+      assertThat(run.lines())
+          .containsExactlyInAnyOrder(
+              "[rank0] y", "tutti run: stopped because nobody reads the output any more");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {">/dev/full", ">&-"})
+  void failsWhenItsOutputCannotBeWritten(String where) throws Exception {
+    try (CommandProcess run = startIn("\"$@\" " + where, "echo", "x")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      assertThat(run.lines()).containsExactly("tutti: cannot write to standard output");
+    }
+  }
+
   /** Kills a rank that has printed its process id. */
   private static void kill(CommandProcess run, int rank) {
     String before = "[rank" + rank + "] pid ";

@@ -224,8 +224,8 @@ class StatusCommandTest {
     };
   }
 
-  @Test
-  void aJobWhoseKeysHaveAPrefixIsFound() throws Exception {
+  /** Runs a check while two ranks have joined whose keys have the prefix 3.0. */
+  private void whileTwoHaveJoined(Runnable check) throws Exception {
     CountDownLatch joined = new CountDownLatch(2);
     CountDownLatch end = new CountDownLatch(1);
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
@@ -235,14 +235,7 @@ class StatusCommandTest {
       }
       try {
         assertThat(joined.await(4, TimeUnit.MINUTES)).isTrue();
-        List<String[]> rows =
-            until(
-                found -> found.size() == 3 && found.get(2)[3].equals("none since #1"),
-                "--prefix",
-                "3.0");
-        assertThat(rows.get(1)[0]).isEqualTo("0");
-        assertThat(rows.get(2)[0]).isEqualTo("1");
-        assertThat(exitCode).isZero();
+        check.run();
       } finally {
         end.countDown();
       }
@@ -250,6 +243,32 @@ class StatusCommandTest {
         each.get(4, TimeUnit.MINUTES);
       }
     }
+  }
+
+  @Test
+  void aJobWhoseKeysHaveAPrefixIsFound() throws Exception {
+    whileTwoHaveJoined(
+        () -> {
+          List<String[]> rows =
+              until(
+                  found -> found.size() == 3 && found.get(2)[3].equals("none since #1"),
+                  "--prefix",
+                  "3.0");
+          assertThat(rows.get(1)[0]).isEqualTo("0");
+          assertThat(rows.get(2)[0]).isEqualTo("1");
+          assertThat(exitCode).isZero();
+        });
+  }
+
+  @Test
+  void watchingEndsWhenItsOutputCannotBeWritten() throws Exception {
+    PrintStream closed = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
+    closed.close();
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    Terminal terminal = new Terminal(closed, new PrintStream(err, true, UTF_8), false, false);
+    String[] watch = {"status", "--at", url(), "--prefix", "3.0", "--watch", "--every", "1h"};
+    whileTwoHaveJoined(() -> assertThat(Main.execute(terminal, Map.of(), watch)).isEqualTo(1));
+    assertThat(err.toString(UTF_8)).isEqualTo("tutti: cannot write to standard output\n");
   }
 
   @Test

@@ -225,7 +225,7 @@ class StoreCommandTest {
       Map<String, String> environment =
           Map.of("MASTER_ADDR", "127.0.0.1", "MASTER_PORT", Integer.toString(served.port()));
       lines(environment, "set", "key", "value");
-      assertThat(tutti(closed, environment, "watch", "key", "--timeout=4m")).isZero();
+      assertThat(tutti(closed, environment, "watch", "key", "--timeout=4m")).isOne();
     }
   }
 
