@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -75,8 +76,7 @@ final class LaunchedProcess {
     }
     ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
     builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
-    builder.environment().clear();
-    builder.environment().putAll(environment);
+    change(builder.environment(), environment);
     long startNanos = System.nanoTime();
     Process process = builder.start();
     Tail tail = new Tail(tailLines);
@@ -86,6 +86,21 @@ final class LaunchedProcess {
         new LaunchedProcess(rank, process, startNanos, tail, List.of(out, err));
     var _ = process.onExit().thenAccept(ended -> onExit.accept(started.exit(ended)));
     return started;
+  }
+
+  /**
+   * Changes only what differs: the JDK passes on the bytes of the rest, and in the locale of this
+   * process they may not stand for any text.
+   */
+  private static void change(Map<String, String> inherited, Map<String, String> wanted) {
+    Map<String, String> before = new HashMap<>(inherited);
+    inherited.keySet().retainAll(wanted.keySet());
+    wanted.forEach(
+        (name, value) -> {
+          if (!value.equals(before.get(name))) {
+            inherited.put(name, value);
+          }
+        });
   }
 
   private RankExit exit(Process ended) {

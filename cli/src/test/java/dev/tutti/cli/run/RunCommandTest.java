@@ -288,6 +288,15 @@ class RunCommandTest {
     }
   }
 
+  @Test
+  void passesOnVariablesAndOutputThatAreNoTextInItsLocale() throws Exception {
+    String script = "ODD=$(printf '\\303\\274\\377') LC_ALL=C \"$@\" | od -A n -t x1";
+    try (CommandProcess run = startIn(script, "sh", "-c", "printf %s \"$ODD\"")) {
+      assertThat(run.exitCode()).isZero();
+      assertThat(run.lines()).containsExactly(" 5b 72 61 6e 6b 30 5d 20 c3 bc ff 0a");
+    }
+  }
+
   /** Kills a rank that has printed its process id. */
   private static void kill(CommandProcess run, int rank) {
     String before = "[rank" + rank + "] pid ";
