@@ -1,6 +1,7 @@
 package dev.tutti.cli.doctor;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.cpu.memory.SharedHeap;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -124,7 +125,8 @@ public final class HostCheck {
               "of " + size(store.getTotalSpace())));
     } catch (IOException e) {
       findings.add(
-          CheckResult.note("machine", SHARED_MEMORY.toString(), "none", "cannot be read: " + e));
+          CheckResult.note(
+              "machine", SHARED_MEMORY.toString(), "none", "cannot be read: " + Reasons.of(e)));
     }
   }
 
@@ -147,7 +149,8 @@ public final class HostCheck {
       }
     } catch (SocketException e) {
       findings.add(
-          CheckResult.broken("network", "interfaces", "unknown", "cannot be listed: " + e));
+          CheckResult.broken(
+              "network", "interfaces", "unknown", "cannot be listed: " + Reasons.of(e)));
     }
     try {
       InetAddress host = InetAddress.getLocalHost();
