@@ -13,6 +13,7 @@ final class BashCompletion {
       """
       # Completion of NAME for bash.
       _NAME() {
+        local IFS=$' \\t\\n'
         # The options of each command, its operands, and the values of the options that take one.
         local -A options=(
       OPTIONS
@@ -35,10 +36,15 @@ final class BashCompletion {
           fi
           rest=${rest#*"$each"}
         done
+        local redirection='*([0-9&])[<>]*([<>&|])'
         local command=NAME option='' ended='' program='' kept='' found word=${words[-1]}
         for each in "${words[@]:1:${#words[@]}-2}"; do
           if [[ $option ]]; then
             option=
+          elif [[ $each == $redirection ]]; then
+            option='>'
+          elif [[ $each == $redirection* ]]; then
+            continue
           elif [[ ! $ended && $each == -- ]]; then
             ended=yes
           elif [[ ! $ended && ${values["$command $each"]+yes} ]]; then
@@ -54,7 +60,9 @@ final class BashCompletion {
           option=${word%%=*} word=${word#*=}
           [[ $COMP_WORDBREAKS == *=* ]] || kept=$option=
         fi
-        if [[ $option ]]; then
+        if [[ $option == '>' || $word == $redirection* ]]; then
+          found='<file>'
+        elif [[ $option ]]; then
           found=${values["$command $option"]-}
         elif [[ ! $ended && $word == -* ]]; then
           found=${options[$command]}

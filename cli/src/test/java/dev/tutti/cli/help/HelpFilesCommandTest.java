@@ -181,6 +181,42 @@ class HelpFilesCommandTest {
         .containsExactly("--how=loud", "(files)");
   }
 
+  @Test
+  void bashCompletesFilesOfRedirections() throws Exception {
+    assertThat(
+            ask(
+                "tutti > ",
+                "tutti play --quick >> pl",
+                "tutti play 2>pl",
+                "tutti play &> ",
+                "tutti > log pl",
+                "tutti 2>&1 pl",
+                "tutti tour stop > log pe",
+                "tutti tour stop 2>log pe",
+                "tutti play > --how --how "))
+        .containsExactly(
+            "(files)",
+            "(files)",
+            "(files)",
+            "(files)",
+            "play",
+            "play",
+            "(files) (names) pen.txt perform",
+            "(files) (names) pen.txt perform",
+            "loud soft");
+  }
+
+  @Test
+  void bashCompletesWhereOtherCharactersSeparateFields() throws Exception {
+    String wrap =
+        """
+        eval "inner() $(declare -f _tutti | tail -n +2)"
+        _tutti() { local IFS=:; inner; }
+        """;
+    assertThat(bash(wrap + "ask 'tutti pl' 'tutti play --how '"))
+        .containsExactly("play", "loud soft");
+  }
+
   /** Returns what bash offers for each line, sorted. */
   private List<String> ask(String... lines) throws IOException, InterruptedException {
     return bash("ask '" + String.join("' '", lines) + "'");
