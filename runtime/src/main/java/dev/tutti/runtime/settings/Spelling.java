@@ -15,7 +15,8 @@ public final class Spelling {
   private Spelling() {}
 
   /**
-   * Returns the name that differs least, if one is close enough.
+   * Returns the name that differs least, if one is close enough. Of these, names that begin with
+   * what the user wrote come first.
    *
    * @param written the name that the user wrote
    * @param names the names that exist
@@ -24,7 +25,8 @@ public final class Spelling {
     return names.stream()
         .filter(name -> distance(written, name) <= Math.min(MAX_DISTANCE, (name.length() + 1) / 2))
         .min(
-            Comparator.comparingInt((String name) -> distance(written, name))
+            Comparator.comparingInt(
+                    (String name) -> name.startsWith(written) ? 0 : distance(written, name))
                 .thenComparing(Comparator.naturalOrder()));
   }
 

@@ -19,4 +19,9 @@ class SpellingTest {
     assertThat(Spelling.nearest("TUTTI_TIME_OUT", names)).contains("TUTTI_TIMEOUT");
     assertThat(Spelling.nearest("TUTTI_COFFEE", names)).isEmpty();
   }
+
+  @Test
+  void prefersNamesThatBeginWithWhatIsWritten() {
+    assertThat(Spelling.nearest("--vers", List.of("--help", "--version"))).contains("--version");
+  }
 }
