@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /** The progress bar of a measurement, shown only on a terminal that has room for it. */
 final class BenchProgress implements AutoCloseable {
   private static final int WIDTH = 78;
-  private static final int LEAST_COLUMNS = 40;
+  private static final int LEAST_COLUMNS = 60;
   private static final String CLEAR_LINE = "\r\u001b[K";
 
   private final PrintStream err;

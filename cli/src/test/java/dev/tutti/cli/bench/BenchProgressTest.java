@@ -50,7 +50,7 @@ class BenchProgressTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {40, 60, 200})
+  @ValueSource(ints = {60, 80, 200})
   void keepsToOneLine(int columns) throws Exception {
     try (BenchProgress progress = progress(columns)) {
       progress.step(() -> printed.add("row"));
@@ -62,7 +62,7 @@ class BenchProgressTest {
 
   @Test
   void leavesANarrowTerminalAlone() {
-    try (BenchProgress progress = progress(20)) {
+    try (BenchProgress progress = progress(59)) {
       progress.step(() -> printed.add("row"));
     }
     assertThat(printed).containsExactly("row");
