@@ -54,6 +54,22 @@ class MainTest {
     assertThat(err.toString(UTF_8)).contains(message).hasLineCount(1);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"store get key", "status"})
+  void namesTheOptionWhoseValueIsNoTime(String command) {
+    assertThat(tutti((command + " --timeout abc").split(" "))).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8).strip())
+        .startsWith("tutti ")
+        .contains(": Invalid value for option '--timeout': 'abc': expected a time such as ")
+        .hasLineCount(1);
+  }
+
+  @Test
+  void refusesToAskForTheStatusWithoutAPause() {
+    assertThat(tutti("status", "--every", "0")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8)).startsWith("tutti status: --every must be longer than 0");
+  }
+
   /** Runs a command whose standard output is a full disk. */
   private int tuttiOnFullDisk(String... arguments) {
     OutputStream full =

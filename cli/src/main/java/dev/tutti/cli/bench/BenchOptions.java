@@ -4,7 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
-import dev.tutti.cli.run.RunCommand;
+import dev.tutti.cli.process.DurationConverter;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -93,14 +93,14 @@ final class BenchOptions {
       names = "--time",
       paramLabel = "TIME",
       description = "How long to measure a size, without --iters. Default: 500ms.",
-      converter = RunCommand.DurationConverter.class)
+      converter = DurationConverter.class)
   Duration time = Duration.ofMillis(500);
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
       description = "Longest wait for set-up and for each operation. Default: 2m.",
-      converter = RunCommand.DurationConverter.class)
+      converter = DurationConverter.class)
   Duration timeout = Duration.ofMinutes(2);
 
   @Option(

@@ -91,7 +91,7 @@ final class BenchPlot {
     }
     Path directory = file.toAbsolutePath().getParent();
     if (directory == null || !Files.isDirectory(directory)) {
-      throw new LaunchException(1, "no such folder for the plot: " + directory);
+      throw new IllegalArgumentException("--plot " + file + ": no such folder");
     }
     boolean exists = Files.exists(file);
     try {

@@ -70,9 +70,7 @@ public record LaunchPlan(
         "--master-port must be given, and must not be 0, on nodes other than node 0");
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
     require(tailLines >= 0, "--tail must not be negative: " + tailLines);
-    require(
-        rendezvousTimeout.isPositive(),
-        "--rdzv-timeout must be positive, not " + rendezvousTimeout);
+    require(rendezvousTimeout.isPositive(), "--rdzv-timeout must be longer than 0");
     require(
         logDirectory.isEmpty() || !logDirectory.get().toString().isEmpty(),
         "--log-dir must be a folder, not ''");

@@ -1,6 +1,6 @@
 package dev.tutti.cli.run;
 
-import dev.tutti.Setting;
+import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
@@ -20,12 +20,10 @@ import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
-import picocli.CommandLine.TypeConversionException;
 
 /**
  * The command run, which starts the ranks of a job, in the same way as torchrun and with its option
@@ -308,17 +306,5 @@ public final class RunCommand implements Callable<Integer> {
         }
       }
     };
-  }
-
-  /** A converter for times in the format of settings. */
-  public static final class DurationConverter implements ITypeConverter<Duration> {
-    @Override
-    public Duration convert(String text) {
-      try {
-        return Setting.parseDuration(text);
-      } catch (IllegalArgumentException e) {
-        throw new TypeConversionException("'" + text + "': " + e.getMessage());
-      }
-    }
   }
 }

@@ -2,10 +2,10 @@ package dev.tutti.cli.status;
 
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.cli.run.RunCommand.DurationConverter;
 import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.status.StatusQuery;
@@ -85,6 +85,9 @@ public final class StatusCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
+    if (!every.isPositive()) {
+      throw new IllegalArgumentException("--every must be longer than 0");
+    }
     Place place = place();
     CountDownLatch ended = new CountDownLatch(1);
     try (Store store = StoreAddress.connect(place.url(), timeout, place.settings());

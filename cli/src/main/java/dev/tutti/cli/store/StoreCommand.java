@@ -2,12 +2,12 @@ package dev.tutti.cli.store;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Signals;
@@ -59,8 +59,9 @@ public final class StoreCommand implements Runnable {
       names = "--timeout",
       paramLabel = "TIME",
       scope = ScopeType.INHERIT,
-      description = "Timeout, such as 500ms, 5s or 10m; without a unit, in seconds. Default: 30s.")
-  private String timeout = "30s";
+      description = "Timeout, such as 500ms, 5s or 10m; without a unit, in seconds. Default: 30s.",
+      converter = DurationConverter.class)
+  private Duration timeout = Duration.ofSeconds(30);
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -84,8 +85,7 @@ public final class StoreCommand implements Runnable {
 
   private void with(Consumer<Store> body) {
     String url = url();
-    Duration limit = Setting.parseDuration(timeout);
-    try (Store store = connected(url, limit)) {
+    try (Store store = connected(url, timeout)) {
       body.accept(store);
     }
   }
@@ -100,7 +100,7 @@ public final class StoreCommand implements Runnable {
 
   /** Reports on standard error what is being waited for, if the wait takes long. */
   private Notice notice(String what) {
-    String limit = Notice.atMost(Setting.parseDuration(timeout));
+    String limit = Notice.atMost(timeout);
     return Notice.afterPatience(
         () -> terminal.err().println("tutti store: waiting " + limit + " for " + what));
   }

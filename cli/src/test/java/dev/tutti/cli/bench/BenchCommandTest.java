@@ -371,7 +371,7 @@ class BenchCommandTest {
         "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
         "--store=hash | --store can be combined only with --time and --format; omit --backend,"
             + " --in-jvm, --iters, --nproc, --warmup",
-        "--plot=/no/such/folder/x.svg | no such folder for the plot: /no/such/folder",
+        "--plot=/no/such/folder/x.svg | --plot /no/such/folder/x.svg: no such folder",
         "--max-bytes=12Q | option '--max-bytes': '12Q': expected a number of bytes such as 4096,",
         "--max-bytes=9999999999G | '9999999999G': the number of bytes is too large",
         "--max-bytes=8589934591G | bytes of memory of this machine, not 9223372035781033984",

@@ -155,7 +155,7 @@ class RunCommandTest {
         "--rdzv-endpoint=a:b | --rdzv-endpoint=a:b: the port must be a number from 1 to 65535",
         "--master-addr=a:1 | --master-addr must be a host without a port, not 'a:1'",
         "--tail=-5 | --tail must not be negative: -5",
-        "--rdzv-timeout=0 | --rdzv-timeout must be positive",
+        "--rdzv-timeout=0 | --rdzv-timeout must be longer than 0",
         "--nnodes=-1 | --nnodes must be at least 1, not -1",
         "--rdzv-id=../.. | --rdzv-id must be a name without '/'",
         "--rdzv-id=.. | --rdzv-id must be a name without '/'",
