@@ -119,7 +119,9 @@ class ClusterFaultsTest {
   @Tag("full")
   void theLogIsCutBehindItsSnapshots() throws Exception {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, 1 << 20);
-        AeronClusterStore store = cluster.connect()) {
+        AeronClusterStore store =
+            new AeronClusterStore(
+                cluster.members, cluster.options().withLease(Duration.ofMinutes(1)))) {
       List<Path> firstParts =
           IntStream.range(0, TestCluster.SIZE)
               .mapToObj(i -> directory.resolve("m" + i).resolve("archive").resolve("0-0.rec"))
