@@ -256,7 +256,7 @@ final class TraceFiles {
         TraceEntry.numel(sizes),
         sizes.isEmpty() ? "" : String.valueOf(sizes.size() == 1 ? sizes.getFirst() : sizes),
         text(fields.get("reduce_op")),
-        rankOr(fields.get(isMessage ? "peer" : "root"), -1),
+        optionalRank(fields.get(isMessage ? "peer" : "root")),
         text(fields.get("path")),
         isOfTorch && isRetired ? TraceEntry.COMPLETED : text(fields.get("state")),
         number(fields.get("time_created_ns"), 0),
@@ -264,8 +264,10 @@ final class TraceFiles {
         isOfTorch);
   }
 
-  private static int rankOr(@Nullable Object value, int otherwise) {
-    return number(value, otherwise) == otherwise ? otherwise : rank(number(value, otherwise));
+  /** Returns a rank, or -1 if there is none. */
+  private static int optionalRank(@Nullable Object value) {
+    long rank = number(value, -1);
+    return rank == -1 ? -1 : rank(rank);
   }
 
   private static String name(Map<?, ?> fields) {
