@@ -28,7 +28,7 @@ class HelpPageTest {
 
   @Test
   void theCodeHasTheMessages() throws IOException {
-    Path root = root();
+    Path root = SourceTree.root();
     String code = sources(root);
     List<String> unknown = new ArrayList<>();
     int messages = 0;
@@ -77,14 +77,5 @@ class HelpPageTest {
         .replaceAll("JobToken\\.SETTING\\.name\\(\\)\\s*\\+ \"", JobToken.SETTING.name())
         .replaceAll("TlsSettings\\.ENABLED\\.name\\(\\)\\s*\\+ \"", TlsSettings.ENABLED.name())
         .replaceAll("\\\\\"", "\"");
-  }
-
-  private static Path root() {
-    Path folder = Path.of("").toAbsolutePath();
-    while (!Files.exists(folder.resolve("docs/help.md"))) {
-      folder = folder.getParent();
-      assertThat(folder).as("the folder of docs/help.md").isNotNull();
-    }
-    return folder;
   }
 }

@@ -126,12 +126,7 @@ final class PageSnippets implements AutoCloseable {
 
   /** Returns the text of a page of the docs. */
   static String page(String name) throws IOException {
-    Path folder = Path.of("").toAbsolutePath();
-    while (!Files.exists(folder.resolve("docs").resolve(name))) {
-      folder = folder.getParent();
-      assertThat(folder).as("the folder of docs/" + name).isNotNull();
-    }
-    return Files.readString(folder.resolve("docs").resolve(name));
+    return Files.readString(SourceTree.root().resolve("docs").resolve(name));
   }
 
   @Override

@@ -38,11 +38,7 @@ class ProseTest {
 
   @BeforeAll
   static void findFiles() throws IOException {
-    root = Path.of("").toAbsolutePath();
-    while (!Files.exists(root.resolve("docs/operations.md"))) {
-      root = root.getParent();
-      assertThat(root).as("the folder of docs/operations.md").isNotNull();
-    }
+    root = SourceTree.root();
     Files.walkFileTree(
         root,
         new SimpleFileVisitor<>() {

@@ -98,11 +98,6 @@ class ReadmeTest {
   }
 
   private static String readme() throws IOException {
-    Path folder = Path.of("").toAbsolutePath();
-    while (!Files.exists(folder.resolve("README.md")) || !Files.exists(folder.resolve("tutti"))) {
-      folder = folder.getParent();
-      assertThat(folder).as("the folder of README.md").isNotNull();
-    }
-    return Files.readString(folder.resolve("README.md"), StandardCharsets.UTF_8);
+    return Files.readString(SourceTree.root().resolve("README.md"), StandardCharsets.UTF_8);
   }
 }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 
 /** Tests that everything named on the page about PyTorch's files exists. */
 class SeedsPageTest {
-  private static final Path ROOT = root();
+  private static final Path ROOT = SourceTree.root();
   private static final Pattern SOURCE = Pattern.compile("`([a-z_]+\\.cuh)`");
   private static final Pattern CLASS = Pattern.compile("`([A-Z]\\w*[a-z]\\w*)(?:\\.(\\w+))?`");
   private static final Pattern REASON = Pattern.compile("\\((\\d+)\\)");
@@ -26,15 +26,6 @@ class SeedsPageTest {
   private final Map<String, List<Path>> sources = sources();
 
   private final List<String> rows = rows();
-
-  private static Path root() {
-    Path folder = Path.of("").toAbsolutePath();
-    while (!Files.exists(folder.resolve("docs/seeds.md"))) {
-      folder = folder.getParent();
-      assertThat(folder).as("the folder of docs/seeds.md").isNotNull();
-    }
-    return folder;
-  }
 
   private static Map<String, List<Path>> sources() {
     Map<String, List<Path>> sources = new HashMap<>();

@@ -23,7 +23,7 @@ class TuttiScriptTest {
 
   @BeforeEach
   void lookBuilt() throws IOException {
-    Path original = original();
+    Path original = SourceTree.root();
     Files.copy(original.resolve("tutti"), clone.resolve("tutti"));
     jdk = Files.createDirectories(clone.resolve("jdk"));
     executable(
@@ -42,15 +42,6 @@ class TuttiScriptTest {
     Path stamp = Files.createFile(target.resolve("stamp"));
     Files.setLastModifiedTime(pom, FileTime.fromMillis(1_000_000));
     Files.setLastModifiedTime(stamp, FileTime.fromMillis(2_000_000));
-  }
-
-  private static Path original() {
-    Path original = Path.of("").toAbsolutePath();
-    while (!Files.exists(original.resolve("tutti"))) {
-      original = original.getParent();
-      assertThat(original).as("the folder of the script").isNotNull();
-    }
-    return original;
   }
 
   private static void executable(Path file, String text) throws IOException {
@@ -77,7 +68,7 @@ class TuttiScriptTest {
   void saysThatAnotherBuildsAndEndsTheBuildThatItStarted() throws Exception {
     Files.delete(clone.resolve("dist/target/stamp"));
     for (String file : List.of(".ci/jdk25", "dist/src/main/dist/libexec/find-jdk")) {
-      executable(clone.resolve(file), Files.readString(original().resolve(file)));
+      executable(clone.resolve(file), Files.readString(SourceTree.root().resolve(file)));
     }
     // A Maven with a compiler: both write their process ids.
     executable(

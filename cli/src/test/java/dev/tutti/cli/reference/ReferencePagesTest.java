@@ -2,6 +2,7 @@ package dev.tutti.cli.reference;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.cli.SourceTree;
 import dev.tutti.runtime.settings.SettingNames;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -39,21 +40,12 @@ class ReferencePagesTest {
   }
 
   private static void assertIsPage(String name, String text) throws IOException {
-    Path page = folder().resolve(name);
+    Path page = SourceTree.root().resolve("docs/reference").resolve(name);
     if (Boolean.getBoolean("tutti.writeDocs")) {
       Files.writeString(page, text);
     }
     assertThat(Files.readString(page))
         .as("docs/reference/%s differs from the code; this writes it anew: %s", name, REWRITE)
         .isEqualTo(text);
-  }
-
-  private static Path folder() {
-    Path folder = Path.of("").toAbsolutePath();
-    while (!Files.exists(folder.resolve("docs/reference"))) {
-      folder = folder.getParent();
-      assertThat(folder).as("the folder of docs/reference").isNotNull();
-    }
-    return folder.resolve("docs/reference");
   }
 }
