@@ -8,6 +8,7 @@ import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
+import dev.tutti.cuda.driver.MemoryCalls;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -61,11 +62,12 @@ class GpuHeldDeviceTest {
     StreamBlock block = hold(device.poolStream());
     try (CudaIpc ipc = CudaIpc.create(cuda, "the job of GpuHeldDeviceTest")) {
       device.context().enter();
-      long most = device.context().driver().memory().room().free() / 2;
+      MemoryCalls.Room room = device.context().driver().memory().room();
+      long most = room.free() / 2;
       try (Arena arena = Arena.ofConfined()) {
         assertThat(ipc.allocate(device, arena, DType.INT8, most).numel()).isEqualTo(most);
       }
-      assertThatThrownBy(() -> ipc.allocate(device, DType.INT8, most + (1L << 30)))
+      assertThatThrownBy(() -> ipc.allocate(device, DType.INT8, room.total() - most + 1))
           .isInstanceOf(CudaException.class);
       assertThat(block.status()).isEqualTo(StreamBlockStatus.RUNNING);
     } finally {
