@@ -10,7 +10,9 @@ import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
 import dev.tutti.cli.help.Version;
+import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.PathConverter;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
@@ -21,6 +23,8 @@ import dev.tutti.cli.store.StoreCommand;
 import dev.tutti.cli.trace.TraceCommand;
 import java.io.PrintWriter;
 import java.nio.file.FileSystemException;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -120,6 +124,8 @@ public final class Main implements Runnable {
             .addSubcommand(new CommandLine.HelpCommand());
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
+    line.registerConverter(Duration.class, new DurationConverter());
+    line.registerConverter(Path.class, new PathConverter());
     line.setExecutionExceptionHandler((failure, sub, _) -> failed(failure, sub, main.debug));
     line.setParameterExceptionHandler(Misuse::report);
     line.setColorScheme(

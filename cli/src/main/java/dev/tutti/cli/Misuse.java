@@ -1,10 +1,11 @@
 package dev.tutti.cli;
 
+import dev.tutti.cli.help.CommandModel;
 import dev.tutti.runtime.settings.Spelling;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Stream;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -34,8 +35,7 @@ final class Misuse {
       written = unmatched.getUnmatched().getFirst();
       if (unmatched.isUnknownOption()) {
         List<String> names =
-            line.getCommandSpec().options().stream()
-                .filter(option -> !option.hidden())
+            CommandModel.options(line.getCommandSpec()).stream()
                 .flatMap(option -> Stream.of(option.names()))
                 .filter(name -> name.startsWith("--"))
                 .toList();
@@ -46,10 +46,7 @@ final class Misuse {
       return String.valueOf(failure.getMessage());
     }
     List<String> commands =
-        line.getSubcommands().entrySet().stream()
-            .filter(command -> !command.getValue().getCommandSpec().usageMessage().hidden())
-            .map(Map.Entry::getKey)
-            .toList();
+        CommandModel.subcommands(line.getCommandSpec()).stream().map(CommandSpec::name).toList();
     return "no such command: '%s'; commands are %s%s"
         .formatted(written, String.join(", ", commands), meant(written, commands));
   }

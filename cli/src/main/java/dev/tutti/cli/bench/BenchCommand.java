@@ -145,6 +145,7 @@ public final class BenchCommand implements Callable<Integer> {
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
     List<BenchOp> ops = ops(provider.capabilities(), devices > 0);
+    options.ops = ops.stream().map(BenchOp::label).toList();
     if (plot != null) {
       BenchPlot.check(plot, ops);
     }
@@ -162,7 +163,6 @@ public final class BenchCommand implements Callable<Integer> {
     try (BenchProgress progress = new BenchProgress(terminal, expected)) {
       code =
           run(
-              ops,
               row ->
                   progress.step(
                       () -> {
@@ -336,12 +336,11 @@ public final class BenchCommand implements Callable<Integer> {
     return options.ops.stream().map(BenchOp::ofLabel).distinct().toList();
   }
 
-  private int run(List<BenchOp> ops, Consumer<BenchRow> rows) throws InterruptedException {
-    List<String> arguments = options.toArguments(ops);
+  private int run(Consumer<BenchRow> rows) throws InterruptedException {
     if (inJvm) {
-      return new BenchThreads(ranks, settings, rows).run(arguments);
+      return new BenchThreads(ranks, settings, rows).run(options);
     }
-    LaunchPlan plan = plan(arguments);
+    LaunchPlan plan = plan(options.toArguments());
     PrefixedOutput others =
         new PrefixedOutput(
             terminal.err(), terminal.err(), terminal.errIsTerminal(), Terminal.isDebugging(spec));

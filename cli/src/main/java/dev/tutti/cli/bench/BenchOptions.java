@@ -4,7 +4,6 @@ import com.sun.management.OperatingSystemMXBean;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
-import dev.tutti.cli.process.DurationConverter;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -92,15 +91,13 @@ final class BenchOptions {
   @Option(
       names = "--time",
       paramLabel = "TIME",
-      description = "How long to measure a size, without --iters. Default: 500ms.",
-      converter = DurationConverter.class)
+      description = "How long to measure a size, without --iters. Default: 500ms.")
   Duration time = Duration.ofMillis(500);
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
-      description = "Longest wait for set-up and for each operation. Default: 2m.",
-      converter = DurationConverter.class)
+      description = "Longest wait for set-up and for each operation. Default: 2m.")
   Duration timeout = Duration.ofMinutes(2);
 
   @Option(
@@ -180,12 +177,8 @@ final class BenchOptions {
     return ReduceOp.ofName(redop);
   }
 
-  /**
-   * Writes the options as arguments for the ranks.
-   *
-   * @param names the operations, with {@code all} expanded
-   */
-  List<String> toArguments(List<BenchOp> names) {
+  /** Writes the options as arguments for the ranks. */
+  List<String> toArguments() {
     List<String> arguments = new ArrayList<>();
     arguments.add("--backend=" + backend);
     arguments.add("--min-bytes=" + minBytes);
@@ -207,7 +200,7 @@ final class BenchOptions {
     if (symmetric) {
       arguments.add("--symmetric");
     }
-    names.forEach(op -> arguments.add(op.label()));
+    arguments.addAll(ops);
     return arguments;
   }
 

@@ -6,7 +6,6 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import dev.tutti.store.HashStore;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletionService;
@@ -18,7 +17,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine;
 
 /** A measurement between threads of this JVM. */
 final class BenchThreads {
@@ -43,9 +41,7 @@ final class BenchThreads {
   }
 
   /** Runs to the end and returns 0, or throws the exception of the rank that failed first. */
-  int run(List<String> arguments) throws InterruptedException {
-    BenchOptions options =
-        CommandLine.populateCommand(new BenchOptions(), arguments.toArray(String[]::new));
+  int run(BenchOptions options) throws InterruptedException {
     try (HashStore store = new HashStore(options.timeout);
         ExecutorService threads = Executors.newFixedThreadPool(ranks)) {
       CompletionService<Void> done = new ExecutorCompletionService<>(threads);

@@ -17,11 +17,11 @@ import picocli.CommandLine.Model.PositionalParamSpec;
  * The model of commands from which completion scripts and man pages are generated: only what users
  * see.
  */
-final class CommandModel {
+public final class CommandModel {
   private CommandModel() {}
 
   /** Returns the subcommands by name, without hidden ones and without aliases. */
-  static List<CommandSpec> subcommands(CommandSpec command) {
+  public static List<CommandSpec> subcommands(CommandSpec command) {
     List<CommandSpec> visible = new ArrayList<>();
     for (Map.Entry<String, CommandLine> each : command.subcommands().entrySet()) {
       CommandSpec spec = each.getValue().getCommandSpec();
@@ -33,7 +33,7 @@ final class CommandModel {
   }
 
   /** Returns the options that the help shows. */
-  static List<OptionSpec> options(CommandSpec command) {
+  public static List<OptionSpec> options(CommandSpec command) {
     return command.options().stream().filter(option -> !option.hidden()).toList();
   }
 

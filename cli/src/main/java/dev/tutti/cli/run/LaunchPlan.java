@@ -71,9 +71,6 @@ public record LaunchPlan(
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
     require(tailLines >= 0, "--tail must not be negative: " + tailLines);
     require(rendezvousTimeout.isPositive(), "--rdzv-timeout must be longer than 0");
-    require(
-        logDirectory.isEmpty() || !logDirectory.get().toString().isEmpty(),
-        "--log-dir must be a folder, not ''");
     // The id names a log directory, which must not lie outside the root.
     require(
         NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),

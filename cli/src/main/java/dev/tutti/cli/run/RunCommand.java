@@ -1,6 +1,5 @@
 package dev.tutti.cli.run;
 
-import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
@@ -144,22 +143,19 @@ public final class RunCommand implements Callable<Integer> {
       description =
           "How long the other ranks may continue after the first failure, to report the cause and"
               + " exit by themselves, before SIGTERM; 0 stops them at once, as torchrun does."
-              + " Default: 5s.",
-      converter = DurationConverter.class)
+              + " Default: 5s.")
   private Duration linger = Duration.ofSeconds(5);
 
   @Option(
       names = "--grace",
       paramLabel = "TIME",
-      description = "Time between SIGTERM and SIGKILL, such as 500ms or 10s. Default: 10s.",
-      converter = DurationConverter.class)
+      description = "Time between SIGTERM and SIGKILL, such as 500ms or 10s. Default: 10s.")
   private Duration grace = Duration.ofSeconds(10);
 
   @Option(
       names = "--rdzv-timeout",
       paramLabel = "TIME",
-      description = "Longest wait for the other nodes. Default: 10m.",
-      converter = DurationConverter.class)
+      description = "Longest wait for the other nodes. Default: 10m.")
   private Duration rendezvousTimeout = Duration.ofMinutes(10);
 
   @Option(

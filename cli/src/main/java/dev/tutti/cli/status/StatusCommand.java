@@ -2,7 +2,6 @@ package dev.tutti.cli.status;
 
 import dev.tutti.Settings;
 import dev.tutti.Store;
-import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
@@ -62,15 +61,13 @@ public final class StatusCommand implements Callable<Integer> {
   @Option(
       names = "--every",
       paramLabel = "TIME",
-      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.",
-      converter = DurationConverter.class)
+      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.")
   private Duration every = Duration.ofSeconds(1);
 
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
-      description = "How long to wait for the store, and for each round of answers. Default: 2s.",
-      converter = DurationConverter.class)
+      description = "How long to wait for the store, and for each round of answers. Default: 2s.")
   private Duration timeout = Duration.ofSeconds(2);
 
   private final Terminal terminal;

@@ -7,7 +7,6 @@ import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.AeronStoreOptions;
-import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Signals;
@@ -59,8 +58,7 @@ public final class StoreCommand implements Runnable {
       names = "--timeout",
       paramLabel = "TIME",
       scope = ScopeType.INHERIT,
-      description = "Timeout, such as 500ms, 5s or 10m; without a unit, in seconds. Default: 30s.",
-      converter = DurationConverter.class)
+      description = "Timeout, such as 500ms, 5s or 10m; without a unit, in seconds. Default: 30s.")
   private Duration timeout = Duration.ofSeconds(30);
 
   @Spec private CommandSpec spec = CommandSpec.create();

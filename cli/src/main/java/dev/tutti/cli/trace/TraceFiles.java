@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -40,7 +41,7 @@ final class TraceFiles {
     Map<Path, @Nullable Object> found = new LinkedHashMap<>();
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
     for (Path path : expand(paths)) {
-      byte[] head = head(path);
+      byte[] head = read(path, () -> head(path));
       if (head.length == 0) {
         trace.notes().add(path + " is empty: its rank was killed, or is still running");
       } else if (new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
@@ -48,10 +49,10 @@ final class TraceFiles {
             path,
             () -> {
               JdkRecording.read(path, trace);
-              return null;
+              return head;
             });
       } else if ((head[0] & 0xff) == 0x80) {
-        pickles.put(path, Files.readAllBytes(path));
+        pickles.put(path, read(path, () -> Files.readAllBytes(path)));
       } else {
         found.put(path, read(path, () -> JsonReader.read(Files.readString(path))));
       }
@@ -67,8 +68,8 @@ final class TraceFiles {
   }
 
   /** A reader of a value from a file. */
-  private interface Reader {
-    @Nullable Object read() throws IOException;
+  private interface Reader<T extends @Nullable Object> {
+    T read() throws IOException;
   }
 
   private static byte[] head(Path path) throws IOException {
@@ -77,13 +78,20 @@ final class TraceFiles {
     }
   }
 
-  private static @Nullable Object read(Path path, Reader reader) throws IOException {
+  /** Reads a file; failures name it. */
+  private static <T extends @Nullable Object> T read(Path path, Reader<T> reader)
+      throws IOException {
     try {
       return reader.read();
     } catch (IllegalArgumentException e) {
       throw refused(path, e);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException(path + ": not a flight record: " + Reasons.of(e), e);
+    } catch (FileSystemException e) {
+      throw e;
+    } catch (IOException e) {
+      throw (IOException)
+          new FileSystemException(path.toString(), null, e.getMessage()).initCause(e);
     }
   }
 

@@ -161,7 +161,7 @@ class RunCommandTest {
         "--rdzv-id=.. | --rdzv-id must be a name without '/'",
         "--rdzv-id=/etc | --rdzv-id must be a name without '/'",
         "--rdzv-endpoint=a: | --rdzv-endpoint=a:: the port must be a number from 1 to 65535",
-        "--log-dir= | --log-dir must be a folder, not ''",
+        "--log-dir= | option '--log-dir': '' is no file or folder",
         "--linger=-1 | option '--linger': '-1': expected a time such as 30, 250ms, 5m or 1.5h"
             + " (",
         "--grace=soon | Invalid value for option '--grace'",

@@ -14,6 +14,8 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -88,6 +90,27 @@ class TraceRefusalTest {
     assertThat(trace(file)).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8).trim())
         .isEqualTo("tutti trace: cannot read the records: no such file or directory: " + file);
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void saysWhichFileItCannotRead() {
+    // Linux fails to read address 0 of a process.
+    assertThat(trace("/proc/self/mem")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti trace: cannot read the records: /proc/self/mem: Input/output error");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"positional parameter at index 0..* (FILE), ''", "option '--html', --html="})
+  void aFileHasAName(String what, String argument) {
+    assertThat(trace(argument, "rank_0")).isEqualTo(Main.USAGE);
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo(
+            "tutti trace: Invalid value for "
+                + what
+                + ": '' is no file or folder (see tutti trace --help)");
   }
 
   @ParameterizedTest

@@ -93,7 +93,7 @@ public final class ClusterOpener {
               "no session with the %s: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF), e);
         }
         if (System.nanoTime() - deadline > 0) {
-          throw new StoreConnectionException(inVain(attempt, e), e);
+          throw new StoreConnectionException(describe(attempt, e), e);
         }
         pause(Math.min(pause, Math.max(1, deadline - System.nanoTime())));
         pause = Math.min(2 * pause, MOST_PAUSE_NANOS);
@@ -101,7 +101,7 @@ public final class ClusterOpener {
     }
   }
 
-  private String inVain(int attempts, Exception last) {
+  private String describe(int attempts, Exception last) {
     List<String> unresolved = members.unresolved();
     String tried = "within %d ms, %d attempts".formatted(timeout.toMillis(), attempts);
     return unresolved.isEmpty()
