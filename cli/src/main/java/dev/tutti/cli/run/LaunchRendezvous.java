@@ -1,5 +1,7 @@
 package dev.tutti.cli.run;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.time.Duration;
 import java.util.Optional;
@@ -99,6 +101,26 @@ public interface LaunchRendezvous extends AutoCloseable {
       REFUSED,
       /** A launcher received a signal, or lost the others. */
       STOPPED
+    }
+
+    /** Returns the verdict of a node that cannot continue with the others. */
+    static Verdict stopped(int node, String text) {
+      return new Verdict(Kind.STOPPED, node, -1, 1, text);
+    }
+
+    static Verdict decode(byte[] bytes) {
+      String[] fields = new String(bytes, UTF_8).split("\n", 5);
+      return new Verdict(
+          Kind.valueOf(fields[0]),
+          Integer.parseInt(fields[1]),
+          Integer.parseInt(fields[2]),
+          Integer.parseInt(fields[3]),
+          fields[4]);
+    }
+
+    /** Encodes the verdict with a field a line; the text is last and may have several lines. */
+    byte[] encode() {
+      return (kind + "\n" + node + "\n" + rank + "\n" + code + "\n" + text).getBytes(UTF_8);
     }
   }
 }

@@ -39,7 +39,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
         return new SingleNode(
             ranks,
             served,
-            () -> served.deleteLeftovers(StoreRendezvous.KEPT),
+            () -> served.deleteLeftovers(NodeKeys.PREFIX),
             () -> kind.connect(plan.masterAddress(), served.port(), CALL_TIMEOUT, settings));
       }
       Store store = connectForCalls(kind, plan, served.port(), settings);
@@ -47,7 +47,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
           plan,
           store,
           served.port(),
-          () -> served.deleteLeftovers(StoreRendezvous.KEPT),
+          () -> served.deleteLeftovers(NodeKeys.PREFIX),
           () -> {
             store.close();
             served.close();
@@ -61,7 +61,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
   private static void announceAlone(StoreKind kind, LaunchPlan plan, Settings settings) {
     if (plan.masterPort() > 0) {
       try (Store store = kind.connect(LOOPBACK, plan.masterPort(), CALL_TIMEOUT, settings)) {
-        StoreRendezvous.announceAlone(plan, store);
+        NodeMeeting.announceAlone(plan, NodeKeys.of(plan, store));
       }
     }
   }
