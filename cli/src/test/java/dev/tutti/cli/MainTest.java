@@ -21,18 +21,16 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest {
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
 
   private int tutti(String... arguments) {
-    PrintStream out = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
-    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(terminal, Map.of(), arguments);
+    return terminal.tutti(Map.of(), arguments);
   }
 
   @Test
   void listsTheCommandsWhenThereIsNoSuch() {
     assertThat(tutti("foo", "--bar")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8).strip())
+    assertThat(terminal.err().strip())
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
                 + " status, completion, help (see tutti --help)");
@@ -51,14 +49,14 @@ class MainTest {
       })
   void saysWhatAMisspelledNameMayMean(String arguments, String message) {
     assertThat(tutti(arguments.split(" "))).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8)).contains(message).hasLineCount(1);
+    assertThat(terminal.err()).contains(message).hasLineCount(1);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"store get key", "status"})
   void namesTheOptionWhoseValueIsNoTime(String command) {
     assertThat(tutti((command + " --timeout abc").split(" "))).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8).strip())
+    assertThat(terminal.err().strip())
         .startsWith("tutti ")
         .contains(": Invalid value for option '--timeout': 'abc': expected a time such as ")
         .hasLineCount(1);
@@ -67,7 +65,7 @@ class MainTest {
   @Test
   void refusesToAskForTheStatusWithoutAPause() {
     assertThat(tutti("status", "--every", "0")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8)).startsWith("tutti status: --every must be longer than 0");
+    assertThat(terminal.err()).startsWith("tutti status: --every must be longer than 0");
   }
 
   /** Runs a command whose standard output is a full disk. */
@@ -80,21 +78,20 @@ class MainTest {
           }
         };
     PrintStream out = new PrintStream(full, true, UTF_8);
-    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(terminal, Map.of(), arguments);
+    return Main.execute(terminal.terminal(out), Map.of(), arguments);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"doctor", "--help", "completion zsh"})
   void failsWhenItsOutputCannotBeWritten(String arguments) {
     assertThat(tuttiOnFullDisk(arguments.split(" "))).isEqualTo(1);
-    assertThat(err.toString(UTF_8)).isEqualTo("tutti: cannot write to standard output\n");
+    assertThat(terminal.err()).isEqualTo("tutti: cannot write to standard output\n");
   }
 
   @Test
   void keepsTheExitCodeOfACommandWhoseOutputCannotBeWritten() {
     assertThat(tuttiOnFullDisk("run", "--", "/bin/sh", "-c", "echo x; exit 7")).isEqualTo(7);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .startsWith("tutti run: the first to fail: rank 0 ended with exit code 7")
         .endsWith("\ntutti: cannot write to standard output\n");
   }
@@ -102,25 +99,16 @@ class MainTest {
   @ParameterizedTest
   @ValueSource(strings = {"run", "bench"})
   void helpSaysWhatATimeIs(String command) {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    assertThat(Main.execute(terminal, Map.of(), command, "--help")).isZero();
-    assertThat(out.toString(UTF_8).replaceAll("\\s+", " "))
+    assertThat(tutti(command, "--help")).isZero();
+    assertThat(terminal.out().replaceAll("\\s+", " "))
         .contains("A TIME without a unit is in seconds; units are ms, s, m and h");
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"", "run", "bench", "store serve", "doctor", "completion"})
   void helpEndsWithWhereTheDocumentationIs(String command) {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    String[] arguments = (command + " --help").strip().split(" ");
-    assertThat(Main.execute(terminal, Map.of(), arguments)).isZero();
-    assertThat(out.toString(UTF_8)).endsWith("\n\nDocumentation: https://tutti.dev\n");
+    assertThat(tutti((command + " --help").strip().split(" "))).isZero();
+    assertThat(terminal.out()).endsWith("\n\nDocumentation: https://tutti.dev\n");
   }
 
   private static Stream<Arguments> errors() {
@@ -147,17 +135,17 @@ class MainTest {
             throw error;
           }
         };
-    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    assertThat(Main.execute(terminal, Map.of(), "doctor")).isEqualTo(1);
-    assertThat(err.toString(UTF_8)).isEqualTo("tutti doctor: " + message + "\n");
-    err.reset();
+    Terminal failing = terminal.terminal(out);
+    assertThat(Main.execute(failing, Map.of(), "doctor")).isEqualTo(1);
+    assertThat(terminal.err()).isEqualTo("tutti doctor: " + message + "\n");
+    terminal.reset();
     // A command that is implemented as a method.
     String[] serve = {"store", "serve", "--at", "tcp://127.0.0.1:0"};
-    assertThat(Main.execute(terminal, Map.of(), serve)).isEqualTo(1);
-    assertThat(err.toString(UTF_8)).isEqualTo("tutti store serve: " + message + "\n");
-    err.reset();
-    assertThat(Main.execute(terminal, Map.of(), "doctor", "--debug")).isEqualTo(1);
-    assertThat(err.toString(UTF_8))
+    assertThat(Main.execute(failing, Map.of(), serve)).isEqualTo(1);
+    assertThat(terminal.err()).isEqualTo("tutti store serve: " + message + "\n");
+    terminal.reset();
+    assertThat(Main.execute(failing, Map.of(), "doctor", "--debug")).isEqualTo(1);
+    assertThat(terminal.err())
         .startsWith(error + "\n\tat dev.tutti.cli.MainTest.errors(")
         .endsWith("tutti doctor: " + message + "\n");
   }
@@ -166,13 +154,13 @@ class MainTest {
   void saysInPlainWordsWhichFileCannotBeWritten(@TempDir Path folder) throws Exception {
     Path file = Files.createFile(folder.resolve("completion"));
     assertThat(tutti("help-files", folder.toString())).isEqualTo(1);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .isEqualTo("tutti help-files: " + file + " exists and is not a directory\n");
   }
 
   @Test
   void namesAnUnknownOption() {
     assertThat(tutti("--foo")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8)).startsWith("tutti: Unknown option: '--foo'");
+    assertThat(terminal.err()).startsWith("tutti: Unknown option: '--foo'");
   }
 }

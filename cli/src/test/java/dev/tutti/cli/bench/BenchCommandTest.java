@@ -1,19 +1,16 @@
 package dev.tutti.cli.bench;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
 import dev.tutti.cli.Main;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.cli.help.Version;
-import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.DeviceSession;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
@@ -41,17 +38,12 @@ import org.w3c.dom.NodeList;
 @Order(1)
 @Timeout(600)
 class BenchCommandTest {
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
 
   private int bench(String... options) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     List<String> all = new ArrayList<>(List.of("bench"));
     all.addAll(Arrays.asList(options));
-    Map<String, String> environment = System.getenv();
-    return Main.execute(terminal, environment, all.toArray(String[]::new));
+    return terminal.tutti(System.getenv(), all.toArray(String[]::new));
   }
 
   /** Runs the benchmark on three threads, unless told otherwise. */
@@ -73,7 +65,7 @@ class BenchCommandTest {
             benchThreads(
                 "allReduce", "barrier", "--min-bytes=8", "--max-bytes=2K", "--step-factor=16"))
         .isZero();
-    List<String> lines = new ArrayList<>(out.toString(UTF_8).lines().toList());
+    List<String> lines = new ArrayList<>(terminal.out().lines().toList());
     BenchCommand.crowding(3, Runtime.getRuntime().availableProcessors())
         .ifPresent(crowding -> assertThat(lines.removeFirst()).isEqualTo(crowding));
     assertThat(lines.get(0)).isEqualTo("# allReduce, 3 ranks, backend threaded");
@@ -86,7 +78,7 @@ class BenchCommandTest {
         .containsExactly("8", "128", "2048");
     assertThat(lines.get(7)).isEqualTo("# barrier, 3 ranks, backend threaded");
     assertThat(lines.getLast()).matches("# 4 rows in .* s, wrong elements: 0 OK, mean bus .* GB/s");
-    assertThat(err.toString(UTF_8)).isEmpty();
+    assertThat(terminal.err()).isEmpty();
   }
 
   @Test
@@ -102,7 +94,7 @@ class BenchCommandTest {
             benchThreads(
                 "allGather", "--format=json", "--dtype=int16", "--min-bytes=1K", "--max-bytes=1K"))
         .isZero();
-    String json = out.toString(UTF_8);
+    String json = terminal.out();
     Matcher matcher =
         Pattern.compile(
                 "\\{\"op\":\"allGather\",\"backend\":\"threaded\",\"ranks\":3,\"bytes\":1020,"
@@ -124,7 +116,8 @@ class BenchCommandTest {
   void measuresAllThatTheBackendHas() {
     assertThat(benchThreads("all", "--format=json", "--max-bytes=1K", "--min-bytes=1K")).isZero();
     List<String> ops =
-        out.toString(UTF_8)
+        terminal
+            .out()
             .lines()
             .map(line -> line.replaceFirst(".*\"op\":\"(\\w+)\".*", "$1"))
             .toList();
@@ -168,9 +161,7 @@ class BenchCommandTest {
                 "--min-bytes=3K",
                 "--max-bytes=3K"))
         .isZero();
-    assertThat(out.toString(UTF_8).lines())
-        .hasSize(2)
-        .allMatch(line -> line.endsWith("\"wrong\":0}"));
+    assertThat(terminal.out().lines()).hasSize(2).allMatch(line -> line.endsWith("\"wrong\":0}"));
   }
 
   @ParameterizedTest
@@ -182,14 +173,14 @@ class BenchCommandTest {
       options.add(option);
     }
     assertThat(onPlayedDevices(directory, () -> benchThreads(options.toArray(String[]::new))))
-        .as(() -> err.toString(UTF_8))
+        .as(() -> terminal.err())
         .isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> lines = terminal.out().lines().toList();
     assertThat(lines)
         .hasSize(option.equals("--graph") ? BenchOp.values().length - 1 : BenchOp.values().length)
         .allMatch(line -> line.contains("\"backend\":\"played\",\"ranks\":3,"))
         .allMatch(line -> line.endsWith("\"wrong\":0}"));
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.err().trim())
         .isEqualTo(
             "# 3 ranks on 2 devices: ranks share them, so times include waiting for each"
                 + " other's kernels");
@@ -231,13 +222,13 @@ class BenchCommandTest {
       PlayedDevices.unopened = -1;
       PlayedDevices.full = -1;
     }
-    assertThat(err.toString(UTF_8).trim()).isEqualTo("tutti bench: " + message);
+    assertThat(terminal.err().trim()).isEqualTo("tutti bench: " + message);
   }
 
   @Test
   void leavesOperationsWithoutSizesOutOfTheMeanBandwidth() {
     assertThat(benchThreads("allReduce", "barrier", "--min-bytes=1M", "--max-bytes=1M")).isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> lines = terminal.out().lines().toList();
     List<String> row =
         lines.stream()
             .filter(line -> line.trim().startsWith("1048576 "))
@@ -258,7 +249,7 @@ class BenchCommandTest {
             onPlayedDevices(
                 directory, () -> benchThreads("sendRecv", "--backend=played", "--graph")))
         .isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti bench: sendRecv cannot be captured into a graph");
   }
 
@@ -282,8 +273,8 @@ class BenchCommandTest {
         Providers.reasonAgainst(Providers.backends().get("cuda"), Settings.fromEnvironment());
     assumeThat(reason).as("this machine has a GPU").isPresent();
     assertThat(bench("--backend=cuda", "--nproc=2", "--graph", "--symmetric")).isOne();
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti bench: backend 'cuda' cannot run here: " + reason.orElseThrow());
   }
 
@@ -326,13 +317,13 @@ class BenchCommandTest {
   @Test
   void saysWhereNoChartCanBeWrittenBeforeItMeasures(@TempDir Path directory) {
     assertThat(benchThreads("--plot=" + directory)).isEqualTo(1);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti bench: cannot write the plot: " + directory + ": Is a directory");
     Path file = directory.resolve("none.svg");
     assertThat(benchThreads("barrier", "--plot=" + file)).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err())
         .contains("tutti bench: there is nothing to plot: no operation has sizes");
     assertThat(file).doesNotExist();
   }
@@ -341,8 +332,8 @@ class BenchCommandTest {
   void showsWhatItMeasuredAlsoWhereTheDiskIsFull() {
     assumeThat(Path.of("/dev/full")).as("a file that is always full").exists();
     assertThat(benchThreads("--max-bytes=16", "--plot=/dev/full")).isEqualTo(1);
-    assertThat(out.toString(UTF_8)).contains("# 2 rows in ", "wrong elements: 0 OK");
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).contains("# 2 rows in ", "wrong elements: 0 OK");
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti bench: cannot write the plot: No space left on device");
   }
 
@@ -379,10 +370,10 @@ class BenchCommandTest {
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
     assertThat(benchThreads(option)).isNotZero();
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).lines()).hasSize(1);
-    assertThat(err.toString(UTF_8)).startsWith("tutti bench: ").contains(message);
-    assertThat(err.toString(UTF_8)).doesNotContain("java.");
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().lines()).hasSize(1);
+    assertThat(terminal.err()).startsWith("tutti bench: ").contains(message);
+    assertThat(terminal.err()).doesNotContain("java.");
   }
 
   @Test
@@ -395,7 +386,7 @@ class BenchCommandTest {
   @Test
   void printsTheMeanOfSmallBandwidthsWithThreeDigits() {
     assertThat(benchThreads("allReduce", "--min-bytes=8", "--max-bytes=8")).isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> lines = terminal.out().lines().toList();
     String row =
         lines.stream().filter(line -> line.trim().startsWith("8 ")).findFirst().orElseThrow();
     assertThat(lines.getLast())
@@ -411,7 +402,7 @@ class BenchCommandTest {
   @ValueSource(strings = {"tcp", "aeron", "hash", "file"})
   void measuresStores(String store) {
     assertThat(bench("--store=" + store, "--time=5ms", "--format=json")).isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> lines = terminal.out().lines().toList();
     assertThat(lines).hasSize(14);
     String number = "([0-9]+\\.[0-9]{2}|[0-9]+)";
     for (String line : lines) {
@@ -437,8 +428,8 @@ class BenchCommandTest {
   @CsvSource({"get, operations", "--plot=x.svg, --plot", "--timeout=1s, --timeout"})
   void refusesToMeasureStoresWithOtherOptions(String option, String named) {
     assertThat(bench("--store=hash", option)).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().trim())
         .isEqualTo(
             "tutti bench: --store can be combined only with --time and --format; omit " + named);
   }
@@ -446,15 +437,15 @@ class BenchCommandTest {
   @Test
   void refusesToMeasureStoresForNoTime() {
     assertThat(bench("--store=tcp", "--time=0")).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti bench: --time must be at least 1 ms, not 0.0 ms");
   }
 
   @Test
   void showsTheStackTraceOnlyWhenAsked() {
     assertThat(benchThreads("--debug", "--redop=median")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .contains("IllegalArgumentException", "at dev.tutti.")
         .contains("tutti bench: no such reduce op: 'median'");
   }

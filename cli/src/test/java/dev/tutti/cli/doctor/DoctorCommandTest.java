@@ -1,15 +1,11 @@
 package dev.tutti.cli.doctor;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.cli.Main;
-import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.runtime.settings.SettingNames;
-import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
@@ -24,28 +20,20 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class DoctorCommandTest {
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal(10_000);
   private final Map<String, String> environment = new HashMap<>();
 
   private int doctor(String... options) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8),
-            new PrintStream(err, true, UTF_8),
-            false,
-            false,
-            10_000);
     String[] all = new String[options.length + 1];
     all[0] = "doctor";
     System.arraycopy(options, 0, all, 1, options.length);
-    int code = Main.execute(terminal, environment, all);
-    assertThat(err.toString(UTF_8)).isEmpty();
+    int code = terminal.tutti(environment, all);
+    assertThat(terminal.err()).isEmpty();
     return code;
   }
 
   private List<String> lines() {
-    return out.toString(UTF_8).lines().map(line -> line.trim().replaceAll(" +", " ")).toList();
+    return terminal.out().lines().map(line -> line.trim().replaceAll(" +", " ")).toList();
   }
 
   /** Asserts that doctor finds something broken, and names it at the end. */
@@ -169,7 +157,7 @@ class DoctorCommandTest {
     environment.put("TUTTI_COFFEE", "1");
     environment.put("TUTTI_CLASS_PATH", "");
     assertThat(doctor("--format=json")).isZero();
-    assertThat(out.toString(UTF_8).lines())
+    assertThat(terminal.out().lines())
         .anyMatch(
             line ->
                 line.contains("\"name\":\"TUTTI_TIME_OUT\",\"status\":\"note\",\"value\":\"30s\"")
@@ -200,7 +188,8 @@ class DoctorCommandTest {
   void listsWhatRanksKnowAsSettingsOfTutti() {
     assertThat(doctor("--format=json")).isZero();
     assertThat(
-            out.toString(UTF_8)
+            terminal
+                .out()
                 .lines()
                 .filter(line -> line.startsWith("{\"section\":\"settings\",\"name\":\"TUTTI_"))
                 .map(line -> line.split("\"", -1)[7]))
@@ -263,7 +252,7 @@ class DoctorCommandTest {
     assertThat(lines())
         .anyMatch(
             line -> line.startsWith("ok launcher none looked for the variables of tutti run"));
-    out.reset();
+    terminal.reset();
     environment.put("OMPI_COMM_WORLD_RANK", "1");
     environment.put("OMPI_COMM_WORLD_SIZE", "4");
     environment.put("OMPI_COMM_WORLD_LOCAL_SIZE", "4");
@@ -274,7 +263,7 @@ class DoctorCommandTest {
     assertBroken(
         "launcher", "Open MPI and PMI disagree on which rank this is: OMPI_COMM_WORLD_RANK=1,");
     environment.put("TUTTI_INIT_METHOD", "tcp://127.0.0.1:29500");
-    out.reset();
+    terminal.reset();
     assertThat(doctor("--all")).isZero();
     assertThat(lines()).anyMatch(line -> line.startsWith("ok launcher not used ranks meet at tcp"));
   }
@@ -312,7 +301,7 @@ class DoctorCommandTest {
   @Test
   void writesOneJsonObjectALine() {
     assertThat(doctor("--format=json")).isZero();
-    assertThat(out.toString(UTF_8).lines())
+    assertThat(terminal.out().lines())
         .allMatch(
             line ->
                 line.matches(

@@ -1,15 +1,12 @@
 package dev.tutti.cli.help;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cli.Main;
-import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.runtime.settings.Providers;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
@@ -20,21 +17,17 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Checks what the script for bash offers after the options of the command line. */
 class CompletionCommandTest {
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
 
   private int tutti(String... arguments) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(terminal, Map.of(), arguments);
+    return terminal.tutti(Map.of(), arguments);
   }
 
   /** Returns what the script offers for an operand of a command or after its option. */
   private String offered(String where) {
-    out.reset();
+    terminal.reset();
     assertThat(tutti("completion", "bash")).isZero();
-    String script = out.toString(UTF_8);
+    String script = terminal.out();
     Matcher entry =
         Pattern.compile("\\['" + where + "'\\]='([^']*)'")
             .matcher(script.substring(script.indexOf("local -A operands")));
@@ -83,8 +76,8 @@ class CompletionCommandTest {
   @Test
   void saysWhichShellsThereAre() {
     assertThat(tutti("completion", "ksh")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .isEqualTo("tutti completion: the shell must be bash, zsh or fish, not 'ksh'\n");
-    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(terminal.out()).isEmpty();
   }
 }

@@ -1,12 +1,9 @@
 package dev.tutti.cli.reference;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import dev.tutti.cli.Main;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.StoreRendezvousFactory;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,8 +27,8 @@ final class CommandLinePage {
   private CommandLinePage() {}
 
   static String text() {
-    ByteArrayOutputStream ignored = new ByteArrayOutputStream();
-    CommandLine line = Main.commandLine(new StoreRendezvousFactory(), terminal(ignored), Map.of());
+    Terminal ignored = new TestTerminal().terminal();
+    CommandLine line = Main.commandLine(new StoreRendezvousFactory(), ignored, Map.of());
     CommandLinePage page = new CommandLinePage();
     page.add(line.getCommandSpec(), List.of());
     return page.page.toString();
@@ -55,19 +52,13 @@ final class CommandLinePage {
 
   /** Returns what a command prints for {@code --help}, without the line about the documentation. */
   private static String help(List<String> path) {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    TestTerminal terminal = new TestTerminal(COLUMNS);
     List<String> arguments = new ArrayList<>(path);
     arguments.add("--help");
-    Terminal terminal = terminal(out);
-    int code = Main.execute(terminal, Map.of(), arguments.toArray(String[]::new));
-    if (code != 0) {
-      throw new AssertionError(path + " --help ended with " + code);
+    int code = terminal.tutti(Map.of(), arguments.toArray(String[]::new));
+    if (code != 0 || !terminal.err().isEmpty()) {
+      throw new AssertionError(path + " --help ended with " + code + ": " + terminal.err());
     }
-    return out.toString(UTF_8).replaceAll("[ \t]+\n", "\n").replaceAll("\nDocumentation: .*", "");
-  }
-
-  private static Terminal terminal(ByteArrayOutputStream out) {
-    PrintStream print = new PrintStream(out, true, UTF_8);
-    return new Terminal(print, print, false, false, COLUMNS);
+    return terminal.out().replaceAll("[ \t]+\n", "\n").replaceAll("\nDocumentation: .*", "");
   }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.cli.Main;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.cli.trace.StalledRank;
@@ -83,23 +84,19 @@ class StatusCommandTest {
    * give them less, a busy machine may make the command fail.
    */
   private List<String[]> status(String... more) {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    ByteArrayOutputStream err = new ByteArrayOutputStream();
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    TestTerminal terminal = new TestTerminal();
     List<String> arguments = new ArrayList<>(List.of("status", "--at", url()));
     arguments.addAll(List.of(more));
     boolean isPatient = !arguments.contains("--timeout");
     if (isPatient) {
       arguments.addAll(List.of("--timeout", "60s"));
     }
-    exitCode = Main.execute(terminal, Map.of(), arguments.toArray(String[]::new));
-    said = err.toString(UTF_8);
+    exitCode = terminal.tutti(Map.of(), arguments.toArray(String[]::new));
+    said = terminal.err();
     if (isPatient) {
       assertThat(said).isEmpty();
     }
-    return out.toString(UTF_8).lines().map(line -> line.strip().split(" {2,}")).toList();
+    return terminal.out().lines().map(line -> line.strip().split(" {2,}")).toList();
   }
 
   private String url() {
@@ -264,11 +261,11 @@ class StatusCommandTest {
   void watchingEndsWhenItsOutputCannotBeWritten() throws Exception {
     PrintStream closed = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
     closed.close();
-    ByteArrayOutputStream err = new ByteArrayOutputStream();
-    Terminal terminal = new Terminal(closed, new PrintStream(err, true, UTF_8), false, false);
+    TestTerminal terminal = new TestTerminal();
+    Terminal broken = terminal.terminal(closed);
     String[] watch = {"status", "--at", url(), "--prefix", "3.0", "--watch", "--every", "1h"};
-    whileTwoHaveJoined(() -> assertThat(Main.execute(terminal, Map.of(), watch)).isEqualTo(1));
-    assertThat(err.toString(UTF_8)).isEqualTo("tutti: cannot write to standard output\n");
+    whileTwoHaveJoined(() -> assertThat(Main.execute(broken, Map.of(), watch)).isEqualTo(1));
+    assertThat(terminal.err()).isEqualTo("tutti: cannot write to standard output\n");
   }
 
   @Test
@@ -305,12 +302,10 @@ class StatusCommandTest {
   @ParameterizedTest
   @ValueSource(strings = {"--every", "--timeout"})
   void refusesAWrongTimeAtOnce(String option) {
-    ByteArrayOutputStream err = new ByteArrayOutputStream();
-    PrintStream out = new PrintStream(new ByteArrayOutputStream(), true, UTF_8);
-    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
-    assertThat(Main.execute(terminal, Map.of(), "status", "--at", url(), option, "soon"))
+    TestTerminal terminal = new TestTerminal();
+    assertThat(terminal.tutti(Map.of(), "status", "--at", url(), option, "soon"))
         .isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .startsWith(
             "tutti status: Invalid value for option '" + option + "': 'soon': expected a time ")
         .hasLineCount(1);

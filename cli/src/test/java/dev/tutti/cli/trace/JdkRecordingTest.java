@@ -1,18 +1,15 @@
 package dev.tutti.cli.trace;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cli.Main;
-import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -32,14 +29,10 @@ import org.junit.jupiter.api.parallel.Isolated;
 class JdkRecordingTest {
   @TempDir Path folder;
 
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
 
   private int trace(Path file) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
-    return Main.execute(terminal, Map.of(), "trace", file.toString());
+    return terminal.tutti(Map.of(), "trace", file.toString());
   }
 
   /** Records a job whose ranks are threads. */
@@ -62,7 +55,7 @@ class JdkRecordingTest {
             2,
             group -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC).await());
     assertThat(trace(file)).isZero();
-    assertThat(out.toString(UTF_8))
+    assertThat(terminal.out())
         .containsPattern("(?m)^ *0 +1 ")
         .containsPattern("(?m)^ *1 +1 ")
         .contains("allReduce 1");
@@ -73,8 +66,8 @@ class JdkRecordingTest {
     record("job.jfr", 2, group -> group.allReduce(Tensor.of(1f)));
     Path empty = Files.createFile(folder.resolve("killed.jfr"));
     assertThat(trace(folder)).isZero();
-    assertThat(out.toString(UTF_8)).contains("all collectives match");
-    assertThat(err.toString(UTF_8).lines())
+    assertThat(terminal.out()).contains("all collectives match");
+    assertThat(terminal.err().lines())
         .containsExactly(
             "tutti trace: " + empty + " is empty: its rank was killed, or is still running");
   }
@@ -85,8 +78,7 @@ class JdkRecordingTest {
     Path half = folder.resolve("half.jfr");
     Files.write(half, Arrays.copyOf(whole, whole.length / 2));
     int status = trace(half);
-    assertThat(err.toString(UTF_8))
-        .startsWith("tutti trace: " + half + ": not a whole recording: ");
+    assertThat(terminal.err()).startsWith("tutti trace: " + half + ": not a whole recording: ");
     assertThat(status).isEqualTo(Main.USAGE);
   }
 
@@ -108,7 +100,7 @@ class JdkRecordingTest {
     keepOnly(1, whole);
     Files.delete(whole);
     assertThat(trace(folder)).isEqualTo(1);
-    assertThat(out.toString(UTF_8).lines().filter(line -> line.startsWith("PROBLEM")))
+    assertThat(terminal.out().lines().filter(line -> line.startsWith("PROBLEM")))
         .containsExactly("PROBLEM group 0: no record of rank 2");
   }
 
@@ -125,8 +117,8 @@ class JdkRecordingTest {
             });
     keepOnly(0, whole);
     Files.delete(whole);
-    assertThat(trace(folder)).as(out.toString(UTF_8)).isZero();
-    assertThat(out.toString(UTF_8))
+    assertThat(trace(folder)).as(terminal.out()).isZero();
+    assertThat(terminal.out())
         .contains("all collectives match")
         .containsPattern("(?m)^ *0 +2 ")
         .containsPattern("(?m)^ *1 +2 ");

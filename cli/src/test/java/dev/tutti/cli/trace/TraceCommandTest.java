@@ -1,6 +1,5 @@
 package dev.tutti.cli.trace;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
@@ -14,14 +13,11 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cli.Main;
-import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.runtime.record.PickleWriter;
 import dev.tutti.store.HashStore;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -46,8 +42,7 @@ import org.junit.jupiter.api.io.TempDir;
 class TraceCommandTest {
   @TempDir Path folder;
 
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
   private int restarts;
 
   private interface Role {
@@ -55,14 +50,11 @@ class TraceCommandTest {
   }
 
   private int tutti(Object... arguments) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     List<String> all = new ArrayList<>(List.of("trace"));
     for (Object argument : arguments) {
       all.add(argument.toString());
     }
-    return Main.execute(terminal, Map.of(), all.toArray(String[]::new));
+    return terminal.tutti(Map.of(), all.toArray(String[]::new));
   }
 
   /** Runs a program on each rank, and lets each rank write its record. */
@@ -193,7 +185,7 @@ class TraceCommandTest {
     Path perfetto = folder.resolveSibling("events-" + System.nanoTime() + ".json");
     try {
       assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
-      assertThat(out.toString(UTF_8))
+      assertThat(terminal.out())
           .startsWith("all collectives match, and no rank is missing")
           .contains("allReduce " + reductions);
       assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
@@ -225,7 +217,7 @@ class TraceCommandTest {
           }
         });
     assertThat(tutti(folder)).isEqualTo(1);
-    assertThat(out.toString(UTF_8))
+    assertThat(terminal.out())
         .contains("PROBLEM group 0: ranks disagree: rank 0 called allReduce #2 Float[2]")
         .contains("ranks 1, 2 called allReduce #2 Float[1]; rank 0 differs from the others");
   }
@@ -253,7 +245,7 @@ class TraceCommandTest {
           }
         });
     assertThat(tutti(folder)).isEqualTo(1);
-    assertThat(out.toString(UTF_8))
+    assertThat(terminal.out())
         .contains(
             "PROBLEM group 0: rank 1 has not called broadcast #2 Float[2], which 2 of 3 ranks"
                 + " have called; its last collective was allReduce #1 Float[1]");
@@ -278,8 +270,8 @@ class TraceCommandTest {
             group.recv(Tensor.of(0f), 0, 0);
           }
         });
-    assertThat(tutti(folder)).as(out.toString(UTF_8)).isZero();
-    assertThat(out.toString(UTF_8)).startsWith("all collectives match");
+    assertThat(tutti(folder)).as(terminal.out()).isZero();
+    assertThat(terminal.out()).startsWith("all collectives match");
     Map<Integer, Map<?, ?>> records = new HashMap<>();
     for (int rank = 0; rank < 3; rank++) {
       Path file = folder.resolve("flight-record-" + rank + ".json");
@@ -305,12 +297,12 @@ class TraceCommandTest {
     assertThat(tutti(folder)).isZero();
     Files.write(folder.resolve("flight-record-1.json"), json);
     Files.write(folder.resolve("rank_1"), pickle);
-    out.reset();
+    terminal.reset();
     assertThat(tutti(folder)).isEqualTo(1);
-    assertThat(out.toString(UTF_8))
+    assertThat(terminal.out())
         .contains("PROBLEM group 0: no record of rank 1")
         .doesNotContain("disagree");
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .contains(
             "flight-record-1.json is left out: it was written after 0 restarts, and others after 1",
             "rank_1 is left out");
@@ -322,8 +314,8 @@ class TraceCommandTest {
     run(3, Duration.ofSeconds(60), group -> group.broadcast(Tensor.of(1f), 0));
     restarts = 1;
     run(2, Duration.ofSeconds(60), group -> group.allReduce(Tensor.of(1f)));
-    assertThat(tutti(folder)).as(() -> out.toString(UTF_8)).isZero();
-    assertThat(err.toString(UTF_8))
+    assertThat(tutti(folder)).as(() -> terminal.out()).isZero();
+    assertThat(terminal.err())
         .contains(
             "flight-record-2.json is left out: it was written after 3 restarts, and others after 1",
             "rank_2 is left out");
@@ -335,7 +327,7 @@ class TraceCommandTest {
     restarts = 1;
     run(2, Duration.ofSeconds(60), group -> {});
     int _ = tutti(folder);
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.err())
         .contains(
             "flight-record-2.json is left out: it was written after 0 restarts, and others after 1",
             "rank_2 is left out");
@@ -346,7 +338,7 @@ class TraceCommandTest {
   void aBarrierInAPickleMatchesOneInJson() throws Exception {
     run(2, Duration.ofSeconds(60), ProcessGroup::barrier);
     Files.delete(folder.resolve("flight-record-1.json"));
-    assertThat(tutti(folder)).as(() -> out.toString(UTF_8)).isZero();
+    assertThat(tutti(folder)).as(() -> terminal.out()).isZero();
   }
 
   @Test
@@ -355,9 +347,9 @@ class TraceCommandTest {
     Files.delete(folder.resolve("flight-record-0.json"));
     Files.delete(folder.resolve("flight-record-1.json"));
     assertThat(tutti(folder.resolve("rank_0"), folder.resolve("rank_1"))).isZero();
-    out.reset();
+    terminal.reset();
     assertThat(tutti(folder.resolve("rank_0"))).isEqualTo(1);
-    assertThat(out.toString(UTF_8)).contains("PROBLEM group 0: no record of rank 1");
+    assertThat(terminal.out()).contains("PROBLEM group 0: no record of rank 1");
   }
 
   @Test
@@ -514,7 +506,7 @@ class TraceCommandTest {
     Path file = folder.resolve("other_0");
     Files.writeString(file, "{\"a\":1}");
     assertThat(tutti(file)).isNotZero();
-    assertThat(err.toString(UTF_8)).contains("other_0: not a flight record");
+    assertThat(terminal.err()).contains("other_0: not a flight record");
     assertThatThrownBy(() -> JsonReader.read("{\"a\":[1,2}"))
         .isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> JsonReader.read("[".repeat(100_000)))
