@@ -1,0 +1,143 @@
+package dev.tutti.cli.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.cli.process.Posix;
+import java.util.List;
+import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests which rank {@code tutti run} and the other ranks name when one fails. */
+@Order(1)
+@Timeout(600)
+class RunFailuresTest {
+  @RegisterExtension private final TestRuns runs = new TestRuns();
+
+  /** Kills a rank that has printed its process id. */
+  private static void kill(CommandProcess run, int rank) {
+    String before = "[rank" + rank + "] pid ";
+    String line =
+        run.lines().stream().filter(each -> each.startsWith(before)).findFirst().orElseThrow();
+    Posix.kill(Long.parseLong(line.substring(before.length())), Posix.SIGKILL);
+  }
+
+  @Test
+  void reportsARankThatIsKilled() throws Exception {
+    String script = "echo pid $$; exec sleep 600";
+    try (CommandProcess run = runs.start("--nproc=4", "--linger=0", "--", "sh", "-c", script)) {
+      run.await(lines -> lines.size() == 4);
+      kill(run, 2);
+      assertThat(run.exitCode()).isEqualTo(137);
+      assertThat(run.lines())
+          .anyMatch(
+              line ->
+                  line.startsWith(
+                      "tutti run: the first to fail: rank 2 was killed by SIGKILL (exit code"
+                          + " 137)"));
+    }
+  }
+
+  @Test
+  void ranksSayWhichOneWasKilled() throws Exception {
+    SlowProcesses.repeat(this::assertThatRanksSayWhichOneWasKilled);
+  }
+
+  private void assertThatRanksSayWhichOneWasKilled() throws Exception {
+    try (CommandProcess run = runs.startRanks(EndlessRank.class, "--nproc=3", "--linger=4m")) {
+      run.await(lines -> lines.stream().filter(line -> line.contains("] pid ")).count() == 3);
+      kill(run, 1);
+      assertThat(run.exitCode()).isEqualTo(137);
+      for (int survivor : List.of(0, 2)) {
+        String prefix = "[rank" + survivor + "] ";
+        assertThat(run.lines())
+            .anyMatch(
+                line ->
+                    line.startsWith(prefix + "Exception in thread \"main\" ")
+                        && line.contains("PeerFailedException")
+                        && line.contains("first failing rank 1"))
+            .anyMatch(line -> line.startsWith(prefix + "\tat ") && line.contains("EndlessRank"))
+            .anyMatch(
+                line -> line.startsWith("  rank " + survivor + " ended with exit code 1 after "));
+      }
+      assertThat(run.lines())
+          .anyMatch(line -> line.startsWith("tutti run: the first to fail: rank 1 was killed by"));
+    }
+  }
+
+  @Test
+  void namesTheRankThatTheOthersBlame() throws Exception {
+    // Rank 0 says the latter where the store does not answer for a second.
+    SlowProcesses.repeat(this::assertThatTheBlamedRankIsNamed, "rank 1 is gone, as detected by");
+  }
+
+  private void assertThatTheBlamedRankIsNamed() throws Exception {
+    try (CommandProcess run = runs.startRanks(LeavingRank.class, "--nproc=2", "--linger=1s")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      List<String> report =
+          run.lines().stream().dropWhile(line -> !line.contains("the first to fail")).toList();
+      assertThat(report.getFirst())
+          .startsWith("tutti run: the first to fail: rank 0 ended with exit code 1 after ");
+      assertThat(report)
+          .as(() -> run.lines().toString())
+          .containsSubsequence("  last lines of rank 1:", "    rank 1 stops: no more data")
+          .anyMatch(
+              line ->
+                  line.startsWith("  but the ranks blame rank 1: rank 1 closed its group, while"))
+          .anyMatch(line -> line.startsWith("  rank 1 was stopped by SIGTERM"));
+    }
+  }
+
+  @Test
+  void namesTheRankWhoseCallIsTheOddOne() throws Exception {
+    SlowProcesses.repeat(() -> assertNamesTheOddOne(0));
+  }
+
+  @Tag("full")
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void namesTheRankWhoseCallIsTheOddOne(int odd) throws Exception {
+    SlowProcesses.repeat(() -> assertNamesTheOddOne(odd));
+  }
+
+  private void assertNamesTheOddOne(int odd) throws Exception {
+    try (CommandProcess run =
+        runs.startRanks(OddRank.class, List.of("" + odd), "--nproc=3", "--linger=4m")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      for (int rank = 0; rank < 3; rank++) {
+        String prefix = "[rank" + rank + "] Exception in thread \"main\" ";
+        assertThat(run.lines())
+            .anyMatch(
+                line -> line.startsWith(prefix) && line.contains("first failing rank " + odd));
+      }
+      assertThat(run.lines())
+          .anyMatch(
+              line ->
+                  line.startsWith("tutti run: the first to fail: rank " + odd + " ")
+                      || line.startsWith("  but the ranks blame rank " + odd + ": "));
+    }
+  }
+
+  @Test
+  void saysWhatRanksCalledOfWhichNoneIsTheOddOne() throws Exception {
+    SlowProcesses.repeat(this::assertThatTheReportSaysWhatBothCalled);
+  }
+
+  private void assertThatTheReportSaysWhatBothCalled() throws Exception {
+    try (CommandProcess run =
+        runs.startRanks(OddRank.class, List.of("1"), "--nproc=2", "--linger=4m")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      assertThat(run.lines())
+          .noneMatch(line -> line.contains("first failing rank"))
+          .anyMatch(
+              line ->
+                  line.startsWith("  the ranks do not blame a single rank: rank ")
+                      && line.contains("rank 0 called allReduce #2 float32[3]")
+                      && line.contains("rank 1 called allReduce #2 float32[2]"));
+    }
+  }
+}
