@@ -376,22 +376,8 @@ class StoreRendezvousTest {
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
       List<Future<Integer>> nodes = new ArrayList<>();
       for (LaunchPlan plan : List.of(here, there)) {
-        Store store = shared.duplicate();
-        nodes.add(
-            threads.submit(
-                () -> {
-                  try (LaunchRendezvous rendezvous =
-                      new StoreRendezvous(
-                          plan,
-                          store,
-                          29501,
-                          this::clear,
-                          () -> {},
-                          Duration.ofMinutes(1),
-                          Duration.ofMillis(20))) {
-                    return launcher(plan, rendezvous).run();
-                  }
-                }));
+        StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
+        nodes.add(start(threads, launcher(plan, rendezvous), rendezvous));
         await(() -> shared.check(List.of("tutti-run/node/0")));
       }
       assertThatThrownBy(() -> nodes.get(0).get(4, TimeUnit.MINUTES))
@@ -408,15 +394,7 @@ class StoreRendezvousTest {
   @Test
   void saysOnceWhichNodesAreMissing() throws Exception {
     LaunchPlan plan = plan(0, 1, 0, "true");
-    LaunchRendezvous rendezvous =
-        new StoreRendezvous(
-            plan,
-            shared.duplicate(),
-            29501,
-            this::clear,
-            () -> {},
-            Duration.ofMinutes(1),
-            Duration.ofMillis(20));
+    LaunchRendezvous rendezvous = rendezvous(plan, shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> rendezvous.join(messages::add));
       await(() -> !messages.isEmpty());
