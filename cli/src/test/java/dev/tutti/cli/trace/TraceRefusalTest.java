@@ -1,13 +1,10 @@
 package dev.tutti.cli.trace;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.Main;
-import dev.tutti.cli.process.Terminal;
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
+import dev.tutti.cli.TestTerminal;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -27,17 +24,13 @@ class TraceRefusalTest {
 
   @TempDir Path folder;
 
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
-  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final TestTerminal terminal = new TestTerminal();
 
   private int trace(Object... arguments) {
-    Terminal terminal =
-        new Terminal(
-            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
     String[] all =
         Stream.concat(Stream.of("trace"), Arrays.stream(arguments).map(Object::toString))
             .toArray(String[]::new);
-    return Main.execute(terminal, Map.of(), all);
+    return terminal.tutti(Map.of(), all);
   }
 
   @ParameterizedTest
@@ -62,8 +55,8 @@ class TraceRefusalTest {
   void saysWhatIsWrongWithAFile(String content, String message) throws Exception {
     Path file = Files.writeString(folder.resolve("rank_99999999999"), content, ISO_8859_1);
     assertThat(trace(file)).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).lines())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().lines())
         .singleElement()
         .asString()
         .startsWith("tutti trace: " + file + ": " + message)
@@ -78,8 +71,8 @@ class TraceRefusalTest {
     Path file = folder.resolve("rank_0");
     Files.writeString(file, "{\"entries\":[" + (entry == null ? "" : entry) + "]}");
     assertThat(trace(file)).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8))
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err())
         .contains(note == null ? "" : "tutti trace: " + note)
         .endsWith("tutti trace: nothing to compare: no operations in " + file + "\n");
   }
@@ -88,7 +81,7 @@ class TraceRefusalTest {
   void saysWhichFileIsMissing() {
     Path file = folder.resolve("rank_0");
     assertThat(trace(file)).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti trace: cannot read the records: no such file or directory: " + file);
   }
 
@@ -97,7 +90,7 @@ class TraceRefusalTest {
   void saysWhichFileItCannotRead() {
     // Linux fails to read address 0 of a process.
     assertThat(trace("/proc/self/mem")).isEqualTo(Main.USAGE);
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti trace: cannot read the records: /proc/self/mem: Input/output error");
   }
 
@@ -105,8 +98,8 @@ class TraceRefusalTest {
   @CsvSource({"positional parameter at index 0..* (FILE), ''", "option '--html', --html="})
   void aFileHasAName(String what, String argument) {
     assertThat(trace(argument, "rank_0")).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).isEmpty();
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).isEmpty();
+    assertThat(terminal.err().trim())
         .isEqualTo(
             "tutti trace: Invalid value for "
                 + what
@@ -119,8 +112,8 @@ class TraceRefusalTest {
     Path record = Files.writeString(folder.resolve("rank_0"), "{\"entries\":[" + ENTRY + "]}");
     Path file = folder.resolve("none").resolve("x");
     assertThat(trace(record, option, file)).isEqualTo(Main.USAGE);
-    assertThat(out.toString(UTF_8)).startsWith("all collectives match");
-    assertThat(err.toString(UTF_8).trim())
+    assertThat(terminal.out()).startsWith("all collectives match");
+    assertThat(terminal.err().trim())
         .isEqualTo("tutti trace: cannot write " + option + ": no such file or directory: " + file);
   }
 }
