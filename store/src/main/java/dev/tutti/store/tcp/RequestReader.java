@@ -33,7 +33,7 @@ final class RequestReader {
   /** The longest list that is reused. */
   private static final int KEPT_ITEMS = 16;
 
-  private final TokenHandshake.Gate gate;
+  private final TokenGate gate;
   private final ServerMemory.Client memory;
   private final SendQueue replies;
   private long taken;
@@ -58,7 +58,7 @@ final class RequestReader {
    * @param memory counts the memory of requests
    * @param replies takes what a client can read that uses TLS here
    */
-  RequestReader(TokenHandshake.Gate gate, ServerMemory.Client memory, SendQueue replies) {
+  RequestReader(TokenGate gate, ServerMemory.Client memory, SendQueue replies) {
     this.gate = gate;
     this.memory = memory;
     this.replies = replies;

@@ -33,7 +33,7 @@ final class ServerConnection {
   final ByteChannel wire;
 
   final @Nullable TlsChannel tls;
-  final TokenHandshake.Gate gate;
+  final TokenGate gate;
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
 
@@ -95,7 +95,7 @@ final class ServerConnection {
     this.peer = HostPort.text(channel.getRemoteAddress());
     this.address = LimitedLog.addressOf(channel);
     this.replies = new SendQueue(memory);
-    this.gate = new TokenHandshake.Gate(token, replies);
+    this.gate = new TokenGate(token, replies);
     this.requests = new RequestReader(gate, memory, replies);
   }
 

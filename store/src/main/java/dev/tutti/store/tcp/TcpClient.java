@@ -160,7 +160,7 @@ final class TcpClient implements AutoCloseable {
           Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.US_ASCII);
       if (found.equals(Wire.TOKEN_NEEDED)) {
         throw new TokenException(
-            "it requires a token, but this process has none; " + TokenHandshake.SAME, false);
+            "it requires a token, but this process has none; " + TokenException.SAME, false);
       }
       if (loss == null) {
         capability = found;

@@ -87,6 +87,11 @@ final class Wire {
    */
   static final int PROVE = 0x91;
 
+  /** The texts that are part of the client's and the server's proof, which thus differ. */
+  static final String CLIENT_PROOF = "tutti store client 1";
+
+  static final String SERVER_PROOF = "tutti store server 1";
+
   static final byte TOKEN_OK = 0;
   static final byte TOKEN_REFUSED = 1;
 

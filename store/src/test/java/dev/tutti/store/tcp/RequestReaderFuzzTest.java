@@ -98,8 +98,7 @@ class RequestReaderFuzzTest {
     JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
     SendQueue replies = new SendQueue();
     RequestReader reader =
-        new RequestReader(
-            new TokenHandshake.Gate(token, replies), new ServerMemory().client(), replies);
+        new RequestReader(new TokenGate(token, replies), new ServerMemory().client(), replies);
     window.clear();
     try {
       while (stream.hasRemaining()) {
