@@ -107,6 +107,15 @@ final class ServerConnection {
     return !secured || !gate.isOpen() || !requests.isValidated();
   }
 
+  /** Continues the TLS handshake; tells whether it is complete. */
+  boolean secure() throws IOException {
+    TlsChannel handshaking = tls;
+    secured = handshaking == null || handshaking.handshake();
+    boolean unsent = !secured && handshaking != null && handshaking.hasUnsent();
+    key.interestOps(unsent ? SelectionKey.OP_WRITE : SelectionKey.OP_READ);
+    return secured;
+  }
+
   /** Tells whether there is something to read that a selector does not see. */
   boolean hasBuffered() {
     return tls != null && tls.hasBuffered();

@@ -398,4 +398,40 @@ class TcpStoreExhaustionTest {
       assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
     }
   }
+
+  @Test
+  void dropsAllWaitersWhenMemoryEndsDuringAChange() throws Exception {
+    ServerSocketChannel listener = ServerSocketChannel.open();
+    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    int own = listener.socket().getLocalPort();
+    ServerLoop loop =
+        new ServerLoop(
+            listener,
+            own,
+            JobToken.NONE,
+            null,
+            "a",
+            Long.MAX_VALUE,
+            count -> {
+              throw new OutOfMemoryError("deliberate");
+            },
+            () -> {});
+    Thread thread = Thread.ofPlatform().daemon().start(loop);
+    LogCapture capture = new LogCapture();
+    try (RawClient waits = RawClient.greeted(own);
+        RawClient idle = RawClient.greeted(own);
+        RawClient changes = RawClient.greeted(own)) {
+      waits.send(request(Wire.WAIT, 1L, "/come"));
+      waits.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
+      changes.send(request(Wire.ADD, Wire.INIT_KEY, 1L));
+      changes.expectEnd();
+      waits.expectEnd();
+      capture.await(own, "deliberate; check -Xmx; all waiting clients are dropped too");
+      idle.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
+    } finally {
+      loop.stop();
+      capture.close();
+      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
+    }
+  }
 }
