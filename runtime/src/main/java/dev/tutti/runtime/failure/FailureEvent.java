@@ -71,15 +71,15 @@ public record FailureEvent(
    * rank.
    */
   static FailureEvent lost(int globalRank) {
+    return outside(
+        "", Kind.PEER_LOST, globalRank, globalRank, "its process ended, or its host is lost");
+  }
+
+  /** Creates a failure that is not that of an operation. */
+  static FailureEvent outside(
+      String group, Kind kind, int reporter, int failedRank, String message) {
     return new FailureEvent(
-        "",
-        Kind.PEER_LOST,
-        globalRank,
-        globalRank,
-        OpType.UNKNOWN,
-        0,
-        Duration.ZERO,
-        "its process ended, or its host is lost");
+        group, kind, reporter, failedRank, OpType.UNKNOWN, 0, Duration.ZERO, message);
   }
 
   /** Tells whether an entry of the log is a failure. */

@@ -317,8 +317,8 @@ public final class Failures {
 
   /** Returns what another rank found out earlier, or else this rank's own finding. */
   private Diagnosis findOr(Diagnosis own) {
-    Diagnosis earlier = monitor.findingOf(identity.name());
-    return earlier == null ? monitor.agree(identity.name(), own) : earlier;
+    Diagnosis earlier = monitor.board().findingOf(identity.name());
+    return earlier == null ? monitor.board().agree(identity.name(), own) : earlier;
   }
 
   /**
@@ -326,18 +326,19 @@ public final class Failures {
    * would ask too late, when everything that it missed is already there.
    */
   private Diagnosis findMissing(FailureEvent event) {
-    Diagnosis earlier = monitor.findingOf(identity.name());
+    Diagnosis earlier = monitor.board().findingOf(identity.name());
     if (earlier != null) {
       return earlier;
     }
     Diagnosis own =
-        TimeoutDiagnosis.gather(identity, monitor, event, System.nanoTime() + DIAGNOSIS_NANOS);
-    return monitor.agree(identity.name(), own);
+        TimeoutDiagnosis.gather(
+            identity, monitor.board(), event, System.nanoTime() + DIAGNOSIS_NANOS);
+    return monitor.board().agree(identity.name(), own);
   }
 
   private AgreedFailure findClosed(FailureEvent event) {
     int lost = identity.globalRanks().get(event.failedRank());
-    RankProgress last = monitor.closeOf(identity.name(), lost);
+    RankProgress last = monitor.board().closeOf(identity.name(), lost);
     return last == null
         ? new AgreedFailure(event)
         : new AgreedFailure(event, event.failedRank(), event.message() + last.afterRefusal(), true);

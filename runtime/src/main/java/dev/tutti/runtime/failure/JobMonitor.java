@@ -1,25 +1,22 @@
 package dev.tutti.runtime.failure;
 
-import dev.tutti.OpType;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.JoinedGroups.Member;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.status.Inquiry;
 import dev.tutti.runtime.status.StatusAnswers;
 import java.lang.System.Logger.Level;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.StringJoiner;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -65,17 +62,15 @@ public final class JobMonitor implements AutoCloseable {
 
   private final Store readStore;
   private final Store writeStore;
-  private final String prefix;
   private final int rank;
   private final int serverRank;
   private final Thread reader;
   private final Object delivery = new Object();
-  private final Map<String, Member> groups = new HashMap<>();
-  private final List<FailureEvent> lost = new ArrayList<>();
+  private final JoinedGroups groups = new JoinedGroups();
   private final Map<String, Asked> asked = new HashMap<>();
+  private final JobBoard board;
   private final Questions questions;
   private volatile @Nullable StatusAnswers answers;
-  private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
   private volatile boolean keepsWills;
   private volatile boolean joined;
@@ -90,22 +85,16 @@ public final class JobMonitor implements AutoCloseable {
    *
    * @param serverRank the rank that serves the store; -1 if none does
    */
-  public JobMonitor(Store store, String prefix, int rank, int serverRank) {
+  public JobMonitor(Store store, int rank, int serverRank) {
     this.readStore = store.duplicate();
     this.writeStore = store.duplicate();
-    this.prefix = prefix;
-    this.questions = new Questions(writeStore, prefix, rank);
+    this.board = new JobBoard(writeStore, rank);
+    this.questions = new Questions(writeStore, board, rank);
     this.rank = rank;
     this.serverRank = serverRank;
     this.reader =
         Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
   }
-
-  /** A group that this rank is in. */
-  private record Member(
-      List<Integer> globalRanks,
-      Consumer<FailureEvent> consumer,
-      Supplier<RankProgress> standing) {}
 
   /** The last question in a group, and its number in the log. */
   private record Asked(Question question, long number) {}
@@ -143,17 +132,7 @@ public final class JobMonitor implements AutoCloseable {
       Consumer<FailureEvent> consumer,
       Supplier<RankProgress> standing) {
     synchronized (delivery) {
-      groups.put(group, new Member(globalRanks, consumer, standing));
-      for (FailureEvent gone : lost) {
-        FailureEvent inGroup = gone.inGroup(group, globalRanks);
-        if (inGroup != null) {
-          first.putIfAbsent(group, inGroup);
-        }
-      }
-      FailureEvent event = first.get(group);
-      if (event != null) {
-        consumer.accept(event);
-      }
+      groups.add(group, new Member(globalRanks, consumer, standing));
     }
   }
 
@@ -218,7 +197,7 @@ public final class JobMonitor implements AutoCloseable {
    */
   private FailureEvent acceptAlone(FailureEvent event) {
     synchronized (delivery) {
-      return Blame.withoutStore(accept(event), serverOf(event.group()));
+      return Blame.withoutStore(groups.accept(event), serverOf(event.group()));
     }
   }
 
@@ -232,8 +211,7 @@ public final class JobMonitor implements AutoCloseable {
    */
   public int serverOf(String group) {
     synchronized (delivery) {
-      Member member = groups.get(group);
-      return member == null ? -1 : member.globalRanks().indexOf(serverRank);
+      return groups.rankIn(group, serverRank);
     }
   }
 
@@ -242,7 +220,7 @@ public final class JobMonitor implements AutoCloseable {
     while (true) {
       long number;
       synchronized (delivery) {
-        FailureEvent earlier = first.get(event.group());
+        FailureEvent earlier = groups.firstFailure(event.group());
         // The event itself may have been delivered on this rank alone while the store was silent.
         if (earlier != null && (isWritten || !earlier.equals(event))) {
           return earlier;
@@ -285,40 +263,24 @@ public final class JobMonitor implements AutoCloseable {
       byte[] there = swap.value();
       if (swap.stored() || there == null) {
         deliver(number, question);
-        return questions.find(number, question, group, this);
+        return questions.find(number, question, group);
       }
       deliver(number, there);
     }
   }
 
+  /** Returns what the ranks tell each other beside the log. */
+  public JobBoard board() {
+    return board;
+  }
+
   /** Publishes where this rank stands in a group, for the reports of other ranks. */
   public void publishProgress(String group, String text) {
     try {
-      writeStore.set(progressKey(group, rank), text);
+      board.publish(group, text);
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
     }
-  }
-
-  /** Reads where another rank stands; null if it does not answer in time. */
-  @Nullable RankProgress progressOf(String group, int globalRank, long deadlineNanos) {
-    try {
-      byte[] text = writeStore.get(progressKey(group, globalRank), Deadlines.left(deadlineNanos));
-      return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
-    } catch (StoreException e) {
-      return null;
-    }
-  }
-
-  /**
-   * Returns where another rank stood when it closed a group without a failure; null if it has not.
-   */
-  @Nullable RankProgress closeOf(String group, int globalRank) {
-    RankProgress progress =
-        writeStore.check(List.of(progressKey(group, globalRank)))
-            ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
-            : null;
-    return progress != null && progress.closed() ? progress : null;
   }
 
   /** Tells whether a failure was reported below a prefix of a store. */
@@ -339,35 +301,15 @@ public final class JobMonitor implements AutoCloseable {
     return joined;
   }
 
-  /** Tells whether a rank takes part in this log; ranks of PyTorch do not. */
-  public boolean hasJoined(int globalRank) {
-    return writeStore.check(List.of(prefix + "joined/" + globalRank));
-  }
-
   /**
    * Notes that this rank takes part.
    *
    * @throws dev.tutti.RendezvousException if a process already takes part as this rank
    */
   public void join() {
-    RankClaim.take(writeStore, prefix + "joined/" + rank, rank);
+    board.join();
     joined = true;
-    keepsWills = writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
-  }
-
-  /**
-   * Returns what the ranks found out about the first failure of a group; null if nothing so far.
-   */
-  @Nullable Diagnosis findingOf(String group) {
-    String key = prefix + "finding/" + group;
-    return writeStore.check(List.of(key)) ? Diagnosis.decode(writeStore.get(key)) : null;
-  }
-
-  /** Offers a finding, and returns the first finding offered, which is the same for all ranks. */
-  Diagnosis agree(String group, Diagnosis own) {
-    Store.Swap swap = writeStore.compareSet(prefix + "finding/" + group, null, own.encode());
-    byte[] there = swap.value();
-    return swap.stored() || there == null ? own : Diagnosis.decode(there);
+    keepsWills = writeStore.leaveWill(EVENT, FailureEvent.lost(rank).encode());
   }
 
   private void readEvents() {
@@ -409,22 +351,13 @@ public final class JobMonitor implements AutoCloseable {
     }
     Map<String, Member> all;
     synchronized (delivery) {
-      all = Map.copyOf(groups);
+      all = groups.copy();
     }
+    String why = "it can no longer read the failure log: " + cause;
     all.forEach(
         (name, member) -> {
           int own = member.globalRanks().indexOf(rank);
-          FailureEvent _ =
-              report(
-                  new FailureEvent(
-                      name,
-                      FailureEvent.Kind.FAILED,
-                      own,
-                      own,
-                      OpType.UNKNOWN,
-                      0,
-                      Duration.ZERO,
-                      "it can no longer read the failure log: " + cause));
+          FailureEvent _ = report(FailureEvent.outside(name, Kind.FAILED, own, own, why));
         });
     LOG.log(Level.WARNING, "rank " + rank + ": stopped reading the failure log", cause);
   }
@@ -452,21 +385,16 @@ public final class JobMonitor implements AutoCloseable {
       return;
     }
     synchronized (delivery) {
-      Map.copyOf(groups)
+      groups
+          .copy()
           .forEach(
               (name, member) -> {
+                int own = member.globalRanks().indexOf(rank);
                 int served = member.globalRanks().indexOf(serverRank);
                 if (served >= 0) {
-                  accept(
-                      new FailureEvent(
-                          name,
-                          FailureEvent.Kind.PEER_LOST,
-                          member.globalRanks().indexOf(rank),
-                          served,
-                          OpType.UNKNOWN,
-                          0,
-                          Duration.ZERO,
-                          "it served the store: " + why));
+                  groups.accept(
+                      FailureEvent.outside(
+                          name, Kind.PEER_LOST, own, served, "it served the store: " + why));
                 }
               });
     }
@@ -499,7 +427,7 @@ public final class JobMonitor implements AutoCloseable {
       if (number == delivered + 1) {
         delivered = number;
         asked.put(question.group(), new Asked(question, number));
-        if (groups.containsKey(question.group())) {
+        if (groups.contains(question.group())) {
           Thread.ofPlatform()
               .daemon()
               .name("tutti-tell-" + question.group() + "-" + rank)
@@ -512,27 +440,15 @@ public final class JobMonitor implements AutoCloseable {
   private void answer(long number, String group) {
     Map<String, Member> all;
     synchronized (delivery) {
-      all = Map.copyOf(groups);
+      all = groups.copy();
     }
     Member member = all.get(group);
     if (member == null) {
       return;
     }
-    RankProgress standing = member.standing().get();
-    StringJoiner elsewhere = new StringJoiner(", ");
-    all.forEach(
-        (name, other) -> {
-          RankProgress there = name.equals(group) ? null : other.standing().get();
-          if (there != null && !there.pending().isEmpty()) {
-            String what = there.nextWait(Set.of()).describe();
-            elsewhere.add("in group " + name + " it waits in " + what);
-          }
-        });
-    if (!standing.elsewhere().isEmpty()) {
-      elsewhere.add(standing.elsewhere());
-    }
+    RankProgress standing = JoinedGroups.standing(member, group, all);
     try {
-      questions.answer(number, standing.with(elsewhere.toString()));
+      questions.answer(number, standing);
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot answer with its progress: {1}", rank, e);
     }
@@ -542,32 +458,8 @@ public final class JobMonitor implements AutoCloseable {
     synchronized (delivery) {
       if (number == delivered + 1) {
         delivered = number;
-        accept(event);
+        groups.accept(event);
       }
-    }
-  }
-
-  private FailureEvent accept(FailureEvent event) {
-    if (event.isOfAllGroups()) {
-      lost.add(event);
-      Map.copyOf(groups).forEach((name, member) -> loseIn(name, member.globalRanks(), event));
-      return event;
-    }
-    FailureEvent earlier = first.putIfAbsent(event.group(), event);
-    if (earlier != null) {
-      return earlier;
-    }
-    Member member = groups.get(event.group());
-    if (member != null) {
-      member.consumer().accept(event);
-    }
-    return event;
-  }
-
-  private void loseIn(String group, List<Integer> globalRanks, FailureEvent event) {
-    FailureEvent inGroup = event.inGroup(group, globalRanks);
-    if (inGroup != null) {
-      accept(inGroup);
     }
   }
 
@@ -576,12 +468,8 @@ public final class JobMonitor implements AutoCloseable {
     leaving = true;
   }
 
-  private String progressKey(String group, int globalRank) {
-    return prefix + "progress/" + group + "/" + globalRank;
-  }
-
-  private String key(long number) {
-    return prefix + EVENT + number;
+  private static String key(long number) {
+    return EVENT + number;
   }
 
   @Override

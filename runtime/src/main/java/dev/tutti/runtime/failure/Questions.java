@@ -12,25 +12,26 @@ import org.jspecify.annotations.Nullable;
 
 /** Keeps the answers to questions in the store, and the findings made from them. */
 final class Questions {
+  private static final String PREFIX = "answer/";
   private static final long ANSWER_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final Duration FINDING = Duration.ofSeconds(3);
 
   private final Store store;
-  private final String prefix;
+  private final JobBoard board;
   private final int rank;
   private long lastAnswered;
 
-  Questions(Store store, String prefix, int rank) {
+  Questions(Store store, JobBoard board, int rank) {
     this.store = store;
-    this.prefix = prefix + "answer/";
+    this.board = board;
     this.rank = rank;
   }
 
   /** Writes this rank's answer, replacing its last one. */
   synchronized void answer(long number, RankProgress standing) {
-    store.set(prefix + number + "/" + rank, standing.encode());
+    store.set(PREFIX + number + "/" + rank, standing.encode());
     if (lastAnswered > 0) {
-      boolean _ = store.deleteKey(prefix + lastAnswered + "/" + rank);
+      boolean _ = store.deleteKey(PREFIX + lastAnswered + "/" + rank);
     }
     lastAnswered = number;
   }
@@ -38,32 +39,32 @@ final class Questions {
   /**
    * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
    */
-  String find(long number, Question question, GroupIdentity group, JobMonitor monitor) {
+  String find(long number, Question question, GroupIdentity group) {
     long deadline = System.nanoTime() + ANSWER_NANOS;
     String found =
         TimeoutDiagnosis.ofSlow(
                 group,
-                monitor,
+                board,
                 question,
-                r -> answerOf(number, group.globalRanks().get(r), group, monitor, deadline))
+                r -> answerOf(number, group.globalRanks().get(r), group, deadline))
             .text();
-    store.set(prefix + number, found);
+    store.set(PREFIX + number, found);
     return found;
   }
 
   private @Nullable RankProgress answerOf(
-      long number, int globalRank, GroupIdentity group, JobMonitor monitor, long deadline) {
+      long number, int globalRank, GroupIdentity group, long deadline) {
     try {
-      byte[] text = store.get(prefix + number + "/" + globalRank, Deadlines.left(deadline));
+      byte[] text = store.get(PREFIX + number + "/" + globalRank, Deadlines.left(deadline));
       return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
     } catch (StoreException e) {
-      return monitor.closeOf(group.name(), globalRank);
+      return board.closeOf(group.name(), globalRank);
     }
   }
 
   /** Waits for the finding of another rank. */
   String findingOf(long number) {
-    byte[] text = store.get(prefix + number, FINDING);
+    byte[] text = store.get(PREFIX + number, FINDING);
     return new String(text, StandardCharsets.UTF_8);
   }
 }

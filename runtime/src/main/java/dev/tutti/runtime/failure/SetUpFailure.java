@@ -157,7 +157,9 @@ public final class SetUpFailure {
     try {
       boolean _ =
           BoundedCalls.call(
-              thread, ANSWER, () -> monitor.hasJoined(group.globalRanks().get(group.rank())));
+              thread,
+              ANSWER,
+              () -> monitor.board().hasJoined(group.globalRanks().get(group.rank())));
       boolean _ = BoundedCalls.call(thread, ASK, () -> heard.await(ANSWER.toNanos(), NANOSECONDS));
       waited = true;
       return true;
@@ -223,14 +225,16 @@ public final class SetUpFailure {
 
   private Diagnosis findMissing(FailureEvent event, boolean stoodStill) {
     answer();
-    Diagnosis earlier = monitor.findingOf(group.name());
+    Diagnosis earlier = monitor.board().findingOf(group.name());
     if (earlier != null) {
       return earlier;
     }
-    return monitor.agree(
-        group.name(),
-        stoodStill
-            ? Blame.ofStandstill(group.rank())
-            : TimeoutDiagnosis.gather(group, monitor, event, Deadlines.in(ANSWER)));
+    return monitor
+        .board()
+        .agree(
+            group.name(),
+            stoodStill
+                ? Blame.ofStandstill(group.rank())
+                : TimeoutDiagnosis.gather(group, monitor.board(), event, Deadlines.in(ANSWER)));
   }
 }

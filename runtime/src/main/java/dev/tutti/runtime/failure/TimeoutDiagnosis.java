@@ -33,17 +33,17 @@ final class TimeoutDiagnosis {
           + " withAsync(), or batch both";
 
   private final GroupIdentity group;
-  private final JobMonitor monitor;
+  private final JobBoard board;
   private final FailureEvent event;
   private final IntFunction<@Nullable RankProgress> answers;
 
   private TimeoutDiagnosis(
       GroupIdentity group,
-      JobMonitor monitor,
+      JobBoard board,
       FailureEvent event,
       IntFunction<@Nullable RankProgress> answers) {
     this.group = group;
-    this.monitor = monitor;
+    this.board = board;
     this.event = event;
     this.answers = answers;
   }
@@ -54,12 +54,12 @@ final class TimeoutDiagnosis {
    * @param deadlineNanos the deadline of all answers, in terms of {@link System#nanoTime()}
    */
   static Diagnosis gather(
-      GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
+      GroupIdentity group, JobBoard board, FailureEvent event, long deadlineNanos) {
     return new TimeoutDiagnosis(
             group,
-            monitor,
+            board,
             event,
-            r -> monitor.progressOf(group.name(), group.globalRanks().get(r), deadlineNanos))
+            r -> board.progressOf(group.name(), group.globalRanks().get(r), deadlineNanos))
         .gather();
   }
 
@@ -70,7 +70,7 @@ final class TimeoutDiagnosis {
    */
   static Diagnosis ofSlow(
       GroupIdentity group,
-      JobMonitor monitor,
+      JobBoard board,
       Question question,
       IntFunction<@Nullable RankProgress> answers) {
     FailureEvent event =
@@ -85,7 +85,7 @@ final class TimeoutDiagnosis {
             question.tag(),
             question.elapsed(),
             "");
-    return new TimeoutDiagnosis(group, monitor, event, answers).gather();
+    return new TimeoutDiagnosis(group, board, event, answers).gather();
   }
 
   private Diagnosis gather() {
@@ -110,7 +110,7 @@ final class TimeoutDiagnosis {
   }
 
   private boolean hasJoined(int rank) {
-    return monitor.hasJoined(group.globalRanks().get(rank));
+    return board.hasJoined(group.globalRanks().get(rank));
   }
 
   /**

@@ -114,7 +114,7 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
-    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), "", rank, meeting.serverRank());
+    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), rank, meeting.serverRank());
   }
 
   /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
@@ -417,7 +417,11 @@ final class Job {
           BoundedCalls.call(
               "tutti-ask-" + rank,
               ASK,
-              () -> IntStream.range(0, size).filter(r -> !monitor.hasJoined(r)).boxed().toList());
+              () ->
+                  IntStream.range(0, size)
+                      .filter(r -> !monitor.board().hasJoined(r))
+                      .boxed()
+                      .toList());
       return missing.isEmpty()
           ? InitFailure.Missing.NONE
           : new InitFailure.Missing(

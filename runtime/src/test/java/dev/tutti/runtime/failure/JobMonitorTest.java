@@ -53,7 +53,7 @@ class JobMonitorTest {
   void failuresAreHeardOfAfterAConnectionWasLost(int count) throws Exception {
     losses.set(count);
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -69,7 +69,7 @@ class JobMonitorTest {
   @Test
   void aRankThatCannotReadTheLogFailsItsGroups() throws Exception {
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), "", 3, -1)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(2, 3), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -87,7 +87,7 @@ class JobMonitorTest {
   private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
       throws Exception {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), "", 1, server)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1, 2), heard::complete);
       stuck.stuck = true;
@@ -106,7 +106,7 @@ class JobMonitorTest {
   @Test
   void aReportThatTheStoreTakesLateIsNotLost() {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), "", 1, -1)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1)) {
       stuck.stuck = true;
       FailureEvent own =
           new FailureEvent(
