@@ -421,9 +421,7 @@ public final class RankLinks implements AutoCloseable {
    */
   private void watchedBy(int peer) {
     try {
-      Outgoing to = connect(peer, peers.get(peer));
-      outgoing[peer] = to;
-      writeSoon(to);
+      writeSoon(linkTo(peer));
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "rank {0}: no link to rank {1} yet: {2}", rank, peer, e);
     }
@@ -450,17 +448,22 @@ public final class RankLinks implements AutoCloseable {
    */
   public synchronized void send(int peer, long kind, long a, long b, long c) {
     try {
-      Outgoing to = outgoing[peer];
-      if (to == null) {
-        to = connect(peer, peers.get(peer));
-        outgoing[peer] = to;
-      }
+      Outgoing to = linkTo(peer);
       to.hasNotes = true;
       to.add(note(kind, a, b, c));
       writeSoon(to);
     } catch (IOException e) {
       throw new PeerLostException(peer, deaf(peer, e), e);
     }
+  }
+
+  private Outgoing linkTo(int peer) throws IOException {
+    Outgoing to = outgoing[peer];
+    if (to == null) {
+      to = connect(peer, peers.get(peer));
+      outgoing[peer] = to;
+    }
+    return to;
   }
 
   private String deaf(int peer, IOException cause) {

@@ -140,6 +140,38 @@ class RankLinksTest {
     }
   }
 
+  /** Fills the sockets, then listens, and sends one more note. */
+  @Test
+  void notesFromBeforeAndAfterTheirSenderListensComeInOrder() throws Exception {
+    int count = 20_000; // more than a socket buffers
+    Notes notes = new Notes(count + 1);
+    CountDownLatch sent = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          try (RankLinks links = RankLinks.open(directory, exchange, Ranks.soon())) {
+            if (exchange.rank() == 0) {
+              for (int i = 0; i < count; i++) {
+                links.send(1, 5, i, 0, 0);
+              }
+              links.listen(new Notes(0));
+              links.send(1, 5, count, 0, 0);
+              sent.countDown();
+            } else {
+              Ranks.await(sent);
+              links.listen(notes);
+              Ranks.await(notes.missing);
+            }
+            exchange.barrier(Ranks.soon());
+          }
+          return null;
+        });
+    for (int i = 0; i <= count; i++) {
+      assertThat(notes.all.get(i)).containsExactly(0L, 5L, (long) i, 0L, 0L);
+    }
+  }
+
   /** Sends over TCP, also right before the close, to a peer that answers on its own link. */
   @Test
   void notesComeOverTcpEvenIfTheSenderClosesAtOnce() throws Exception {
