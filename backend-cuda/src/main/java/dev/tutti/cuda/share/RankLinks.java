@@ -19,15 +19,10 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
-import java.nio.channels.Selector;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -57,7 +52,6 @@ public final class RankLinks implements AutoCloseable {
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final int NOTE_BYTES = 4 * Long.BYTES;
   private static final int READ_BYTES = 1 << 13;
-  private static final int BACKLOG = 64;
   private static final long JOIN_MILLIS = 5_000;
   private static final long FLUSH_NANOS = 1_000_000_000;
   private static final long PARK_NANOS = 100_000;
@@ -72,19 +66,10 @@ public final class RankLinks implements AutoCloseable {
    */
   private static final int WATCHERS = 15;
 
-  /** The prefix of a rank's announcement of a TCP socket. */
-  private static final char PLAIN = '@';
-
-  /** The same prefix if the rank encrypts its links. */
-  private static final char ENCRYPTED = '#';
-
   private final int rank;
-  private final @Nullable Path path;
+  private final LinkListener listener;
+  private final List<LinkAddress> peers;
   private final @Nullable SSLContext tls;
-  private final long token = RANDOM.nextLong();
-  private final ServerSocketChannel server;
-  private final Selector selector;
-  private final List<Address> peers = new ArrayList<>();
   private final @Nullable Outgoing[] outgoing;
   private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
   private final AtomicInteger unwritten = new AtomicInteger();
@@ -134,12 +119,9 @@ public final class RankLinks implements AutoCloseable {
     InetAddress address() throws IOException;
   }
 
-  /** The place where a rank listens. */
-  private record Address(SocketAddress socket, long token) {}
-
-  /** An action that opens the links of this rank. */
-  private interface Opening {
-    RankLinks open() throws IOException;
+  /** Supplies the address of the socket at which this rank listens. */
+  private interface Socket {
+    SocketAddress address() throws IOException;
   }
 
   /** The connection to a peer, with the data that could not be written yet. */
@@ -251,28 +233,12 @@ public final class RankLinks implements AutoCloseable {
   }
 
   private RankLinks(
-      int rank, int size, SocketAddress own, @Nullable Path path, @Nullable SSLContext tls)
-      throws IOException {
+      int rank, LinkListener listener, List<LinkAddress> peers, @Nullable SSLContext tls) {
     this.rank = rank;
-    this.path = path;
+    this.listener = listener;
+    this.peers = peers;
     this.tls = tls;
-    this.outgoing = new @Nullable Outgoing[size];
-    server =
-        own instanceof UnixDomainSocketAddress
-            ? ServerSocketChannel.open(StandardProtocolFamily.UNIX)
-            : ServerSocketChannel.open();
-    try {
-      server.bind(own, BACKLOG);
-      server.configureBlocking(false);
-      selector = Selector.open();
-      server.register(selector, SelectionKey.OP_ACCEPT);
-    } catch (IOException | RuntimeException e) {
-      server.close();
-      if (path != null) {
-        boolean _ = Files.deleteIfExists(path);
-      }
-      throw e;
-    }
+    this.outgoing = new @Nullable Outgoing[peers.size()];
   }
 
   /**
@@ -284,14 +250,10 @@ public final class RankLinks implements AutoCloseable {
    * @throws BackendException on all ranks, if any of them cannot create its socket
    */
   public static RankLinks open(Path directory, StoreExchange exchange, long deadlineNanos) {
-    int rank = exchange.rank();
-    String name = "tutti-" + rank + "-" + HexFormat.of().toHexDigits(RANDOM.nextLong());
+    String name = "tutti-" + exchange.rank() + "-" + HexFormat.of().toHexDigits(RANDOM.nextLong());
     Path path = directory.resolve(name);
     return open(
-        exchange,
-        deadlineNanos,
-        path.toString(),
-        () -> new RankLinks(rank, exchange.size(), UnixDomainSocketAddress.of(path), path, null));
+        exchange, deadlineNanos, null, path.toString(), () -> UnixDomainSocketAddress.of(path));
   }
 
   /**
@@ -307,102 +269,36 @@ public final class RankLinks implements AutoCloseable {
   public static RankLinks open(
       Local local, @Nullable SSLContext tls, StoreExchange exchange, long deadlineNanos) {
     return open(
-        exchange,
-        deadlineNanos,
-        "for TCP",
-        () -> {
-          SocketAddress own = new InetSocketAddress(local.address(), 0);
-          return new RankLinks(exchange.rank(), exchange.size(), own, null, tls);
-        });
+        exchange, deadlineNanos, tls, "for TCP", () -> new InetSocketAddress(local.address(), 0));
   }
 
   private static RankLinks open(
-      StoreExchange exchange, long deadlineNanos, String where, Opening opening) {
-    RankLinks links = null;
-    String introduction;
+      StoreExchange exchange,
+      long deadlineNanos,
+      @Nullable SSLContext tls,
+      String where,
+      Socket own) {
+    int rank = exchange.rank();
+    LinkListener listener;
     try {
-      links = opening.open();
-      introduction = links.introduction();
+      listener = new LinkListener(own.address(), tls != null, RANDOM.nextLong());
     } catch (IOException | RuntimeException e) {
-      introduction =
-          "!rank "
-              + exchange.rank()
-              + ": cannot create the socket "
-              + where
-              + ": "
-              + e.getMessage();
+      String reason =
+          "rank " + rank + ": cannot create the socket " + where + ": " + e.getMessage();
+      LinkAddress.refuse(reason, exchange, deadlineNanos);
+      throw new BackendException(reason);
     }
     try {
-      byte[] own = introduction.getBytes(StandardCharsets.UTF_8);
-      List<byte[]> all = exchange.allGather(own, deadlineNanos);
-      List<String> texts = all.stream().map(b -> new String(b, StandardCharsets.UTF_8)).toList();
-      for (String text : texts) {
-        if (text.charAt(0) == '!') {
-          throw new BackendException((links == null ? introduction : text).substring(1));
-        }
-      }
-      if (links == null) {
-        throw new AssertionError("own socket is missing");
-      }
-      requireAlike(exchange.rank(), texts);
-      for (String text : texts) {
-        links.peers.add(address(text));
-      }
-      return links;
-    } catch (IOException e) {
-      links.close();
-      throw new BackendException(
-          "rank " + exchange.rank() + ": cannot read the address of a peer", e);
+      List<LinkAddress> peers = listener.address().exchange(exchange, deadlineNanos);
+      return new RankLinks(rank, listener, peers, tls);
     } catch (RuntimeException | Error e) {
-      if (links != null) {
-        links.close();
+      try {
+        listener.close();
+      } catch (IOException suppressed) {
+        e.addSuppressed(suppressed);
       }
       throw e;
     }
-  }
-
-  private static void requireAlike(int rank, List<String> introductions) {
-    int with = indexOf(introductions, ENCRYPTED);
-    int without = indexOf(introductions, PLAIN);
-    if (with >= 0 && without >= 0) {
-      throw new BackendException(
-          "rank %d: %s is set for rank %d, but not for rank %d; it must be the same for all ranks"
-              .formatted(rank, TlsSettings.ENABLED.name(), with, without));
-    }
-  }
-
-  private static int indexOf(List<String> introductions, char sign) {
-    for (int i = 0; i < introductions.size(); i++) {
-      if (introductions.get(i).charAt(0) == sign) {
-        return i;
-      }
-    }
-    return -1;
-  }
-
-  /** Returns the prefix for the kind of address, followed by the token and the address. */
-  private String introduction() throws IOException {
-    String hex = HexFormat.of().toHexDigits(token);
-    SocketAddress own = server.getLocalAddress();
-    if (own instanceof InetSocketAddress internet) {
-      return (tls == null ? PLAIN : ENCRYPTED)
-          + hex
-          + internet.getPort()
-          + " "
-          + internet.getAddress().getHostAddress();
-    }
-    return "+" + hex + path;
-  }
-
-  private static Address address(String text) throws IOException {
-    long token = HexFormat.fromHexDigitsToLong(text, 1, 17);
-    if (text.charAt(0) == '+') {
-      return new Address(UnixDomainSocketAddress.of(text.substring(17)), token);
-    }
-    int space = text.indexOf(' ');
-    int port = Integer.parseInt(text.substring(17, space));
-    InetAddress host = InetAddress.getByName(text.substring(space + 1));
-    return new Address(new InetSocketAddress(host, port), token);
   }
 
   /** Starts delivering received notes; further calls have no effect. */
@@ -432,7 +328,7 @@ public final class RankLinks implements AutoCloseable {
     if (to.mustBeQueued()) {
       unwritten.incrementAndGet();
       blocked.add(to);
-      selector.wakeup();
+      listener.selector().wakeup();
     }
   }
 
@@ -470,8 +366,8 @@ public final class RankLinks implements AutoCloseable {
     return "rank " + rank + ": rank " + peer + " no longer listens: " + cause.getMessage();
   }
 
-  private Outgoing connect(int peer, Address address) throws IOException {
-    boolean overNetwork = address.socket instanceof InetSocketAddress;
+  private Outgoing connect(int peer, LinkAddress address) throws IOException {
+    boolean overNetwork = address.socket() instanceof InetSocketAddress;
     SocketChannel channel =
         overNetwork ? SocketChannel.open() : SocketChannel.open(StandardProtocolFamily.UNIX);
     try {
@@ -479,9 +375,9 @@ public final class RankLinks implements AutoCloseable {
       if (overNetwork) {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       }
-      boolean _ = channel.connect(address.socket);
-      Outgoing made = new Outgoing(peer, channel, overNetwork ? tls : null);
-      made.add(note(0, rank, address.token, 0));
+      boolean _ = channel.connect(address.socket());
+      Outgoing made = new Outgoing(peer, channel, tls);
+      made.add(note(0, rank, address.token(), 0));
       return made;
     } catch (IOException e) {
       channel.close();
@@ -496,9 +392,9 @@ public final class RankLinks implements AutoCloseable {
   private void run(Receiver receiver) {
     try {
       while (!closed) {
-        selector.select(millisToLook());
+        listener.selector().select(millisToLook());
         flushBlocked(receiver);
-        for (SelectionKey key : selector.selectedKeys()) {
+        for (SelectionKey key : listener.selector().selectedKeys()) {
           if (!key.isValid()) {
             continue; // A flush closed it.
           }
@@ -510,7 +406,7 @@ public final class RankLinks implements AutoCloseable {
         }
         dropSilent();
         log.tick();
-        selector.selectedKeys().clear();
+        listener.selector().selectedKeys().clear();
       }
     } catch (IOException e) {
       if (!closed) {
@@ -543,12 +439,12 @@ public final class RankLinks implements AutoCloseable {
       }
       if (written) {
         unwritten.decrementAndGet();
-        SelectionKey key = next.channel.keyFor(selector);
+        SelectionKey key = next.channel.keyFor(listener.selector());
         if (key != null) {
           key.interestOps(0);
         }
       } else {
-        next.channel.register(selector, next.awaited());
+        next.channel.register(listener.selector(), next.awaited());
         blocked.add(next);
       }
     }
@@ -569,7 +465,7 @@ public final class RankLinks implements AutoCloseable {
   private void accept() throws IOException {
     SocketChannel channel;
     try {
-      channel = server.accept();
+      channel = listener.accept();
     } catch (ClosedChannelException e) {
       throw e;
     } catch (IOException e) {
@@ -583,7 +479,7 @@ public final class RankLinks implements AutoCloseable {
       Incoming made = new Incoming(channel, tls);
       // On an encrypted link, this end speaks first.
       int ops = tls == null ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE;
-      channel.register(selector, ops, made);
+      channel.register(listener.selector(), ops, made);
       unknown.addLast(made);
       if (unknown.size() > outgoing.length + MOST_UNKNOWN) {
         dropFirst();
@@ -663,7 +559,7 @@ public final class RankLinks implements AutoCloseable {
       long c = from.buffer.getLong();
       if (from.sender >= 0) {
         receiver.take(from.sender, kind, a, b, c);
-      } else if (kind == 0 && b == token && a >= 0 && a < outgoing.length) {
+      } else if (kind == 0 && b == listener.address().token() && a >= 0 && a < outgoing.length) {
         from.sender = (int) a;
         unknown.remove(from);
       } else {
@@ -681,7 +577,11 @@ public final class RankLinks implements AutoCloseable {
     long until = System.nanoTime() + FLUSH_NANOS;
     boolean _ =
         WaitStrategy.until(
-            () -> path != null || reader == null || !reader.isAlive() || unwritten.get() <= 0,
+            () ->
+                !listener.isOverNetwork()
+                    || reader == null
+                    || !reader.isAlive()
+                    || unwritten.get() <= 0,
             until,
             PARK_NANOS);
   }
@@ -696,27 +596,20 @@ public final class RankLinks implements AutoCloseable {
       }
       closed = true;
     }
-    selector.wakeup();
+    listener.selector().wakeup();
     Thread reader = thread;
     if (reader != null && !reader.equals(Thread.currentThread())) {
       joinUninterruptibly(reader);
     }
     log.close();
     try {
-      for (SelectionKey key : selector.keys()) {
-        key.channel().close();
-      }
-      selector.close();
-      server.close();
+      listener.close();
       synchronized (this) {
         for (Outgoing each : outgoing) {
           if (each != null) {
             each.channel.close();
           }
         }
-      }
-      if (path != null) {
-        Files.deleteIfExists(path);
       }
     } catch (IOException e) {
       throw new BackendException("rank " + rank + ": cannot close its socket", e);
