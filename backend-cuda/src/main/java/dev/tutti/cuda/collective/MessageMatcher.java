@@ -5,6 +5,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.share.NoteReceiver;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.spi.BackendContext.FailureListener;
 import dev.tutti.spi.Operation;
@@ -28,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * part into the pair's stream, and tells the sender to do the same. Thus parts run only when both
  * sides are ready, in the same order on both, and a message of a different size is noticed.
  */
-public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
+public final class MessageMatcher implements NoteReceiver, AutoCloseable {
   public static final int ANY = -1;
 
   private static final long ANNOUNCE = 1;

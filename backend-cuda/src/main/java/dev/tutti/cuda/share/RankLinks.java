@@ -11,8 +11,6 @@ import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
-import java.net.StandardProtocolFamily;
-import java.net.StandardSocketOptions;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
@@ -25,8 +23,6 @@ import java.security.SecureRandom;
 import java.util.ArrayDeque;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
@@ -43,14 +39,8 @@ import org.jspecify.annotations.Nullable;
  * links may be encrypted.
  */
 public final class RankLinks implements AutoCloseable {
-  /*
-   * On encrypted links, the connecting rank plays the TLS server. So it knows its peer before a
-   * note leaves, and nothing is sent to it after the handshake: it never reads, and unread bytes
-   * would turn a close into a reset, which would lose the last notes to the peer.
-   */
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
-  private static final int NOTE_BYTES = 4 * Long.BYTES;
   private static final int READ_BYTES = 1 << 13;
   private static final long JOIN_MILLIS = 5_000;
   private static final long FLUSH_NANOS = 1_000_000_000;
@@ -68,45 +58,13 @@ public final class RankLinks implements AutoCloseable {
 
   private final int rank;
   private final LinkListener listener;
-  private final List<LinkAddress> peers;
   private final @Nullable SSLContext tls;
-  private final @Nullable Outgoing[] outgoing;
-  private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
-  private final AtomicInteger unwritten = new AtomicInteger();
+  private final OutgoingLinks outgoing;
+  private final int size;
   private final ArrayDeque<Incoming> unknown = new ArrayDeque<>();
   private final LimitedLog log = new LimitedLog(LOG);
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
-
-  /** A receiver of notes. */
-  public interface Receiver {
-    /**
-     * Takes a note; must not block.
-     *
-     * @param sender the rank that sent the note
-     * @param kind the first number, not 0
-     * @param a the second number
-     * @param b the third number
-     * @param c the fourth number
-     */
-    void take(int sender, long kind, long a, long b, long c);
-
-    /**
-     * Called when a rank has closed its links or its process is gone. All its notes have been
-     * delivered by then.
-     *
-     * @param sender the rank
-     */
-    void ended(int sender);
-
-    /**
-     * Called when no more notes can be received or sent.
-     *
-     * @param cause the failure
-     * @param peer the rank that no longer listens, or -1
-     */
-    void fail(IOException cause, int peer);
-  }
 
   /** A supplier of an address of this host. */
   @FunctionalInterface
@@ -120,78 +78,8 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /** Supplies the address of the socket at which this rank listens. */
-  private interface Socket {
+  private interface Place {
     SocketAddress address() throws IOException;
-  }
-
-  /** The connection to a peer, with the data that could not be written yet. */
-  private static final class Outgoing {
-    final int peer;
-    final SocketChannel channel;
-    final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
-    private final @Nullable TlsChannel tls;
-    private boolean queued;
-    boolean hasNotes;
-
-    Outgoing(int peer, SocketChannel channel, @Nullable SSLContext context) {
-      this.peer = peer;
-      this.channel = channel;
-      this.tls =
-          context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
-    }
-
-    /**
-     * Writes what is waiting; tells whether everything is written. If so, or if it throws, the
-     * connection is no longer queued.
-     */
-    synchronized boolean flush() throws IOException {
-      boolean blocked = false;
-      try {
-        blocked = !write();
-        return !blocked;
-      } finally {
-        queued &= blocked;
-      }
-    }
-
-    private boolean write() throws IOException {
-      if (!channel.isConnected() && !channel.finishConnect()) {
-        return false;
-      }
-      TlsChannel secured = tls;
-      if (secured != null && !secured.handshake()) {
-        return false;
-      }
-      ByteChannel wire = secured == null ? channel : secured;
-      while (!waiting.isEmpty()) {
-        ByteBuffer first = waiting.getFirst();
-        wire.write(first);
-        if (first.hasRemaining()) {
-          return false;
-        }
-        waiting.removeFirst();
-      }
-      return secured == null || secured.flush();
-    }
-
-    /** Returns the selector operations that a connection waits for when it could not be flushed. */
-    synchronized int awaited() {
-      if (!channel.isConnected()) {
-        return SelectionKey.OP_CONNECT;
-      }
-      return tls == null || tls.hasUnsent() ? SelectionKey.OP_WRITE : SelectionKey.OP_READ;
-    }
-
-    synchronized void add(ByteBuffer note) {
-      waiting.addLast(note);
-    }
-
-    /** Writes what is waiting, unless it is queued; tells whether the caller must queue it. */
-    synchronized boolean mustBeQueued() throws IOException {
-      boolean must = !queued && !flush();
-      queued |= must;
-      return must;
-    }
   }
 
   /** The connection from a peer. */
@@ -236,9 +124,9 @@ public final class RankLinks implements AutoCloseable {
       int rank, LinkListener listener, List<LinkAddress> peers, @Nullable SSLContext tls) {
     this.rank = rank;
     this.listener = listener;
-    this.peers = peers;
     this.tls = tls;
-    this.outgoing = new @Nullable Outgoing[peers.size()];
+    this.outgoing = new OutgoingLinks(rank, peers, tls, listener.selector());
+    this.size = peers.size();
   }
 
   /**
@@ -277,7 +165,7 @@ public final class RankLinks implements AutoCloseable {
       long deadlineNanos,
       @Nullable SSLContext tls,
       String where,
-      Socket own) {
+      Place own) {
     int rank = exchange.rank();
     LinkListener listener;
     try {
@@ -302,11 +190,11 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /** Starts delivering received notes; further calls have no effect. */
-  public synchronized void listen(Receiver receiver) {
+  public synchronized void listen(NoteReceiver receiver) {
     if (thread == null && !closed) {
       thread = Thread.ofPlatform().daemon().name("tutti-cuda-" + rank).start(() -> run(receiver));
-      for (int i = 1; i <= Math.min(outgoing.length - 1, WATCHERS); i++) {
-        watchedBy((rank + i) % outgoing.length);
+      for (int i = 1; i <= Math.min(size - 1, WATCHERS); i++) {
+        watchedBy((rank + i) % size);
       }
     }
   }
@@ -317,18 +205,9 @@ public final class RankLinks implements AutoCloseable {
    */
   private void watchedBy(int peer) {
     try {
-      writeSoon(linkTo(peer));
+      outgoing.connect(peer);
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "rank {0}: no link to rank {1} yet: {2}", rank, peer, e);
-    }
-  }
-
-  /** Writes now what can be written, and leaves the rest to the thread of the links. */
-  private void writeSoon(Outgoing to) throws IOException {
-    if (to.mustBeQueued()) {
-      unwritten.incrementAndGet();
-      blocked.add(to);
-      listener.selector().wakeup();
     }
   }
 
@@ -342,58 +221,15 @@ public final class RankLinks implements AutoCloseable {
    * @param c the fourth number
    * @throws PeerLostException if the peer no longer listens
    */
-  public synchronized void send(int peer, long kind, long a, long b, long c) {
-    try {
-      Outgoing to = linkTo(peer);
-      to.hasNotes = true;
-      to.add(note(kind, a, b, c));
-      writeSoon(to);
-    } catch (IOException e) {
-      throw new PeerLostException(peer, deaf(peer, e), e);
-    }
+  public void send(int peer, long kind, long a, long b, long c) {
+    outgoing.send(peer, kind, a, b, c);
   }
 
-  private Outgoing linkTo(int peer) throws IOException {
-    Outgoing to = outgoing[peer];
-    if (to == null) {
-      to = connect(peer, peers.get(peer));
-      outgoing[peer] = to;
-    }
-    return to;
-  }
-
-  private String deaf(int peer, IOException cause) {
-    return "rank " + rank + ": rank " + peer + " no longer listens: " + cause.getMessage();
-  }
-
-  private Outgoing connect(int peer, LinkAddress address) throws IOException {
-    boolean overNetwork = address.socket() instanceof InetSocketAddress;
-    SocketChannel channel =
-        overNetwork ? SocketChannel.open() : SocketChannel.open(StandardProtocolFamily.UNIX);
-    try {
-      channel.configureBlocking(false);
-      if (overNetwork) {
-        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-      }
-      boolean _ = channel.connect(address.socket());
-      Outgoing made = new Outgoing(peer, channel, tls);
-      made.add(note(0, rank, address.token(), 0));
-      return made;
-    } catch (IOException e) {
-      channel.close();
-      throw e;
-    }
-  }
-
-  private static ByteBuffer note(long kind, long a, long b, long c) {
-    return ByteBuffer.allocate(NOTE_BYTES).putLong(kind).putLong(a).putLong(b).putLong(c).flip();
-  }
-
-  private void run(Receiver receiver) {
+  private void run(NoteReceiver receiver) {
     try {
       while (!closed) {
         listener.selector().select(millisToLook());
-        flushBlocked(receiver);
+        outgoing.flushBlocked(receiver);
         for (SelectionKey key : listener.selector().selectedKeys()) {
           if (!key.isValid()) {
             continue; // A flush closed it.
@@ -420,47 +256,6 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  private void flushBlocked(Receiver receiver) throws IOException {
-    for (int left = blocked.size(); left > 0; left--) {
-      Outgoing next = blocked.poll();
-      if (next == null) {
-        return;
-      }
-      boolean written;
-      try {
-        written = next.flush();
-      } catch (IOException e) {
-        if (!forget(next)) {
-          receiver.fail(new IOException(deaf(next.peer, e), e), next.peer);
-        }
-        unwritten.decrementAndGet();
-        next.channel.close();
-        continue;
-      }
-      if (written) {
-        unwritten.decrementAndGet();
-        SelectionKey key = next.channel.keyFor(listener.selector());
-        if (key != null) {
-          key.interestOps(0);
-        }
-      } else {
-        next.channel.register(listener.selector(), next.awaited());
-        blocked.add(next);
-      }
-    }
-  }
-
-  /**
-   * Forgets a connection that was lost before it carried notes; returns false if it had carried
-   * any.
-   */
-  private synchronized boolean forget(Outgoing lost) {
-    if (!lost.hasNotes) {
-      outgoing[lost.peer] = null;
-    }
-    return !lost.hasNotes;
-  }
-
   /** Accepts a connection; if that fails for lack of descriptors, the attempt is repeated soon. */
   private void accept() throws IOException {
     SocketChannel channel;
@@ -481,7 +276,7 @@ public final class RankLinks implements AutoCloseable {
       int ops = tls == null ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE;
       channel.register(listener.selector(), ops, made);
       unknown.addLast(made);
-      if (unknown.size() > outgoing.length + MOST_UNKNOWN) {
+      if (unknown.size() > size + MOST_UNKNOWN) {
         dropFirst();
       }
     }
@@ -515,7 +310,7 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  private void read(SelectionKey key, Receiver receiver) throws IOException {
+  private void read(SelectionKey key, NoteReceiver receiver) throws IOException {
     Incoming from = (Incoming) key.attachment();
     if (from == null) {
       return;
@@ -535,7 +330,7 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /** Reads what is available; returns a negative number when the connection has ended. */
-  private int readOnce(Incoming from, SelectionKey key, Receiver receiver) {
+  private int readOnce(Incoming from, SelectionKey key, NoteReceiver receiver) {
     int count;
     try {
       if (!from.secure(key)) {
@@ -552,14 +347,14 @@ public final class RankLinks implements AutoCloseable {
       count = -1;
     }
     from.buffer.flip();
-    while (from.buffer.remaining() >= NOTE_BYTES) {
+    while (from.buffer.remaining() >= OutgoingLink.NOTE_BYTES) {
       long kind = from.buffer.getLong();
       long a = from.buffer.getLong();
       long b = from.buffer.getLong();
       long c = from.buffer.getLong();
       if (from.sender >= 0) {
         receiver.take(from.sender, kind, a, b, c);
-      } else if (kind == 0 && b == listener.address().token() && a >= 0 && a < outgoing.length) {
+      } else if (kind == 0 && b == listener.address().token() && a >= 0 && a < size) {
         from.sender = (int) a;
         unknown.remove(from);
       } else {
@@ -581,7 +376,7 @@ public final class RankLinks implements AutoCloseable {
                 !listener.isOverNetwork()
                     || reader == null
                     || !reader.isAlive()
-                    || unwritten.get() <= 0,
+                    || outgoing.isWritten(),
             until,
             PARK_NANOS);
   }
@@ -604,13 +399,7 @@ public final class RankLinks implements AutoCloseable {
     log.close();
     try {
       listener.close();
-      synchronized (this) {
-        for (Outgoing each : outgoing) {
-          if (each != null) {
-            each.channel.close();
-          }
-        }
-      }
+      outgoing.close();
     } catch (IOException e) {
       throw new BackendException("rank " + rank + ": cannot close its socket", e);
     }

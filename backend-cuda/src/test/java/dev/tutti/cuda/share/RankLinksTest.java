@@ -39,7 +39,7 @@ class RankLinksTest {
   @TempDir private Path directory;
 
   /** Collects notes until it has the requested number. */
-  static class Notes implements RankLinks.Receiver {
+  static class Notes implements NoteReceiver {
     final List<List<Long>> all = Collections.synchronizedList(new ArrayList<>());
     final CountDownLatch missing;
 
