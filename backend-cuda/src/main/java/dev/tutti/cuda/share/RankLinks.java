@@ -4,28 +4,20 @@ import dev.tutti.BackendException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.net.LimitedLog;
-import dev.tutti.tls.TlsChannel;
-import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
-import java.nio.ByteBuffer;
-import java.nio.channels.ByteChannel;
-import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.Selector;
 import java.nio.file.Path;
 import java.security.SecureRandom;
-import java.util.ArrayDeque;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -41,14 +33,9 @@ import org.jspecify.annotations.Nullable;
 public final class RankLinks implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
-  private static final int READ_BYTES = 1 << 13;
   private static final long JOIN_MILLIS = 5_000;
   private static final long FLUSH_NANOS = 1_000_000_000;
   private static final long PARK_NANOS = 100_000;
-  private static final long TOKEN_NANOS = 10_000_000_000L;
-  private static final long ACCEPT_PAUSE_NANOS = 10_000_000;
-  private static final int MOST_UNKNOWN = 64;
-  private static final long LOG_MILLIS = 1_000;
 
   /**
    * The number of ranks to which a rank connects before it has a note: these notice from the end of
@@ -57,12 +44,10 @@ public final class RankLinks implements AutoCloseable {
   private static final int WATCHERS = 15;
 
   private final int rank;
-  private final LinkListener listener;
-  private final @Nullable SSLContext tls;
-  private final OutgoingLinks outgoing;
   private final int size;
-  private final ArrayDeque<Incoming> unknown = new ArrayDeque<>();
-  private final LimitedLog log = new LimitedLog(LOG);
+  private final LinkListener listener;
+  private final OutgoingLinks outgoing;
+  private final IncomingLinks incoming;
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -82,51 +67,13 @@ public final class RankLinks implements AutoCloseable {
     SocketAddress address() throws IOException;
   }
 
-  /** The connection from a peer. */
-  private static final class Incoming {
-    final SocketChannel channel;
-    final long tokenUntil = System.nanoTime() + TOKEN_NANOS;
-    final ByteBuffer buffer = ByteBuffer.allocate(READ_BYTES);
-    private final @Nullable TlsChannel tls;
-    final ByteChannel wire;
-    private boolean secured;
-    int sender = -1;
-
-    Incoming(SocketChannel channel, @Nullable SSLContext context) {
-      this.channel = channel;
-      TlsChannel made =
-          context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, true));
-      this.tls = made;
-      this.wire = made == null ? channel : made;
-      this.secured = made == null;
-    }
-
-    /** Continues the TLS handshake; tells whether it is complete, or not needed. */
-    boolean secure(SelectionKey key) throws IOException {
-      TlsChannel handshaking = tls;
-      if (!secured && handshaking != null) {
-        secured = handshaking.handshake();
-        key.interestOps(
-            handshaking.hasUnsent()
-                ? SelectionKey.OP_READ | SelectionKey.OP_WRITE
-                : SelectionKey.OP_READ);
-      }
-      return secured;
-    }
-
-    /** Tells whether there is data to read that a selector does not know about. */
-    boolean hasBuffered() {
-      return tls != null && tls.hasBuffered();
-    }
-  }
-
   private RankLinks(
       int rank, LinkListener listener, List<LinkAddress> peers, @Nullable SSLContext tls) {
     this.rank = rank;
-    this.listener = listener;
-    this.tls = tls;
-    this.outgoing = new OutgoingLinks(rank, peers, tls, listener.selector());
     this.size = peers.size();
+    this.listener = listener;
+    this.outgoing = new OutgoingLinks(rank, peers, tls, listener.selector());
+    this.incoming = new IncomingLinks(rank, size, listener, tls, new LimitedLog(LOG));
   }
 
   /**
@@ -226,23 +173,23 @@ public final class RankLinks implements AutoCloseable {
   }
 
   private void run(NoteReceiver receiver) {
+    Selector selector = listener.selector();
     try {
       while (!closed) {
-        listener.selector().select(millisToLook());
+        selector.select(incoming.millisToLook());
         outgoing.flushBlocked(receiver);
-        for (SelectionKey key : listener.selector().selectedKeys()) {
+        for (SelectionKey key : selector.selectedKeys()) {
           if (!key.isValid()) {
             continue; // A flush closed it.
           }
           if (key.isAcceptable()) {
-            accept();
-          } else if (key.isReadable() || key.isWritable()) {
-            read(key, receiver);
+            incoming.accept();
+          } else if (key.attachment() instanceof IncomingLink from) {
+            incoming.read(from, key, receiver);
           }
         }
-        dropSilent();
-        log.tick();
-        listener.selector().selectedKeys().clear();
+        incoming.look();
+        selector.selectedKeys().clear();
       }
     } catch (IOException e) {
       if (!closed) {
@@ -256,129 +203,14 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Accepts a connection; if that fails for lack of descriptors, the attempt is repeated soon. */
-  private void accept() throws IOException {
-    SocketChannel channel;
-    try {
-      channel = listener.accept();
-    } catch (ClosedChannelException e) {
-      throw e;
-    } catch (IOException e) {
-      log.warn("accept", "", "rank %d: cannot accept links: %s".formatted(rank, e));
-      dropFirst();
-      LockSupport.parkNanos(ACCEPT_PAUSE_NANOS);
-      return;
-    }
-    if (channel != null) {
-      channel.configureBlocking(false);
-      Incoming made = new Incoming(channel, tls);
-      // On an encrypted link, this end speaks first.
-      int ops = tls == null ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE;
-      channel.register(listener.selector(), ops, made);
-      unknown.addLast(made);
-      if (unknown.size() > size + MOST_UNKNOWN) {
-        dropFirst();
-      }
-    }
-  }
-
-  /** Closes the oldest connection whose peer is not known yet. */
-  private void dropFirst() throws IOException {
-    Incoming first = unknown.pollFirst();
-    if (first != null) {
-      first.channel.close();
-    }
-  }
-
-  /**
-   * Returns the number of milliseconds after which to check for late tokens or to log; 0 for never.
-   */
-  private long millisToLook() {
-    Incoming first = unknown.peekFirst();
-    if (first == null) {
-      return log.hasUntold() ? LOG_MILLIS : 0;
-    }
-    return Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
-  }
-
-  /** Closes connections that have not sent their token in time. */
-  private void dropSilent() throws IOException {
-    for (Incoming first = unknown.peekFirst();
-        first != null && System.nanoTime() - first.tokenUntil >= 0;
-        first = unknown.peekFirst()) {
-      dropFirst();
-    }
-  }
-
-  private void read(SelectionKey key, NoteReceiver receiver) throws IOException {
-    Incoming from = (Incoming) key.attachment();
-    if (from == null) {
-      return;
-    }
-    int count;
-    do {
-      count = readOnce(from, key, receiver);
-    } while (count > 0 && from.hasBuffered());
-    if (count < 0) {
-      unknown.remove(from);
-      key.cancel();
-      from.channel.close();
-      if (from.sender >= 0) {
-        receiver.ended(from.sender);
-      }
-    }
-  }
-
-  /** Reads what is available; returns a negative number when the connection has ended. */
-  private int readOnce(Incoming from, SelectionKey key, NoteReceiver receiver) {
-    int count;
-    try {
-      if (!from.secure(key)) {
-        return 0;
-      }
-      count = from.wire.read(from.buffer);
-    } catch (SSLException e) {
-      log.warn(
-          "TLS",
-          LimitedLog.addressOf(from.channel),
-          "rank %d: closed a link that cannot be encrypted: %s".formatted(rank, e));
-      return -1;
-    } catch (IOException e) {
-      count = -1;
-    }
-    from.buffer.flip();
-    while (from.buffer.remaining() >= OutgoingLink.NOTE_BYTES) {
-      long kind = from.buffer.getLong();
-      long a = from.buffer.getLong();
-      long b = from.buffer.getLong();
-      long c = from.buffer.getLong();
-      if (from.sender >= 0) {
-        receiver.take(from.sender, kind, a, b, c);
-      } else if (kind == 0 && b == listener.address().token() && a >= 0 && a < size) {
-        from.sender = (int) a;
-        unknown.remove(from);
-      } else {
-        count = -1;
-        break;
-      }
-    }
-    from.buffer.compact();
-    return count;
-  }
-
   /** Waits, for at most a second, until what was sent over a network has left. */
   private void flushNetwork() {
     Thread reader = thread;
-    long until = System.nanoTime() + FLUSH_NANOS;
-    boolean _ =
-        WaitStrategy.until(
-            () ->
-                !listener.isOverNetwork()
-                    || reader == null
-                    || !reader.isAlive()
-                    || outgoing.isWritten(),
-            until,
-            PARK_NANOS);
+    if (listener.isOverNetwork() && reader != null) {
+      long until = System.nanoTime() + FLUSH_NANOS;
+      boolean _ =
+          WaitStrategy.until(() -> !reader.isAlive() || outgoing.isWritten(), until, PARK_NANOS);
+    }
   }
 
   /** Closes all connections, removes the socket, and waits for the thread to end. */
@@ -396,7 +228,7 @@ public final class RankLinks implements AutoCloseable {
     if (reader != null && !reader.equals(Thread.currentThread())) {
       joinUninterruptibly(reader);
     }
-    log.close();
+    incoming.close();
     try {
       listener.close();
       outgoing.close();
