@@ -28,12 +28,12 @@ final class TraceFiles {
   private TraceFiles() {}
 
   /**
-   * Reads files, and all files in folders. A pickle is read only if no JSON file has its rank,
-   * since a JSON file contains more. Records from before the last restart of the job are left out,
-   * with a note. Recordings contain less of each operation than the records do; if there are any,
-   * only what both have is compared.
+   * Reads files, and the records in folders; other files in folders are left out, with a note. A
+   * pickle is read only if no JSON file has its rank, since a JSON file contains more. Records from
+   * before the last restart of the job are left out, with a note. Recordings contain less of each
+   * operation than the records do; if there are any, only what both have is compared.
    *
-   * @throws IllegalArgumentException naming a file that is none of these
+   * @throws IllegalArgumentException naming one of the given files that is no record
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
@@ -45,22 +45,22 @@ final class TraceFiles {
       if (head.length == 0) {
         trace.notes().add(path + " is empty: its rank was killed, or is still running");
       } else if (new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
-        read(
-            path,
-            () -> {
-              JdkRecording.read(path, trace);
-              return head;
-            });
+        orLeaveOut(path, paths, trace, () -> JdkRecording.read(path, trace));
       } else if ((head[0] & 0xff) == 0x80) {
         pickles.put(path, read(path, () -> Files.readAllBytes(path)));
       } else {
-        found.put(path, read(path, () -> JsonReader.read(Files.readString(path))));
+        orLeaveOut(
+            path,
+            paths,
+            trace,
+            () -> found.put(path, JsonReader.read(read(path, () -> Files.readString(path)))));
       }
     }
     for (Map.Entry<Path, byte[]> pickle : pickles.entrySet()) {
-      found.put(pickle.getKey(), read(pickle.getKey(), () -> PickleReader.read(pickle.getValue())));
+      Path path = pickle.getKey();
+      orLeaveOut(path, paths, trace, () -> found.put(path, PickleReader.read(pickle.getValue())));
     }
-    addLatest(found, records);
+    addLatest(found, paths, records);
     trace.notes().addAll(records.notes());
     trace.addMissing(
         records, trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
@@ -83,11 +83,7 @@ final class TraceFiles {
       throws IOException {
     try {
       return reader.read();
-    } catch (IllegalArgumentException e) {
-      throw refused(path, e);
-    } catch (CharacterCodingException e) {
-      throw new IllegalArgumentException(path + ": not a flight record: " + Reasons.of(e), e);
-    } catch (FileSystemException e) {
+    } catch (FileSystemException | CharacterCodingException e) {
       throw e;
     } catch (IOException e) {
       throw (IOException)
@@ -95,16 +91,35 @@ final class TraceFiles {
     }
   }
 
-  private static IllegalArgumentException refused(Path path, IllegalArgumentException cause) {
-    return new IllegalArgumentException(path + ": " + cause.getMessage(), cause);
+  /** A step that reads or adds the content of a file. */
+  private interface Step {
+    void run() throws IOException;
+  }
+
+  /** Takes a step; if the file is no record, leaves it out, unless it is one of the given files. */
+  private static void orLeaveOut(Path path, List<Path> given, RankTrace trace, Step step)
+      throws IOException {
+    String reason;
+    try {
+      step.run();
+      return;
+    } catch (IllegalArgumentException e) {
+      reason = String.valueOf(e.getMessage());
+    } catch (CharacterCodingException e) {
+      reason = "not a flight record: " + Reasons.of(e);
+    }
+    if (given.contains(path)) {
+      throw new IllegalArgumentException(path + ": " + reason);
+    }
+    trace.notes().add(path + " is left out: " + reason);
   }
 
   /**
    * Adds the records of the job's last attempt, which is the one with the newest operation or, if a
    * record has none, the newest file; those of PyTorch do not say theirs.
    */
-  private static void addLatest(Map<Path, @Nullable Object> found, RankTrace trace)
-      throws IOException {
+  private static void addLatest(
+      Map<Path, @Nullable Object> found, List<Path> given, RankTrace trace) throws IOException {
     long last = 0;
     long newest = Long.MIN_VALUE;
     for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
@@ -118,27 +133,18 @@ final class TraceFiles {
         last = restarts;
       }
     }
-    addThose(found, last, trace);
-  }
-
-  private static void addThose(Map<Path, @Nullable Object> found, long last, RankTrace trace) {
-    found.forEach(
-        (path, record) -> {
-          long restarts = restarts(record, last);
-          if (restarts != last) {
-            trace
-                .notes()
-                .add(
-                    "%s is left out: it was written after %d restarts, and others after %d"
-                        .formatted(path, restarts, last));
-            return;
-          }
-          try {
-            add(record, path, trace);
-          } catch (IllegalArgumentException e) {
-            throw refused(path, e);
-          }
-        });
+    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
+      long restarts = restarts(each.getValue(), last);
+      if (restarts == last) {
+        orLeaveOut(each.getKey(), given, trace, () -> add(each.getValue(), each.getKey(), trace));
+      } else {
+        trace
+            .notes()
+            .add(
+                "%s is left out: it was written after %d restarts, and others after %d"
+                    .formatted(each.getKey(), restarts, last));
+      }
+    }
   }
 
   private static long restarts(@Nullable Object record, long otherwise) {

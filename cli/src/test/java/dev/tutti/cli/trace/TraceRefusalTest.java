@@ -78,6 +78,38 @@ class TraceRefusalTest {
   }
 
   @Test
+  void leavesOutWhatIsNoRecordInAFolder() throws Exception {
+    Files.writeString(folder.resolve("rank_0"), "{\"entries\":[" + ENTRY + "]}");
+    assertThat(
+            trace(
+                folder,
+                "--html",
+                folder.resolve("page.html"),
+                "--perfetto",
+                folder.resolve("events.json")))
+        .isZero();
+    String first = terminal.out();
+    Files.writeString(folder.resolve("junk"), "\u00ff", ISO_8859_1);
+    terminal.reset();
+    assertThat(trace(folder)).isZero();
+    assertThat(terminal.out()).isEqualTo(first);
+    assertThat(terminal.err().lines())
+        .containsExactlyInAnyOrder(
+            "tutti trace: "
+                + folder.resolve("page.html")
+                + " is left out: not JSON: expected a"
+                + " value at character 0",
+            "tutti trace: "
+                + folder.resolve("events.json")
+                + " is left out: not a flight record:"
+                + " it has no entries",
+            "tutti trace: "
+                + folder.resolve("junk")
+                + " is left out: not a flight record: not"
+                + " text in UTF-8");
+  }
+
+  @Test
   void saysWhichFileIsMissing() {
     Path file = folder.resolve("rank_0");
     assertThat(trace(file)).isEqualTo(Main.USAGE);
