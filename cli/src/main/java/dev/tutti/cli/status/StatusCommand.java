@@ -2,11 +2,13 @@ package dev.tutti.cli.status;
 
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
+import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
@@ -17,6 +19,7 @@ import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -72,22 +75,28 @@ public final class StatusCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final Settings settings;
+  private final Supplier<SortedMap<String, Settings>> localJobs;
 
   public StatusCommand(Terminal terminal, Settings settings) {
-    this.terminal = terminal;
-    this.settings = settings;
+    this(terminal, settings, LocalJobs::find);
   }
 
-  private record Place(String url, Settings settings) {}
+  StatusCommand(
+      Terminal terminal, Settings settings, Supplier<SortedMap<String, Settings>> localJobs) {
+    this.terminal = terminal;
+    this.settings = settings;
+    this.localJobs = localJobs;
+  }
+
+  private record Place(String url, Settings settings, boolean isGuess) {}
 
   @Override
   public Integer call() throws InterruptedException {
-    if (!every.isPositive()) {
-      throw new IllegalArgumentException("--every must be longer than 0");
-    }
+    requirePositive("--every", every);
+    requirePositive("--timeout", timeout);
     Place place = place();
     CountDownLatch ended = new CountDownLatch(1);
-    try (Store store = StoreAddress.connect(place.url(), timeout, place.settings());
+    try (Store store = connect(place);
         StatusQuery query =
             StatusQuery.of(prefix == null ? store : new PrefixStore(prefix, store), !watch)
                 .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
@@ -96,9 +105,32 @@ public final class StatusCommand implements Callable<Integer> {
       while (watch
           && !terminal.out().checkError()
           && !ended.await(every.toNanos(), TimeUnit.NANOSECONDS)) {
-        view = print(query);
+        try {
+          view = print(query);
+        } catch (StoreConnectionException e) {
+          terminal.err().println("tutti status: the store has ended, and with it the job");
+          break;
+        }
       }
       return view.isTroubled() ? 1 : 0;
+    }
+  }
+
+  private static void requirePositive(String option, Duration value) {
+    if (!value.isPositive()) {
+      throw new IllegalArgumentException(option + " must be longer than 0");
+    }
+  }
+
+  private Store connect(Place place) {
+    try {
+      return StoreAddress.connect(place.url(), timeout, place.settings());
+    } catch (StoreConnectionException e) {
+      if (place.isGuess()) {
+        throw new LaunchException(
+            1, "no job found on this host; name its store with --at (" + e.getMessage() + ")", e);
+      }
+      throw e;
     }
   }
 
@@ -108,18 +140,19 @@ public final class StatusCommand implements Callable<Integer> {
 
   private Place place() {
     if (at != null) {
-      return new Place(at, settings);
+      return new Place(at, settings, false);
     }
-    SortedMap<String, Settings> local = LocalJobs.find();
+    SortedMap<String, Settings> local = localJobs.get();
     if (local.size() > 1) {
       throw new IllegalArgumentException(
           "several jobs have ranks on this host; choose one with --at: "
               + String.join(", ", local.keySet()));
     }
     for (Map.Entry<String, Settings> only : local.entrySet()) {
-      return new Place(only.getKey(), only.getValue());
+      return new Place(only.getKey(), only.getValue(), false);
     }
-    return new Place(StoreAddress.ofEnvironment(settings), settings);
+    boolean isGuess = settings.text(RuntimeSettings.MASTER_ADDR.name()).isEmpty();
+    return new Place(StoreAddress.ofEnvironment(settings), settings, isGuess);
   }
 
   private JobView print(StatusQuery query) {

@@ -2,11 +2,14 @@ package dev.tutti.cli.status;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
+import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.cli.trace.StalledRank;
@@ -25,6 +28,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -285,6 +289,33 @@ class StatusCommandTest {
   }
 
   @Test
+  void watchingEndsWithTheStore() throws Exception {
+    start(2, StalledRank.class);
+    try (CommandProcess command =
+        CommandProcess.start(
+            "status", "--at", url(), "--watch", "--every", "50ms", "--timeout", "60s")) {
+      command.await(lines -> lines.stream().filter(line -> line.startsWith("rank")).count() >= 2);
+      server.close();
+      assertThat(command.exitCode()).isBetween(0, 1);
+      assertThat(command.lines())
+          .contains("tutti status: the store has ended, and with it the job")
+          .noneMatch(line -> line.startsWith("tutti status: store server"));
+    }
+  }
+
+  @Test
+  void saysThatThereIsNoJobOnThisHost() {
+    StatusCommand command =
+        new StatusCommand(
+            new TestTerminal().terminal(),
+            Settings.ofEnvironment(Map.of("MASTER_PORT", "1")),
+            TreeMap::new);
+    assertThatThrownBy(command::call)
+        .isInstanceOf(LaunchException.class)
+        .hasMessageStartingWith("no job found on this host; name its store with --at (no store ");
+  }
+
+  @Test
   void jobsOfThisHostAreFoundByTheEnvironmentOfTheirRanks() throws Exception {
     Path process = Files.createDirectory(folder.resolve("17"));
     Files.writeString(
@@ -297,6 +328,15 @@ class StatusCommandTest {
     assertThat(LocalJobs.find(folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
         .contains("0123456789abcdef");
     assertThat(LocalJobs.find(folder.resolve("none"))).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--every", "--timeout"})
+  void refusesToWaitForNoTime(String option) {
+    TestTerminal terminal = new TestTerminal();
+    assertThat(terminal.tutti(Map.of(), "status", "--at", url(), option, "0"))
+        .isEqualTo(Main.USAGE);
+    assertThat(terminal.err()).isEqualTo("tutti status: " + option + " must be longer than 0\n");
   }
 
   @ParameterizedTest

@@ -1,6 +1,7 @@
 package dev.tutti.runtime.status;
 
 import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
@@ -142,8 +143,12 @@ public final class StatusQuery implements AutoCloseable {
   /** Removes from the store everything that was written, except the entry in the log. */
   @Override
   public void close() {
-    for (String key : written) {
-      boolean _ = store.deleteKey(key);
+    try {
+      for (String key : written) {
+        boolean _ = store.deleteKey(key);
+      }
+    } catch (StoreConnectionException e) {
+      // The keys have ended with the store.
     }
     written.clear();
     store.close();
