@@ -32,14 +32,14 @@ final class FailureReport {
     }
     String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
     report.add("the first to fail: " + verdict.text() + where);
-    addTail(report, verdict.rank(), ranks, "its last lines:", "it printed nothing");
+    addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it printed nothing");
     if (blame != null && blame.rank() < 0) {
       report.add("  the ranks do not blame a single rank: " + blame.text());
     } else if (blame != null && blame.rank() != verdict.rank()) {
       report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
       String name = "rank " + blame.rank();
-      addTail(
-          report, blame.rank(), ranks, "last lines of " + name + ":", name + " printed nothing");
+      String heading = "last lines of " + name + ":";
+      addTail(report, plan, blame.rank(), ranks, heading, name + " printed nothing");
     }
     for (LaunchedProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
@@ -53,9 +53,17 @@ final class FailureReport {
     return report.toString();
   }
 
-  /** Adds the last lines of a rank, if it ran on this node. */
+  /** Adds the last lines of a rank, if it ran on this node and the plan wants them. */
   private static void addTail(
-      StringJoiner report, int number, List<LaunchedProcess> ranks, String heading, String none) {
+      StringJoiner report,
+      LaunchPlan plan,
+      int number,
+      List<LaunchedProcess> ranks,
+      String heading,
+      String none) {
+    if (plan.tailLines() == 0) {
+      return;
+    }
     for (LaunchedProcess rank : ranks) {
       if (rank.rank() == number) {
         List<String> lines = rank.tail();

@@ -293,6 +293,15 @@ class LauncherTest {
   }
 
   @Test
+  void saysNothingOfTheOutputIfNoLastLinesAreWanted() throws InterruptedException {
+    assertThat(run(TestPlans.withoutTail(TestPlans.shell(1, "echo boom; exit 1")))).isEqualTo(1);
+    assertThat(output.out(0)).containsExactly("boom");
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst())
+        .matches("the first to fail: rank 0 ended with exit code 1 after \\d+\\.\\d+ s");
+  }
+
+  @Test
   void leavesStackFramesOutOfTheLastLines() throws InterruptedException {
     String script =
         """

@@ -51,17 +51,23 @@ final class TestPlans {
   /** Returns a plan with other logs, another time to end, and another cache. */
   static LaunchPlan with(
       LaunchPlan plan, Optional<Path> logs, Duration grace, Optional<AotCache> cache) {
-    return with(plan, logs, plan.linger(), grace, cache);
+    return with(plan, logs, plan.tailLines(), plan.linger(), grace, cache);
   }
 
   /** Returns a plan whose ranks may continue for the given time after the first has failed. */
   static LaunchPlan lingering(LaunchPlan plan, Duration linger) {
-    return with(plan, plan.logDirectory(), linger, plan.grace(), plan.aotCache());
+    return with(plan, plan.logDirectory(), plan.tailLines(), linger, plan.grace(), plan.aotCache());
+  }
+
+  /** Returns a plan whose reports show no last lines. */
+  static LaunchPlan withoutTail(LaunchPlan plan) {
+    return with(plan, plan.logDirectory(), 0, plan.linger(), plan.grace(), plan.aotCache());
   }
 
   private static LaunchPlan with(
       LaunchPlan plan,
       Optional<Path> logs,
+      int tailLines,
       Duration linger,
       Duration grace,
       Optional<AotCache> cache) {
@@ -76,7 +82,7 @@ final class TestPlans {
         plan.runId(),
         plan.role(),
         logs,
-        plan.tailLines(),
+        tailLines,
         linger,
         grace,
         plan.rendezvousTimeout(),
