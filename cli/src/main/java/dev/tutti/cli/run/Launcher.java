@@ -183,12 +183,13 @@ public final class Launcher {
   }
 
   private int runAttempts() throws InterruptedException {
-    String program = plan.command().getFirst();
-    if (ProcessTree.find(program, plan.environment()).isEmpty()) {
-      String text = "no such program: " + program;
+    try {
+      Program.check(plan.command().getFirst(), plan.environment());
+    } catch (LaunchException e) {
       String where = plan.nodes() == 1 ? "" : "node " + plan.nodeRank() + ": ";
-      rendezvous.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
-      throw new LaunchException(127, text);
+      String text = where + e.getMessage();
+      rendezvous.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, e.exitCode(), text));
+      throw e;
     }
     RankRange ranks = unlessSignalled(() -> rendezvous.join(messages));
     if (ranks == null) {

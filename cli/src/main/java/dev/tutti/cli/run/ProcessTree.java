@@ -3,14 +3,12 @@ package dev.tutti.cli.run;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import dev.tutti.cli.process.Posix;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 
@@ -146,40 +144,17 @@ final class ProcessTree {
     }
   }
 
-  /**
-   * Finds a program.
-   *
-   * @param name a path, or a name to search for in {@code PATH}
-   * @param environment the environment, which holds {@code PATH}
-   */
-  static Optional<Path> find(String name, Map<String, String> environment) {
-    if (name.indexOf(File.separatorChar) >= 0) {
-      return Optional.of(Path.of(name)).filter(ProcessTree::isProgram);
-    }
-    for (String directory : environment.getOrDefault("PATH", "").split(File.pathSeparator)) {
-      Path candidate = Path.of(directory.isEmpty() ? "." : directory, name);
-      if (isProgram(candidate)) {
-        return Optional.of(candidate);
-      }
-    }
-    return Optional.empty();
-  }
-
-  private static boolean isProgram(Path path) {
-    return Files.isRegularFile(path) && Files.isExecutable(path);
-  }
-
   /** The tools of the system, looked up once, when the first process is started. */
   private static final class Tools {
     static final List<String> PREFIX = find();
 
     private static List<String> find() {
-      Optional<Path> setsid = ProcessTree.find("setsid", System.getenv());
+      Optional<Path> setsid = Program.find("setsid", System.getenv());
       if (setsid.isEmpty() || !works(List.of(setsid.get().toString(), "true"))) {
         return List.of();
       }
       List<String> prefix = new ArrayList<>(List.of(setsid.get().toString()));
-      Optional<Path> setpriv = ProcessTree.find("setpriv", System.getenv());
+      Optional<Path> setpriv = Program.find("setpriv", System.getenv());
       if (setpriv.isPresent()) {
         List<String> onDeath = List.of(setpriv.get().toString(), "--pdeathsig", "KILL");
         List<String> probe = new ArrayList<>(onDeath);

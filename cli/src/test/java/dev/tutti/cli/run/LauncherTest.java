@@ -557,10 +557,23 @@ class LauncherTest {
 
   @Test
   void namesAProgramThatDoesNotExist() {
-    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), "no-such-program", "x");
+    assertRefused("no-such-program", 127, "no such program: 'no-such-program'");
+    assertRefused("", 127, "no such program: ''");
+  }
+
+  @Test
+  void saysWhyAFileIsNoProgram(@TempDir Path folder) throws IOException {
+    Path file = Files.createFile(folder.resolve("noexec.sh"));
+    assertRefused(file.toString(), 126, "'" + file + "' is not executable");
+    assertRefused(folder.toString(), 126, "'" + folder + "' is a folder");
+  }
+
+  private void assertRefused(String program, int code, String message) {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), program, "x");
     assertThatThrownBy(() -> launcher(plan).run())
-        .isInstanceOfSatisfying(LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
-        .hasMessage("no such program: no-such-program");
+        .isInstanceOfSatisfying(
+            LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(code))
+        .hasMessage(message);
   }
 
   @Tag("full")

@@ -155,11 +155,11 @@ class RunNodesTest {
       String[] none = {"no-such-program"};
       try (CommandProcess two = runs.start(none, "--nnodes=3", "--node-rank=2", port)) {
         assertThat(two.exitCode()).isEqualTo(127);
-        assertThat(two.lines()).endsWith("tutti run: no such program: no-such-program");
+        assertThat(two.lines()).endsWith("tutti run: no such program: 'no-such-program'");
       }
       assertThat(zero.exitCode()).isEqualTo(127);
       List<String> lines = zero.lines();
-      String reason = "tutti run: node 2: no such program: no-such-program";
+      String reason = "tutti run: node 2: no such program: 'no-such-program'";
       assertThat(lines).containsOnlyOnce(reason);
       assertThat(lines.subList(lines.indexOf(reason), lines.size()))
           .anyMatch(line -> line.contains("node 0 exits before node 1"));

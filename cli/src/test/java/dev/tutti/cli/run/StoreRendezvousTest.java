@@ -384,10 +384,10 @@ class StoreRendezvousTest {
           .cause()
           .isInstanceOfSatisfying(
               LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
-          .hasMessage("node 1: no such program: no-such-program");
+          .hasMessage("node 1: no such program: 'no-such-program'");
       assertThatThrownBy(() -> nodes.get(1).get(4, TimeUnit.MINUTES))
           .cause()
-          .hasMessage("no such program: no-such-program");
+          .hasMessage("no such program: 'no-such-program'");
     }
   }
 
