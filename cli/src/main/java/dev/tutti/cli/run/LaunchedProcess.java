@@ -28,16 +28,13 @@ final class LaunchedProcess {
   private final int rank;
   private final Process process;
   private final ProcessTree tree;
-  private final long startNanos;
   private final Tail tail;
   private final List<OutputPump> pumps;
 
-  private LaunchedProcess(
-      int rank, Process process, long startNanos, Tail tail, List<OutputPump> pumps) {
+  private LaunchedProcess(int rank, Process process, Tail tail, List<OutputPump> pumps) {
     this.rank = rank;
     this.process = process;
     this.tree = ProcessTree.of(process);
-    this.startNanos = startNanos;
     this.tail = tail;
     this.pumps = pumps;
   }
@@ -52,7 +49,7 @@ final class LaunchedProcess {
    * @param logs the directory for {@code stdout.log} and {@code stderr.log}, if any
    * @param tailLines the number of last lines to remember
    * @param patience how long to wait for more output after the process has ended
-   * @param onExit called when the process ends, on a thread of the JDK
+   * @param onExit receives the process when it has ended, on a thread of the JDK
    * @throws IOException if the program cannot be started or a log cannot be written
    */
   static LaunchedProcess start(
@@ -63,7 +60,7 @@ final class LaunchedProcess {
       Optional<Path> logs,
       int tailLines,
       Duration patience,
-      Consumer<RankExit> onExit)
+      Consumer<Process> onExit)
       throws IOException {
     LogFile outLog;
     LogFile errLog;
@@ -77,15 +74,12 @@ final class LaunchedProcess {
     ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
     builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
     change(builder.environment(), environment);
-    long startNanos = System.nanoTime();
     Process process = builder.start();
     Tail tail = new Tail(tailLines);
     OutputPump out = pump(rank, process, Channel.OUT, outLog, tail, output, patience);
     OutputPump err = pump(rank, process, Channel.ERR, errLog, tail, output, patience);
-    LaunchedProcess started =
-        new LaunchedProcess(rank, process, startNanos, tail, List.of(out, err));
-    var _ = process.onExit().thenAccept(ended -> onExit.accept(started.exit(ended)));
-    return started;
+    var _ = process.onExit().thenAccept(onExit);
+    return new LaunchedProcess(rank, process, tail, List.of(out, err));
   }
 
   /**
@@ -101,11 +95,6 @@ final class LaunchedProcess {
             inherited.put(name, value);
           }
         });
-  }
-
-  private RankExit exit(Process ended) {
-    Duration after = Duration.ofNanos(System.nanoTime() - startNanos);
-    return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
   }
 
   private static OutputPump pump(

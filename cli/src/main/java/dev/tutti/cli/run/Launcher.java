@@ -92,6 +92,7 @@ public final class Launcher {
   /** The state of a running attempt. */
   private static final class Attempt {
     final int number;
+    final long startNanos = System.nanoTime();
 
     /** Also read by the shutdown hook. */
     final List<LaunchedProcess> ranks = new CopyOnWriteArrayList<>();
@@ -107,6 +108,12 @@ public final class Launcher {
 
     Attempt(int number) {
       this.number = number;
+    }
+
+    /** Describes the end of a process that has just ended. */
+    RankExit exit(int rank, Process ended) {
+      Duration after = Duration.ofNanos(System.nanoTime() - startNanos);
+      return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
     }
 
     /** Tells whether the ranks have been asked to end. */
@@ -310,7 +317,7 @@ public final class Launcher {
                 plan.logDirectory(rank, attempt.number),
                 plan.tailLines(),
                 OUTPUT_PATIENCE,
-                exit -> events.add(new Event.Ended(attempt.number, exit))));
+                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended)))));
       } catch (IOException e) {
         String text = "cannot start rank " + rank + ": " + Reasons.of(e);
         propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));

@@ -10,7 +10,7 @@ import java.util.Locale;
  * @param rank the rank
  * @param pid the process id
  * @param code the exit code; 128 plus the number of the signal if a signal ended the process
- * @param after how long the process ran
+ * @param after the time from the start of the attempt, which all ranks share, to this end
  * @param stopped whether the launcher had asked the process to end
  */
 public record RankExit(int rank, long pid, int code, Duration after, boolean stopped) {

@@ -22,6 +22,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.Tag;
@@ -215,6 +216,35 @@ class LauncherTest {
     assertThat(messages.getFirst())
         .startsWith("the first to fail: rank 2 was killed by SIGKILL (exit code 137) after ")
         .contains("it printed nothing");
+  }
+
+  @Test
+  void countsTheTimesOfAReportFromTheStartOfTheAttempt() throws InterruptedException {
+    LaunchPlan base = TestPlans.shell(2, "exit $((RANK + 3))");
+    // On a busy machine, the last of many ranks starts as late as these.
+    Launcher launcher =
+        launcher(
+            TestPlans.lingering(base, Duration.ofHours(1)),
+            (_, method, _) -> {
+              if (method.equals("begin")) {
+                awaitTime(Duration.ofSeconds(1));
+              }
+            });
+    assertThat(launcher.run()).isBetween(3, 4);
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst().lines().filter(line -> line.contains(" ended with ")))
+        .hasSize(2)
+        .allSatisfy(
+            line ->
+                assertThat(Double.parseDouble(line.replaceFirst(".* after (.*) s", "$1")))
+                    .isGreaterThanOrEqualTo(1.0));
+  }
+
+  private static void awaitTime(Duration time) {
+    long start = System.nanoTime();
+    while (System.nanoTime() - start < time.toNanos()) {
+      LockSupport.parkNanos(1_000_000);
+    }
   }
 
   @ParameterizedTest
