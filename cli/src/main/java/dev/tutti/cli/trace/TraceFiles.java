@@ -99,17 +99,20 @@ final class TraceFiles {
   /** Takes a step; if the file is no record, leaves it out, unless it is one of the given files. */
   private static void orLeaveOut(Path path, List<Path> given, RankTrace trace, Step step)
       throws IOException {
+    Exception cause;
     String reason;
     try {
       step.run();
       return;
     } catch (IllegalArgumentException e) {
+      cause = e;
       reason = String.valueOf(e.getMessage());
     } catch (CharacterCodingException e) {
+      cause = e;
       reason = "not a flight record: " + Reasons.of(e);
     }
     if (given.contains(path)) {
-      throw new IllegalArgumentException(path + ": " + reason);
+      throw new IllegalArgumentException(path + ": " + reason, cause);
     }
     trace.notes().add(path + " is left out: " + reason);
   }

@@ -78,6 +78,13 @@ class TraceRefusalTest {
   }
 
   @Test
+  void showsTheCauseOfARefusalOnRequest() throws Exception {
+    Path file = Files.writeString(folder.resolve("rank_0"), "[1");
+    assertThat(trace("--debug", file)).isEqualTo(Main.USAGE);
+    assertThat(terminal.err()).contains("Caused by: java.lang.IllegalArgumentException: not JSON");
+  }
+
+  @Test
   void leavesOutWhatIsNoRecordInAFolder() throws Exception {
     Files.writeString(folder.resolve("rank_0"), "{\"entries\":[" + ENTRY + "]}");
     assertThat(
