@@ -415,7 +415,7 @@ public final class Launcher {
           stop(attempt, Posix.SIGTERM);
         }
         String text = "stopped because nobody reads the output any more";
-        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
+        propose(attempt, Verdict.stopped(plan.nodeRank(), text));
       }
       case Event.Ended late -> {}
       case Event.Decided late -> {}
