@@ -9,26 +9,18 @@ import dev.tutti.Capabilities;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
-import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.gloo.shm.ShmBackend;
-import dev.tutti.gloo.shm.SymmetricMemories;
-import dev.tutti.spi.Backend;
-import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.BackendProvider;
-import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -46,60 +38,19 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SymmetricMemoryTest {
   private static final Duration LONG = GlooWorld.TIMEOUT;
 
-  /** A rank's group, and the symmetric memory of its backend. */
-  private record Member(ProcessGroup group, SymmetricMemories memories) {}
-
-  private interface Body {
-    void run(Member member) throws Exception;
-  }
-
-  /** A provider of gloo backends that keeps the last one. */
-  private static final class Keeper implements BackendProvider {
-    private final GlooProvider gloo = new GlooProvider();
-    private Backend backend;
-
-    @Override
-    public int spiVersion() {
-      return SPI_VERSION;
-    }
-
-    @Override
-    public String name() {
-      return gloo.name();
-    }
-
-    @Override
-    public Set<String> deviceTypes() {
-      return gloo.deviceTypes();
-    }
-
-    @Override
-    public Capabilities capabilities() {
-      return gloo.capabilities();
-    }
-
-    @Override
-    public Backend create(BackendContext context) throws Exception {
-      backend = gloo.create(context);
-      return backend;
-    }
-  }
-
-  private static void run(int size, Settings settings, Body body) throws Exception {
-    HashStore store = new HashStore();
-    GlooWorld.inParallel(
+  private static void run(int size, Settings settings, GlooWorld.Call body) throws Exception {
+    GlooWorld.run(
         size,
-        rank -> {
-          Keeper keeper = new Keeper();
-          GroupOptions options =
-              GlooWorld.options(store, rank, size, settings).withProvider(keeper);
-          try (ProcessGroup group = ProcessGroup.init(options)) {
-            body.run(
-                new Member(
-                    group, keeper.backend instanceof ShmBackend shared ? shared.memories() : null));
-            return null;
-          }
+        settings,
+        group -> {
+          body.run(group);
+          return null;
         });
+  }
+
+  /** Returns how many all-reduces have run in symmetric memory, without staging. */
+  private static long inPlace(ProcessGroup group) {
+    return group.usageByPath().getOrDefault("gloo/shared/symmetric", 0L);
   }
 
   private static Settings littleMemory() {
@@ -147,8 +98,7 @@ class SymmetricMemoryTest {
     run(
         size,
         littleMemory(),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           SymmetricMemory memory = group.allocateSymmetric(400_001);
           int direct = 0;
           for (DType dtype : DType.values()) {
@@ -158,17 +108,17 @@ class SymmetricMemoryTest {
               }
               long offset = 3L * dtype.byteSize();
               long count = (8200L + 997L * direct) / dtype.byteSize();
-              Tensor inPlace = memory.buffer(group.rank(), dtype, offset, count);
-              fill(inPlace, 100L * direct + group.rank());
-              Tensor ordinary = inPlace.copy();
+              Tensor placed = memory.buffer(group.rank(), dtype, offset, count);
+              fill(placed, 100L * direct + group.rank());
+              Tensor ordinary = placed.copy();
               Tensor whole = memory.buffer(group.rank(), DType.INT8, 0, 400_001);
               byte[] around = bits(whole);
-              group.allReduce(inPlace, op(kind));
-              assertThat(member.memories().reductions()).isEqualTo(++direct);
+              group.allReduce(placed, op(kind));
+              assertThat(inPlace(group)).isEqualTo(++direct);
               group.allReduce(ordinary, op(kind));
-              assertThat(member.memories().reductions()).isEqualTo(direct);
+              assertThat(inPlace(group)).isEqualTo(direct);
               byte[] expected = bits(ordinary);
-              assertThat(bits(inPlace)).as("%s %s", kind, dtype).isEqualTo(expected);
+              assertThat(bits(placed)).as("%s %s", kind, dtype).isEqualTo(expected);
               System.arraycopy(expected, 0, around, (int) offset, expected.length);
               assertThat(bits(whole)).as("around %s %s", kind, dtype).isEqualTo(around);
               group.barrier();
@@ -184,8 +134,7 @@ class SymmetricMemoryTest {
     run(
         size,
         littleMemory(),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           SymmetricMemory memory = group.allocateSymmetric(4L * 700_001);
           for (long count : new long[] {2048, 2049, 4095, 16_384 * size + 1, 300_007, 700_000}) {
             Tensor tensor = memory.buffer(group.rank(), DType.INT32, 4, count);
@@ -203,7 +152,7 @@ class SymmetricMemoryTest {
             }
           }
           // 2048 elements fit through the slots.
-          assertThat(member.memories().reductions()).isEqualTo(15);
+          assertThat(inPlace(group)).isEqualTo(15);
         });
   }
 
@@ -213,8 +162,7 @@ class SymmetricMemoryTest {
     run(
         3,
         littleMemory(),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           int rank = group.rank();
           SymmetricMemory first = group.allocateSymmetric(8L * count);
           SymmetricMemory second = group.allocateSymmetric(8L * count);
@@ -223,22 +171,22 @@ class SymmetricMemoryTest {
           Tensor shifted = first.buffer(rank, DType.FLOAT32, 4, count);
           Tensor elsewhere = second.buffer(rank, DType.FLOAT32, 0, count);
           assertSum(group, placed);
-          assertThat(member.memories().reductions()).isEqualTo(1);
+          assertThat(inPlace(group)).isEqualTo(1);
           assertSum(group, rank == 0 ? placed : ordinary);
           assertSum(group, rank == 1 ? ordinary : placed);
           assertSum(group, rank == 2 ? shifted : placed);
           assertSum(group, rank == 0 ? elsewhere : placed);
           assertSum(group, ordinary);
-          assertThat(member.memories().reductions()).isEqualTo(1);
+          assertThat(inPlace(group)).isEqualTo(1);
           assertSum(group, elsewhere);
           assertSum(group, shifted);
-          assertThat(member.memories().reductions()).isEqualTo(3);
+          assertThat(inPlace(group)).isEqualTo(3);
           if (rank == 1) {
             first.close();
           }
           assertSum(group, rank == 1 ? ordinary : placed);
           assertSum(group, elsewhere);
-          assertThat(member.memories().reductions()).isEqualTo(4);
+          assertThat(inPlace(group)).isEqualTo(4);
         });
   }
 
@@ -253,8 +201,7 @@ class SymmetricMemoryTest {
     run(
         2,
         littleMemory(),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           SymmetricMemory memory = group.allocateSymmetric(40_000);
           int peer = 1 - group.rank();
           Tensor mine = memory.buffer(group.rank(), DType.FLOAT32, 0, 10_000);
@@ -262,7 +209,7 @@ class SymmetricMemoryTest {
           mine.fill(group.rank() + 1);
           group.barrier();
           group.allReduce(theirs);
-          assertThat(member.memories().reductions()).isZero();
+          assertThat(inPlace(group)).isZero();
           group.barrier();
           assertThat(mine.toFloatArray()).containsOnly(3f);
         });
@@ -289,13 +236,13 @@ class SymmetricMemoryTest {
     run(
         size,
         in(directory),
-        member -> {
-          SymmetricMemory closed = member.group().allocateSymmetric(100_000);
-          member.group().allocateSymmetric(100_000).barrier(0, LONG);
-          member.group().barrier();
+        group -> {
+          SymmetricMemory closed = group.allocateSymmetric(100_000);
+          group.allocateSymmetric(100_000).barrier(0, LONG);
+          group.barrier();
           assertThat(files(directory)).isEmpty();
           assertThat(Files.readString(maps)).contains(directory + "/tutti-");
-          member.group().barrier();
+          group.barrier();
           closed.close();
         });
     assertThat(files(directory)).isEmpty();
@@ -309,8 +256,7 @@ class SymmetricMemoryTest {
     run(
         size,
         in(shared),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           assertThatThrownBy(() -> group.allocateSymmetric(1L << 50))
               .isInstanceOf(BackendException.class)
               .hasMessageContaining("no room for")
@@ -364,8 +310,7 @@ class SymmetricMemoryTest {
     run(
         3,
         littleMemory(),
-        member -> {
-          ProcessGroup group = member.group();
+        group -> {
           SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(3, LONG);
           if (group.rank() == 2) {
@@ -397,10 +342,10 @@ class SymmetricMemoryTest {
     run(
         2,
         littleMemory().with(GlooProvider.SPIN, "30m"),
-        member -> {
-          SymmetricMemory memory = member.group().allocateSymmetric(64);
+        group -> {
+          SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(0, LONG);
-          if (member.group().rank() == 0) {
+          if (group.rank() == 0) {
             CollectiveException failure =
                 catchThrowableOfType(
                     CollectiveException.class, () -> memory.barrier(0, Duration.ofHours(1)));
@@ -417,9 +362,9 @@ class SymmetricMemoryTest {
     run(
         2,
         littleMemory(),
-        member -> {
-          int rank = member.group().rank();
-          SymmetricMemory memory = member.group().allocateSymmetric(64);
+        group -> {
+          int rank = group.rank();
+          SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(5, LONG);
           if (rank == 1) {
             assertThat(gaveUp[0].await(LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();

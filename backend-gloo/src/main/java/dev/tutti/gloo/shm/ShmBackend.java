@@ -300,11 +300,6 @@ public final class ShmBackend extends GlooBackend {
     return Map.of();
   }
 
-  /** Returns the symmetric memory of the ranks. */
-  public SymmetricMemories memories() {
-    return memories;
-  }
-
   @Override
   public String toString() {
     return "shared memory";

@@ -69,7 +69,6 @@ final class SymmetricAllReduce {
         channel.awaitReduced(op, (channel.rank + i) % channel.size, step);
       }
       channel.finish(step);
-      memories.countReduction();
       return true;
     } finally {
       if (memory != null) {

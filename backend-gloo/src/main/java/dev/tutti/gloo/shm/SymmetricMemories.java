@@ -40,7 +40,6 @@ public final class SymmetricMemories implements AutoCloseable {
   private final List<HostSymmetricMemory> all = new ArrayList<>();
   private volatile HostSymmetricMemory[] open = {};
   private long allocations;
-  private volatile long reductions;
 
   private SymmetricMemories(
       @Nullable ShmChannel channel,
@@ -193,20 +192,6 @@ public final class SymmetricMemories implements AutoCloseable {
     byte[] bytes = new byte[length];
     MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, Integer.BYTES, bytes, 0, bytes.length);
     return new String(bytes, StandardCharsets.UTF_8);
-  }
-
-  /**
-   * Returns how many all-reduces have run in symmetric memory, without staging. Any thread may call
-   * this.
-   */
-  public long reductions() {
-    return reductions;
-  }
-
-  /** Counts an all-reduce; called by the thread that runs the collectives. */
-  @SuppressWarnings("NonAtomicVolatileUpdate") // one thread at a time writes
-  void countReduction() {
-    reductions++;
   }
 
   /**
