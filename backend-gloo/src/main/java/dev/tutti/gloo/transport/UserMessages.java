@@ -62,45 +62,11 @@ public final class UserMessages {
   }
 
   /**
-   * Begins a send, and ends an operation when the bytes are on their way.
+   * Begins a send or receive.
    *
-   * @param operation the operation
-   * @param peer the other rank
-   * @param slot the user's tag
-   * @param segment the memory that contains the bytes
-   * @param length the number of bytes
+   * @param signature the values on which both ranks must agree; 0 for none
    */
-  public void send(Operation operation, int peer, long slot, MemorySegment segment, long length) {
-    start(operation, true, peer, slot, 0, segment, length);
-  }
-
-  /**
-   * Begins a receive, and ends an operation when the bytes have arrived.
-   *
-   * @param operation the operation
-   * @param peer the other rank
-   * @param slot the user's tag
-   * @param segment the memory to receive into
-   * @param length the number of bytes that must arrive
-   */
-  public void receive(
-      Operation operation, int peer, long slot, MemorySegment segment, long length) {
-    start(operation, false, peer, slot, 0, segment, length);
-  }
-
-  /**
-   * Begins a receive from whichever rank sends first.
-   *
-   * @param operation the operation, which is told the rank
-   * @param slot the user's tag
-   * @param segment the memory to receive into
-   * @param length the number of bytes that must arrive
-   */
-  public void receiveAny(Operation operation, long slot, MemorySegment segment, long length) {
-    start(operation, false, Request.ANY, slot, 0, segment, length);
-  }
-
-  private void start(
+  void start(
       Operation operation,
       boolean sends,
       int peer,

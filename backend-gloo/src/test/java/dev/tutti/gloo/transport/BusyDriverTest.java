@@ -68,8 +68,8 @@ class BusyDriverTest {
           MemorySegment in = filled(1, 0);
           TestOperation receive = TestOperation.seconds(100);
           TestOperation send = TestOperation.seconds(100);
-          new UserMessages(busy).receiveAny(receive, TAG, in, 1);
-          new UserMessages(transports.get(2)).send(send, 0, TAG, filled(1, 5 + i), 1);
+          new RawMessages(busy).receiveAny(receive, TAG, in, 1);
+          new RawMessages(transports.get(2)).send(send, 0, TAG, filled(1, 5 + i), 1);
           keepBusy(busy, transports.get(1), receive::isDone);
           assertSucceeds(receive);
           assertThat(receive.rank()).isEqualTo(2);
@@ -110,10 +110,10 @@ class BusyDriverTest {
           TestOperation receive = TestOperation.seconds(100);
           transports.get(0).progress.lock.lock();
           try {
-            new UserMessages(transports.get(rank)).receive(receive, 0, TAG, in, 1);
+            new RawMessages(transports.get(rank)).receive(receive, 0, TAG, in, 1);
             awaitSleep(rank);
             TestOperation send = TestOperation.seconds(100);
-            new UserMessages(transports.get(0)).send(send, rank, TAG, filled(1, 5 + i), 1);
+            new RawMessages(transports.get(0)).send(send, rank, TAG, filled(1, 5 + i), 1);
             keepBusy(transports.get(0), transports.get(1), receive::isDone);
             assertSucceeds(send);
           } finally {

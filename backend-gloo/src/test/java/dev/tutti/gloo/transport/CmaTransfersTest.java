@@ -105,7 +105,7 @@ class CmaTransfersTest {
   /**
    * Announces memory that the peer finds readable, so that the next data sent is lent to the peer.
    */
-  private void announce(Connection connection, UserMessages messages, int rank) throws Exception {
+  private void announce(Connection connection, RawMessages messages, int rank) throws Exception {
     messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(LENT), LENT);
     hear(connection, header(Header.READABLE, 0, 0));
   }
@@ -135,7 +135,7 @@ class CmaTransfersTest {
 
   /** What a test does to a connection through memory, while it acts as the peer. */
   private interface Script {
-    void run(Connection connection, UserMessages messages, int rank) throws Exception;
+    void run(Connection connection, RawMessages messages, int rank) throws Exception;
   }
 
   private void script(Script script) throws Exception {
@@ -143,7 +143,7 @@ class CmaTransfersTest {
     peers.locked(
         () -> {
           Pair pair = peers.pair();
-          script.run(share(pair), new UserMessages(peers.transport()), pair.rank);
+          script.run(share(pair), new RawMessages(peers.transport()), pair.rank);
         });
   }
 

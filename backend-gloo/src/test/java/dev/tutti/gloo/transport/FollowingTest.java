@@ -23,7 +23,7 @@ class FollowingTest extends RawPeerScripts {
         false,
         (transport, peer) -> {
           TestOperation receive = TestOperation.seconds(100);
-          UserMessages messages = new UserMessages(transport);
+          RawMessages messages = new RawMessages(transport);
           messages.receive(receive, 1, MESSAGE, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, MESSAGE, 1, ""));
           FutureTask<Boolean> waiting =

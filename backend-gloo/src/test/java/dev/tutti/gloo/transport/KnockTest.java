@@ -70,7 +70,7 @@ class KnockTest {
   }
 
   private void receive(boolean waits) {
-    UserMessages messages = new UserMessages(transport);
+    RawMessages messages = new RawMessages(transport);
     messages.receive(receive, 1, TAG, in, 1);
     if (waits) {
       Thread.ofPlatform().daemon().start(() -> messages.await(receive, receive.deadlineNanos()));

@@ -26,10 +26,10 @@ class MixedTransportTest extends RingRanks {
   private void exchange(int from, int to, MemorySegment out, MemorySegment in) {
     TestOperation receive = TestOperation.seconds(100);
     TestOperation send = TestOperation.seconds(100);
-    new UserMessages(transports.get(to)).receive(receive, from, 3, in, in.byteSize());
-    new UserMessages(transports.get(from)).send(send, to, 3, out, out.byteSize());
-    new UserMessages(transports.get(from)).await(send, send.deadlineNanos());
-    new UserMessages(transports.get(to)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(to)).receive(receive, from, 3, in, in.byteSize());
+    new RawMessages(transports.get(from)).send(send, to, 3, out, out.byteSize());
+    new RawMessages(transports.get(from)).await(send, send.deadlineNanos());
+    new RawMessages(transports.get(to)).await(receive, receive.deadlineNanos());
     assertSucceeds(send);
     assertSucceeds(receive);
   }

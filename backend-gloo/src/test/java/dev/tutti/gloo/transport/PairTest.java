@@ -40,7 +40,7 @@ class PairTest extends RawPeerScripts {
         false,
         (transport, peer) -> {
           TestOperation op = TestOperation.seconds(100);
-          new UserMessages(transport).send(op, 1, 7, bytes(1, 2, 3), 3);
+          new RawMessages(transport).send(op, 1, 7, bytes(1, 2, 3), 3);
           assertThat(peer.receive()).isEqualTo(notifySend(7, 3));
           assertThat(op.isDone()).isFalse();
           peer.notifyReceive(7, 3);
@@ -60,7 +60,7 @@ class PairTest extends RawPeerScripts {
           settle(transport, peer);
           for (int i = 0; i < 2; i++) {
             TestOperation op = TestOperation.seconds(100);
-            new UserMessages(transport).send(op, 1, 9, bytes(i, 0, 0, 4), 4);
+            new RawMessages(transport).send(op, 1, 9, bytes(i, 0, 0, 4), 4);
             assertThat(op.isDone()).isTrue();
             assertThat(peer.receive()).isEqualTo(notifySend(9, 4));
             assertThat(peer.receive()).isEqualTo(new Message(1, 9, 4, "0" + i + "000004"));
@@ -81,13 +81,13 @@ class PairTest extends RawPeerScripts {
                 telling.countDown();
                 SelectorWaits.await(caller);
               });
-          new UserMessages(transport).receive(op, 1, 7, bytes(0), 1);
+          new RawMessages(transport).receive(op, 1, 7, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, 7, 1, ""));
           peer.notifySend(7, 1);
           peer.data(7, (byte) 5);
           assertThat(telling.await(60, TimeUnit.SECONDS)).isTrue();
           long start = System.nanoTime();
-          assertThat(new UserMessages(transport).await(op, op.deadlineNanos())).isTrue();
+          assertThat(new RawMessages(transport).await(op, op.deadlineNanos())).isTrue();
           assertThat(Duration.ofNanos(System.nanoTime() - start))
               .isLessThan(Duration.ofSeconds(100));
           assertThat(op.rank()).isEqualTo(1);
@@ -101,7 +101,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           TestOperation op = TestOperation.seconds(100);
           try (Arena arena = Arena.ofShared()) {
-            new UserMessages(transport).send(op, 1, 7, arena.allocate(1000), 1000);
+            new RawMessages(transport).send(op, 1, 7, arena.allocate(1000), 1000);
             assertThat(peer.receive()).isEqualTo(notifySend(7, 1000));
           }
           peer.notifyReceive(7, 1000);
@@ -129,7 +129,7 @@ class PairTest extends RawPeerScripts {
           MemorySegment gone = arena.allocate(1000);
           arena.close();
           TestOperation op = TestOperation.seconds(100);
-          new UserMessages(transport).send(op, 1, 9, gone, 1000);
+          new RawMessages(transport).send(op, 1, 9, gone, 1000);
           assertThat(op.isDone()).isTrue();
           assertCannotBe("read", op.cause());
           transport.close();
@@ -144,21 +144,21 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           TestOperation late = TestOperation.seconds(100);
           MemorySegment first = bytes(0, 0);
-          new UserMessages(transport).receiveAny(late, 3, first, 2);
+          new RawMessages(transport).receiveAny(late, 3, first, 2);
           peer.notifySend(3, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
           // A second announcement that no receive has asked for yet is remembered.
           peer.notifySend(3, 2);
           peer.data(3, (byte) 1, (byte) 2);
-          assertThat(new UserMessages(transport).await(late, late.deadlineNanos())).isTrue();
+          assertThat(new RawMessages(transport).await(late, late.deadlineNanos())).isTrue();
           assertThat(late.rank()).isEqualTo(1);
           assertThat(first.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2);
           TestOperation early = TestOperation.seconds(100);
           MemorySegment second = bytes(0, 0);
-          new UserMessages(transport).receiveAny(early, 3, second, 2);
+          new RawMessages(transport).receiveAny(early, 3, second, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
           peer.data(3, (byte) 8, (byte) 9);
-          assertThat(new UserMessages(transport).await(early, early.deadlineNanos())).isTrue();
+          assertThat(new RawMessages(transport).await(early, early.deadlineNanos())).isTrue();
           assertThat(second.toArray(ValueLayout.JAVA_BYTE)).containsExactly(8, 9);
         });
   }
@@ -170,7 +170,7 @@ class PairTest extends RawPeerScripts {
         tutti,
         (transport, peer) -> {
           TestOperation receive = TestOperation.seconds(100);
-          new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
+          new RawMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           Request request = transport.receive(1, 1, bytes(0), 0, 1);
           peer.die();
           assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
@@ -181,7 +181,7 @@ class PairTest extends RawPeerScripts {
           assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
           assertThat(receive.rank()).isEqualTo(1);
           TestOperation later = TestOperation.seconds(100);
-          new UserMessages(transport).send(later, 1, 0, bytes(0), 1);
+          new RawMessages(transport).send(later, 1, 0, bytes(0), 1);
           assertThat(later.cause()).isInstanceOf(PeerLostException.class);
         });
   }
@@ -207,8 +207,8 @@ class PairTest extends RawPeerScripts {
           peer.send(RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0));
           peer.die();
           TestOperation receive = TestOperation.seconds(100);
-          new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
-          new UserMessages(transport).await(receive, receive.deadlineNanos());
+          new RawMessages(transport).receive(receive, 1, 0, bytes(0), 1);
+          new RawMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
         });
     assertThat(failures).isEmpty();
@@ -311,10 +311,9 @@ class PairTest extends RawPeerScripts {
           false,
           (transport, peer) -> {
             TestOperation receive = TestOperation.seconds(100);
-            new UserMessages(transport).receive(receive, 1, 5, bytes(0), 1);
+            new RawMessages(transport).receive(receive, 1, 5, bytes(0), 1);
             peer.send(bytes);
-            assertThat(new UserMessages(transport).await(receive, receive.deadlineNanos()))
-                .isTrue();
+            assertThat(new RawMessages(transport).await(receive, receive.deadlineNanos())).isTrue();
             assertThat(receive.cause())
                 .isInstanceOf(PeerLostException.class)
                 .hasMessageContaining(text);
@@ -348,8 +347,8 @@ class PairTest extends RawPeerScripts {
               .hasMessageContaining("receive of 1 bytes from rank 1");
           assertThat(System.nanoTime() - start).isBetween(200_000_000L, 60_000_000_000L);
           TestOperation pending = TestOperation.seconds(100);
-          new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
-          assertThat(new UserMessages(transport).await(pending, System.nanoTime() + 100_000_000))
+          new RawMessages(transport).receive(pending, 1, 6, bytes(0), 1);
+          assertThat(new RawMessages(transport).await(pending, System.nanoTime() + 100_000_000))
               .isFalse();
         });
   }
@@ -361,7 +360,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           Request request = transport.receive(1, 5, bytes(0), 0, 1);
           TestOperation pending = TestOperation.seconds(100);
-          new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
+          new RawMessages(transport).receive(pending, 1, 6, bytes(0), 1);
           FutureTask<Void> waiter =
               background(
                   () -> {
@@ -371,7 +370,7 @@ class PairTest extends RawPeerScripts {
           FutureTask<Boolean> second =
               background(
                   () ->
-                      new UserMessages(transport)
+                      new RawMessages(transport)
                           .await(pending, System.nanoTime() + 100_000_000_000L));
           assertThat(peer.receive(2)).hasSize(2);
           transport.abort(new IllegalStateException("enough"));
@@ -438,7 +437,7 @@ class PairTest extends RawPeerScripts {
               assertThat(cut.getInputStream().read()).isEqualTo(-1);
               assertThat(silent.getInputStream().read()).isEqualTo(-1);
               TestOperation op = TestOperation.seconds(100);
-              new UserMessages(transport).send(op, 1, 0, bytes(1), 1);
+              new RawMessages(transport).send(op, 1, 0, bytes(1), 1);
               assertThat(peer.receive()).isEqualTo(notifySend(0, 1));
             }
           }
@@ -459,12 +458,12 @@ class PairTest extends RawPeerScripts {
       try (Transport transport = transport(2, Duration.ofSeconds(100), true)) {
         TestOperation op = TestOperation.seconds(100);
         if (sendsBefore) {
-          new UserMessages(transport).send(op, 1, 4, bytes(9), 1);
+          new RawMessages(transport).send(op, 1, 4, bytes(9), 1);
         }
         RankBlob other = RawPeer.blobOfRank0(store, 0);
         peer.join(other.address(), 1, 0);
         if (!sendsBefore) {
-          new UserMessages(transport).send(op, 1, 4, bytes(9), 1);
+          new RawMessages(transport).send(op, 1, 4, bytes(9), 1);
         }
         assertThat(peer.receive()).isEqualTo(notifySend(4, 1));
         peer.notifyReceive(4, 1);

@@ -99,7 +99,7 @@ class PeerAuthenticationTest {
 
   private static void assertExchanges(Transport transport, Socket socket) throws Exception {
     TestOperation op = TestOperation.seconds(100);
-    new UserMessages(transport).send(op, 1, 7, RawPeerScripts.bytes(1), 1);
+    new RawMessages(transport).send(op, 1, 7, RawPeerScripts.bytes(1), 1);
     assertThat(Arrays.copyOf(RawPeer.read(socket, 48), 24)).isEqualTo(RawPeer.words(48, 2, 7));
   }
 

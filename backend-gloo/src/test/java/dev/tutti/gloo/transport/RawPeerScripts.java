@@ -45,11 +45,11 @@ abstract class RawPeerScripts {
   /** Returns once the transport has processed everything that the peer sent before. */
   static void settle(Transport transport, RawPeer peer) throws Exception {
     TestOperation marker = TestOperation.seconds(100);
-    new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
+    new RawMessages(transport).receive(marker, 1, 1, bytes(0), 1);
     assertThat(peer.receive()).isEqualTo(new RawPeer.Message(Header.NOTIFY_RECV_READY, 1, 1, ""));
     peer.notifySend(1, 1);
     peer.data(1, (byte) 5);
-    assertThat(new UserMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
+    assertThat(new RawMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
   }
 
   void run(boolean tutti, Script script) throws Exception {

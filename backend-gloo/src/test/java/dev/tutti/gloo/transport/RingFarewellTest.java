@@ -27,8 +27,8 @@ class RingFarewellTest extends RawPeerScripts {
           new RingWriter(memory.ring(1, 0)).write(ByteBuffer.wrap(farewell));
           peer.die();
           TestOperation receive = TestOperation.seconds(60);
-          new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
-          new UserMessages(transport).await(receive, receive.deadlineNanos());
+          new RawMessages(transport).receive(receive, 1, 0, bytes(0), 1);
+          new RawMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
           assertThat(transport.transportFailure.cause()).isNull();
         });

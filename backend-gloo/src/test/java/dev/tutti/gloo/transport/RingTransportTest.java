@@ -45,11 +45,11 @@ class RingTransportTest extends RingRanks {
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(100);
     TestOperation send = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(receive, 0, 3, in, bytes);
-    new UserMessages(transports.get(0)).send(send, 1, 3, filled(bytes, value), bytes);
+    new RawMessages(transports.get(1)).receive(receive, 0, 3, in, bytes);
+    new RawMessages(transports.get(0)).send(send, 1, 3, filled(bytes, value), bytes);
     if (drives) {
-      new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
-      new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+      new RawMessages(transports.get(0)).await(send, send.deadlineNanos());
+      new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     }
     assertSucceeds(send);
     assertSucceeds(receive);
@@ -121,12 +121,12 @@ class RingTransportTest extends RingRanks {
     for (int i = 0; i < lengths.length; i++) {
       received.add(filled(lengths[i], 0));
       operations.add(TestOperation.seconds(100));
-      new UserMessages(transports.get(1))
+      new RawMessages(transports.get(1))
           .receive(operations.getLast(), 0, 6, received.get(i), lengths[i]);
     }
     for (int i = 0; i < lengths.length; i++) {
       operations.add(TestOperation.seconds(100));
-      new UserMessages(transports.get(0))
+      new RawMessages(transports.get(0))
           .send(operations.getLast(), 1, 6, filled(lengths[i], i + 1), lengths[i]);
     }
     for (TestOperation operation : operations) {
@@ -142,14 +142,14 @@ class RingTransportTest extends RingRanks {
 
   private TestOperation send(long slot, MemorySegment segment) {
     TestOperation send = TestOperation.seconds(100);
-    new UserMessages(transports.get(0)).send(send, 1, slot, segment, segment.byteSize());
+    new RawMessages(transports.get(0)).send(send, 1, slot, segment, segment.byteSize());
     return send;
   }
 
   private void receive(long slot, boolean fromAny, long bytes, int expected) {
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(100);
-    UserMessages messages = new UserMessages(transports.get(1));
+    RawMessages messages = new RawMessages(transports.get(1));
     if (fromAny) {
       messages.receiveAny(receive, slot, in, bytes);
     } else {
@@ -178,7 +178,7 @@ class RingTransportTest extends RingRanks {
       receive(7, i % 3 == 0, bytes, 2 * i);
     }
     for (TestOperation send : sends) {
-      new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+      new RawMessages(transports.get(0)).await(send, send.deadlineNanos());
       assertThat(send.isDone()).isTrue();
       assertThat(send.cause()).isNull();
     }
@@ -188,7 +188,7 @@ class RingTransportTest extends RingRanks {
   @ValueSource(booleans = {false, true})
   void aReceiveOfAnEarlierOfferNeedsNoOtherEvent(boolean fromAny) throws Exception {
     awaitLoans();
-    UserMessages messages = new UserMessages(transports.get(1));
+    RawMessages messages = new RawMessages(transports.get(1));
     TestOperation other = TestOperation.seconds(100);
     messages.receive(other, 0, 10, filled(1, 0), 1);
     FutureTask<Boolean> waiting =
@@ -198,7 +198,7 @@ class RingTransportTest extends RingRanks {
     awaitAllRead();
     SelectorWaits.await(waiter);
     receive(11, fromAny, CmaTransfers.LEAST_BYTES, 4);
-    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+    new RawMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause()).isNull();
     send(10, filled(1, 5));
     assertThat(waiting.get(60, TimeUnit.SECONDS)).isTrue();
@@ -221,10 +221,10 @@ class RingTransportTest extends RingRanks {
     long bytes = 3 * CmaTransfers.LEAST_BYTES;
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receiveAny(receive, 9, in, bytes);
+    new RawMessages(transports.get(1)).receiveAny(receive, 9, in, bytes);
     TestOperation send = send(9, filled(bytes, 5));
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
-    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(receive.cause()).isNull();
     assertThat(receive.rank()).isZero();
     assertThat(value(in, bytes - 1)).isEqualTo(5);
@@ -241,8 +241,8 @@ class RingTransportTest extends RingRanks {
     lent.fill((byte) 2);
     TestOperation receive = TestOperation.seconds(100);
     MemorySegment in = filled(bytes, 0);
-    new UserMessages(transports.get(1)).receive(receive, 0, 4, in, bytes);
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(1)).receive(receive, 0, 4, in, bytes);
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
     assertThat(receive.rank()).isZero();
   }
@@ -271,9 +271,9 @@ class RingTransportTest extends RingRanks {
   void aLoanThatCannotBeReadEndsThePair() throws Exception {
     awaitLoans();
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
+    new RawMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
     put(0, Header.LOAN, 4, 100_000, 8);
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("rank 0 lent memory that this process cannot read");
@@ -291,10 +291,10 @@ class RingTransportTest extends RingRanks {
   void loansOutOfTurnEndThePair(String opcode, String message) throws Exception {
     exchange(16, 1);
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
+    new RawMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
     int code = Header.class.getDeclaredField(opcode).getInt(null);
     put(0, code, code == Header.INTRODUCTION ? -7 : 4, 100_000, 8);
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause()).isInstanceOf(PeerLostException.class).hasMessageContaining(message);
   }
 
@@ -316,9 +316,9 @@ class RingTransportTest extends RingRanks {
   void aTailThatCannotBeEndsThePair(long garbage) throws Exception {
     exchange(10, 1);
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
+    new RawMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.TAIL, garbage);
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("rank 0 corrupted the shared memory")
@@ -331,8 +331,8 @@ class RingTransportTest extends RingRanks {
     receiveAndStop(3 * RING);
     TestOperation send = TestOperation.seconds(100);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.HEAD, 5 * RING);
-    new UserMessages(transports.get(0)).send(send, 1, 4, filled(3 * RING, 1), 3 * RING);
-    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+    new RawMessages(transports.get(0)).send(send, 1, 4, filled(3 * RING, 1), 3 * RING);
+    new RawMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("rank 1 corrupted the shared memory")
@@ -341,7 +341,7 @@ class RingTransportTest extends RingRanks {
 
   /** Lets rank 1 get ready for a message and then stop reading. */
   private void receiveAndStop(long bytes) {
-    new UserMessages(transports.get(1))
+    new RawMessages(transports.get(1))
         .receive(TestOperation.seconds(100), 0, 4, filled(bytes, 0), bytes);
     transports.get(1).stop(new IllegalStateException("stopped by the test"));
   }
@@ -350,13 +350,13 @@ class RingTransportTest extends RingRanks {
   void garbageInARingEndsThePair() throws Exception {
     exchange(10, 1);
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
+    new RawMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     MemorySegment ring = memory.ring(0, 1);
     long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
     ring.asSlice(RingMemory.HEADER).fill((byte) 0x55);
     VarHandle.releaseFence();
     ring.set(ValueLayout.JAVA_LONG, RingWriter.TAIL, tail + 48);
-    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("sent an invalid header");
@@ -382,18 +382,17 @@ class RingTransportTest extends RingRanks {
     }
     TestOperation receive = TestOperation.seconds(100);
     MemorySegment in = filled(100, 0);
-    new UserMessages(transports.get(1)).receive(receive, 0, 9, in, 100);
+    new RawMessages(transports.get(1)).receive(receive, 0, 9, in, 100);
     TestOperation send = TestOperation.seconds(100);
-    new UserMessages(transports.get(0)).send(send, 1, 9, filled(100, 77), 100);
-    assertThat(new UserMessages(transports.get(0)).await(send, send.deadlineNanos())).isTrue();
+    new RawMessages(transports.get(0)).send(send, 1, 9, filled(100, 77), 100);
+    assertThat(new RawMessages(transports.get(0)).await(send, send.deadlineNanos())).isTrue();
     transports.get(0).close();
-    assertThat(new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos()))
-        .isTrue();
+    assertThat(new RawMessages(transports.get(1)).await(receive, receive.deadlineNanos())).isTrue();
     assertThat(receive.cause()).isNull();
     assertThat(value(in, 99)).isEqualTo(77);
     TestOperation next = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receive(next, 0, 9, in, 100);
-    new UserMessages(transports.get(1)).await(next, next.deadlineNanos());
+    new RawMessages(transports.get(1)).receive(next, 0, 9, in, 100);
+    new RawMessages(transports.get(1)).await(next, next.deadlineNanos());
     assertThat(next.cause()).hasMessageContaining("rank 0 closed its group");
     assertThat(failures).isEmpty();
   }
@@ -407,7 +406,7 @@ class RingTransportTest extends RingRanks {
       LockSupport.parkNanos(100_000);
     }
     TestOperation receive = TestOperation.seconds(100);
-    new UserMessages(transports.get(1)).receiveAny(receive, 3, filled(1, 0), 1);
+    new RawMessages(transports.get(1)).receiveAny(receive, 3, filled(1, 0), 1);
     assertThat(receive.isDone()).isTrue();
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)

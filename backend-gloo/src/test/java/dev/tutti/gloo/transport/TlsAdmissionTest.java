@@ -96,7 +96,7 @@ class TlsAdmissionTest {
         RawPeer.read(tls, 32);
         try (Transport transport = opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS)) {
           TestOperation op = TestOperation.seconds(60);
-          new UserMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
+          new RawMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
           assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
           tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));
           tls.getOutputStream().write(5);
