@@ -12,7 +12,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.concurrent.locks.LockSupport;
@@ -93,9 +92,7 @@ public final class ShmFile implements AutoCloseable {
       throw new IOException(noRoom(bytes, directory));
     }
     long nonce = new SecureRandom().nextLong() | 1;
-    Path path = directory.resolve(StaleFiles.newName());
-    Files.createFile(
-        path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    Path path = StaleFiles.create(directory);
     try {
       Uninterrupted.run(() -> fill(path, bytes));
       ShmFile memory = new ShmFile(path, nonce, bytes);

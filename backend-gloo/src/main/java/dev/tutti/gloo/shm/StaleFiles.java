@@ -5,8 +5,11 @@ import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * Names the files of shared memory, and removes the files of processes that died before they could
@@ -19,10 +22,8 @@ public final class StaleFiles {
    * of another namespace is touched.
    */
   private static final String PREFIX = "tutti-";
-  private static final int WORDS = 4;
-  private static final int PROCESS_DIGITS = 18;
-  private static final int NAMESPACE_DIGITS = 20;
-  private static final int RANDOM_DIGITS = 16;
+  private static final Pattern NAME =
+      Pattern.compile(PREFIX + "([0-9]{1,18})-([0-9]{1,20})-[0-9a-f]{16}");
   private static final Path NAMESPACE = Path.of("/proc/self/ns/pid");
 
   private StaleFiles() {}
@@ -39,29 +40,14 @@ public final class StaleFiles {
 
   /** Tells whether a text may come from {@link #newName()}, in this process or another one. */
   public static boolean isName(String text) {
-    String[] words = text.startsWith(PREFIX) ? text.split("-", -1) : new String[0];
-    return words.length == WORDS
-        && !words[1].isEmpty()
-        && words[1].length() <= PROCESS_DIGITS
-        && has(words[1], '9')
-        && !words[2].isEmpty()
-        && words[2].length() <= NAMESPACE_DIGITS
-        && has(words[2], '9')
-        && words[3].length() == RANDOM_DIGITS
-        && has(words[3], 'f');
+    return NAME.matcher(text).matches();
   }
 
-  /**
-   * Tells whether a text consists only of digits, up to the given highest one, which is 9 or
-   * greater.
-   */
-  private static boolean has(String text, char last) {
-    boolean all = true;
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      all &= (c >= '0' && c <= '9') || (c >= 'a' && c <= last);
-    }
-    return all;
+  /** Creates an empty file with such a name, which only this user can open. */
+  public static Path create(Path directory) throws IOException {
+    return Files.createFile(
+        directory.resolve(newName()),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
   }
 
   /** Returns the number of this process's PID namespace, or 0 if it is unknown. */
@@ -82,11 +68,10 @@ public final class StaleFiles {
     String own = namespace();
     try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, PREFIX + "*")) {
       for (Path file : files) {
-        String name = String.valueOf(file.getFileName());
-        String[] words = name.split("-", -1);
-        if (isName(name)
-            && words[2].equals(own)
-            && ProcessHandle.of(Long.parseLong(words[1])).isEmpty()) {
+        Matcher name = NAME.matcher(String.valueOf(file.getFileName()));
+        if (name.matches()
+            && name.group(2).equals(own)
+            && ProcessHandle.of(Long.parseLong(name.group(1))).isEmpty()) {
           tryDelete(file);
         }
       }

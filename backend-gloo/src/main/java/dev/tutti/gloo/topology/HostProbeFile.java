@@ -5,21 +5,15 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 
 /**
  * An empty file with an unguessable name, by which ranks find out which of them see the same
  * directory. Whether they see the same memory is verified later, in that memory.
+ *
+ * @param directory the directory
+ * @param file the path of the file
  */
-public final class HostProbeFile implements AutoCloseable {
-  private final Path directory;
-  private final Path file;
-
-  private HostProbeFile(Path directory, String name) {
-    this.directory = directory;
-    this.file = directory.resolve(name);
-  }
-
+public record HostProbeFile(Path directory, Path file) implements AutoCloseable {
   /**
    * Creates the file of this rank.
    *
@@ -28,11 +22,7 @@ public final class HostProbeFile implements AutoCloseable {
    */
   public static HostProbeFile light(Path directory) throws IOException {
     StaleFiles.remove(directory);
-    HostProbeFile probe = new HostProbeFile(directory, StaleFiles.newName());
-    Files.createFile(
-        probe.file,
-        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-    return probe;
+    return new HostProbeFile(directory, StaleFiles.create(directory));
   }
 
   /** Returns the name that other ranks look for. */
