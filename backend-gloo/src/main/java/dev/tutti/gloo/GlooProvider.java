@@ -363,7 +363,8 @@ public final class GlooProvider implements BackendProvider {
             context,
             Path.of(settings.get(SHARED_DIRECTORY)),
             settings.get(SHARED_BYTES),
-            settings.get(TWO_LEVEL));
-    return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)), deadline);
+            settings.get(TWO_LEVEL),
+            deadline);
+    return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)));
   }
 }

@@ -18,7 +18,6 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -53,6 +52,7 @@ final class HostRendezvous {
   private final Path directory;
   private final long budget;
   private final boolean twoLevel;
+  private final long deadline;
   private final Bootstrap bootstrap;
   private final int rank;
   private @Nullable ShmFile memory;
@@ -66,12 +66,15 @@ final class HostRendezvous {
    * @param budget the number of bytes of shared memory for the ranks of a host; 0 for no shared
    *     memory
    * @param twoLevel whether to share memory even if not all ranks of the group can
+   * @param deadline the deadline of all steps together, in terms of {@link System#nanoTime()}
    */
-  public HostRendezvous(BackendContext context, Path directory, long budget, boolean twoLevel) {
+  public HostRendezvous(
+      BackendContext context, Path directory, long budget, boolean twoLevel, long deadline) {
     this.context = context;
     this.directory = directory;
     this.budget = budget;
     this.twoLevel = twoLevel;
+    this.deadline = deadline;
     this.bootstrap = context.bootstrap();
     this.rank = context.rank();
     this.members = new int[] {rank};
@@ -82,15 +85,13 @@ final class HostRendezvous {
    *
    * @param transport connects the ranks
    * @param spinNanos how long a rank polls before it yields its core
-   * @param deadline the deadline of all steps together, in terms of {@link System#nanoTime()}
    * @return the ranks that share memory; empty if no rank shares memory with another
    * @throws RendezvousException naming a rank that published data no Tutti rank publishes
    * @throws Exception if memory is shared but a peer cannot be reached
    */
-  public Optional<SharedHost> meet(Transport transport, long spinNanos, long deadline)
-      throws Exception {
+  public Optional<SharedHost> meet(Transport transport, long spinNanos) throws Exception {
     try {
-      HostGroups groups = findGroups(deadline);
+      HostGroups groups = findGroups();
       if (groups.areAllAlone()) {
         return Optional.empty();
       }
@@ -104,7 +105,7 @@ final class HostRendezvous {
         memory = null;
         layout = ShmLayout.within(ranks.length, budget);
       }
-      return Optional.of(share(shared, layout, transport, spinNanos, deadline, groups));
+      return Optional.of(share(shared, layout, transport, spinNanos, groups));
     } finally {
       if (memory != null) {
         memory.close();
@@ -113,17 +114,12 @@ final class HostRendezvous {
   }
 
   private SharedHost share(
-      ShmFile shared,
-      ShmLayout layout,
-      Transport transport,
-      long spinNanos,
-      long deadline,
-      HostGroups groups)
+      ShmFile shared, ShmLayout layout, Transport transport, long spinNanos, HostGroups groups)
       throws Exception {
     int[] ranks = groups.ranksOf(groups.hostOf(rank));
     try {
       if (layout.ringBytes() > 0) {
-        transport.share(ranks, new HostRings(shared, layout), context.store(), left(deadline));
+        transport.share(ranks, new HostRings(shared, layout), context.store(), deadline);
       }
       if (groups.hosts() > 1) {
         Members members = new Members(transport, ranks);
@@ -140,17 +136,17 @@ final class HostRendezvous {
     }
   }
 
-  private HostGroups findGroups(long deadline) {
+  private HostGroups findGroups() {
     try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, deadline)) {
       HostResult result;
       if (search.members().length > 1) {
-        result = lead(search.members(), deadline);
+        result = lead(search.members());
       } else {
         bootstrap.publish(MEMORY, NONE);
-        result = search.leader() == rank ? alone(search) : follow(search.leader(), deadline);
+        result = search.leader() == rank ? alone(search) : follow(search.leader());
       }
       bootstrap.publish(RESULT, result.toBytes());
-      HostResult[] results = readAll(IntStream.range(0, context.size()).toArray(), deadline);
+      HostResult[] results = readAll(IntStream.range(0, context.size()).toArray());
       report(results);
       return groups(results);
     }
@@ -160,12 +156,12 @@ final class HostRendezvous {
     return search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
   }
 
-  private HostResult lead(int[] led, long deadline) {
+  private HostResult lead(int[] led) {
     members = led;
     try {
       HostResult otherwise = invite();
       ShmFile made = memory;
-      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), deadline);
+      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length));
       boolean signed = made != null;
       for (int place = 1; signed && made != null && place < members.length; place++) {
         HostResult answer = answers[place - 1];
@@ -192,7 +188,7 @@ final class HostRendezvous {
     }
   }
 
-  private HostResult follow(int leader, long deadline) {
+  private HostResult follow(int leader) {
     byte[] published =
         bootstrap
             .collect(MEMORY, new int[] {leader}, "publish the memory to share", deadline)
@@ -222,7 +218,7 @@ final class HostRendezvous {
     return HostResult.refuses("rank " + rank + ": " + why);
   }
 
-  private HostResult[] readAll(int[] peers, long deadline) {
+  private HostResult[] readAll(int[] peers) {
     List<byte[]> published =
         bootstrap.collect(
             RESULT,
@@ -238,10 +234,6 @@ final class HostRendezvous {
       }
     }
     return results;
-  }
-
-  private static Duration left(long deadline) {
-    return Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
   }
 
   private HostGroups groups(HostResult[] results) {

@@ -15,21 +15,16 @@ import org.jspecify.annotations.Nullable;
  * Finds the ranks that see the same directory of an in-memory file system and may therefore share
  * memory: each rank leaves a file there and looks for the files of the others. Closing removes this
  * rank's file, and must wait until all ranks have looked.
+ *
+ * @param probe this rank's file; null if it shares no memory
+ * @param leader the lowest rank that this one sees, possibly itself
+ * @param members the ranks that a leader sees, itself first
+ * @param problem why this rank cannot share memory; empty if nothing went wrong
  */
-final class HostSearch implements AutoCloseable {
+@SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
+record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, String problem)
+    implements AutoCloseable {
   private static final String KEY = "host/beacon";
-
-  private final @Nullable HostProbeFile probe;
-  private final int leader;
-  private final int[] members;
-  private final String problem;
-
-  private HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, String problem) {
-    this.probe = probe;
-    this.leader = leader;
-    this.members = members;
-    this.problem = problem;
-  }
 
   /**
    * Looks for other ranks; all ranks of a group must call this.
@@ -101,21 +96,6 @@ final class HostSearch implements AutoCloseable {
     return !offer.probe().isEmpty()
         && offer.budget() == budget
         && HostProbeFile.isSeen(offer.probe(), directory);
-  }
-
-  /** Returns the lowest rank that this one sees, possibly itself. */
-  int leader() {
-    return leader;
-  }
-
-  /** Returns the ranks that a leader sees, itself first. */
-  int[] members() {
-    return members.clone();
-  }
-
-  /** Returns why this rank cannot share memory, or an empty string if nothing went wrong. */
-  String problem() {
-    return problem;
   }
 
   @Override

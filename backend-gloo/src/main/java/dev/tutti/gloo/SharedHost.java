@@ -11,18 +11,15 @@ import dev.tutti.gloo.topology.HostGroups;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** The ranks of a group that share memory, and this rank's part of that memory. */
-final class SharedHost implements AutoCloseable {
-  private final HostGroups groups;
-  private final ShmChannel channel;
-  private final @Nullable SymmetricMemories memories;
-
-  SharedHost(HostGroups groups, ShmChannel channel, @Nullable SymmetricMemories memories) {
-    this.groups = groups;
-    this.channel = channel;
-    this.memories = memories;
-  }
-
+/**
+ * The ranks of a group that share memory, and this rank's part of that memory.
+ *
+ * @param groups the ranks of each host
+ * @param channel connects the ranks of this host
+ * @param memories their symmetric memory; null if there are several hosts
+ */
+record SharedHost(HostGroups groups, ShmChannel channel, @Nullable SymmetricMemories memories)
+    implements AutoCloseable {
   /** Tells whether all ranks share one memory. */
   public boolean isOneHost() {
     return groups.hosts() == 1;
@@ -48,12 +45,6 @@ final class SharedHost implements AutoCloseable {
    */
   public GlooBackend onTwoLevels(Wire wire, AlgorithmTable table) {
     return new TwoLevelBackend(groups, channel, wire, table);
-  }
-
-  /** Returns the ranks of each host, as in {@code [0, 1] [2, 3]}. */
-  @Override
-  public String toString() {
-    return groups.toString();
   }
 
   @Override

@@ -41,8 +41,8 @@ class HostRendezvousTest {
 
   private Optional<SharedHost> meet(Store seen, int rank, int size) throws Exception {
     BackendContext context = TestContexts.of(rank, size, seen, TIMEOUT);
-    return new HostRendezvous(context, directory, BUDGET, true)
-        .meet(null, 0, System.nanoTime() + TIMEOUT.toNanos());
+    return new HostRendezvous(context, directory, BUDGET, true, context.deadlineNanos())
+        .meet(null, 0);
   }
 
   private FutureTask<Optional<SharedHost>> meeting(int rank, int size) {
@@ -97,8 +97,8 @@ class HostRendezvousTest {
     BackendContext context = TestContexts.of(0, 4, store, Duration.ofMillis(100));
     assertThatThrownBy(
             () ->
-                new HostRendezvous(context, directory, BUDGET, true)
-                    .meet(null, 0, System.nanoTime() + context.timeout().toNanos()))
+                new HostRendezvous(context, directory, BUDGET, true, context.deadlineNanos())
+                    .meet(null, 0))
         .isInstanceOf(RendezvousException.class)
         .hasMessageMatching(
             "rank 0 of group g: ranks 2, 3 did not publish an offer to share memory"

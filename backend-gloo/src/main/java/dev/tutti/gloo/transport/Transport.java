@@ -10,13 +10,13 @@ import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.net.LimitedLog;
+import java.io.Closeable;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -124,13 +124,12 @@ public final class Transport extends PairEndpoint implements AutoCloseable {
    * @param ranks the ranks that see the memory, including this one
    * @param memory the memory, in which ranks are numbered by their position in that list
    * @param store the store of the group, which is closed if its set-up ends
-   * @param timeout the time allowed for ranks that connect late
+   * @param deadline the deadline for ranks that connect late, in terms of {@link System#nanoTime()}
    * @throws RendezvousException naming the ranks that did not connect in time
    * @throws PeerLostException if a peer cannot be reached
    */
-  public void share(int[] ranks, RingMemory memory, Store store, Duration timeout)
-      throws Exception {
-    List<Integer> missing = pairs.awaitConnected(store, System.nanoTime() + timeout.toNanos());
+  public void share(int[] ranks, RingMemory memory, Store store, long deadline) throws Exception {
+    List<Integer> missing = pairs.awaitConnected(store, deadline);
     if (!missing.isEmpty()) {
       throw new RendezvousException(self() + ": no connection with ranks " + missing);
     }
@@ -268,6 +267,19 @@ public final class Transport extends PairEndpoint implements AutoCloseable {
   /** Warns, at a limited rate, of something that anybody who reaches this rank's port can cause. */
   void warnOfStranger(String cause, String address, String what) {
     strangers.warn(cause, address, self() + ": " + what);
+  }
+
+  /**
+   * Closes something that may already be unusable.
+   *
+   * @param problem what to log if that fails
+   */
+  void closeQuietly(Closeable resource, String problem) {
+    try {
+      resource.close();
+    } catch (IOException e) {
+      debug(problem, e);
+    }
   }
 
   void debug(String what, @Nullable Throwable cause) {

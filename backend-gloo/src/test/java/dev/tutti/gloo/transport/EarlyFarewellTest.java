@@ -36,7 +36,8 @@ class EarlyFarewellTest {
       // Nothing reads the farewell before this point.
       slow.progress.lock.lock();
       try {
-        quick.share(new int[] {0, 1}, memory, store, Duration.ofMinutes(1));
+        quick.share(
+            new int[] {0, 1}, memory, store, System.nanoTime() + Duration.ofMinutes(1).toNanos());
         quick.close();
         slow.pairs.share(new int[] {0, 1}, memory);
         assertThat(slow.transportFailure.cause()).isNull();

@@ -94,7 +94,11 @@ class FloodTest extends RawPeerScripts {
     run(
         true,
         (transport, peer) -> {
-          transport.share(new int[] {0, 1}, memory, new HashStore(), Duration.ofMinutes(1));
+          transport.share(
+              new int[] {0, 1},
+              memory,
+              new HashStore(),
+              System.nanoTime() + Duration.ofMinutes(1).toNanos());
           flood(peer, RawPeer.words(48, Header.DOORBELL, 0, 0, 0, 0));
           assertDeadlineIsKept(transport);
           peer.die();

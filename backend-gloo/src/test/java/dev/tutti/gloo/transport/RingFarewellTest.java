@@ -22,7 +22,8 @@ class RingFarewellTest extends RawPeerScripts {
     run(
         true,
         (transport, peer) -> {
-          transport.share(new int[] {0, 1}, memory, store, Duration.ofMinutes(1));
+          transport.share(
+              new int[] {0, 1}, memory, store, System.nanoTime() + Duration.ofMinutes(1).toNanos());
           byte[] farewell = RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0);
           new RingWriter(memory.ring(1, 0)).write(ByteBuffer.wrap(farewell));
           peer.die();
@@ -39,7 +40,8 @@ class RingFarewellTest extends RawPeerScripts {
   void whoLeavesWithoutASocketSaysFarewellInItsRing() throws Exception {
     // Of two ranks, the one with the greater address connects; here this rank never does.
     PeerAddress greater =
-        new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.2"), 1), -1, true);
+        new PeerAddress(
+            new InetSocketAddress(InetAddress.ofLiteral("127.0.0.2"), 1), -1, true, 0, 0);
     store.set("0/1", new RankBlob(TransportRendezvous.hostname(), greater, new long[0]).toBytes());
     try (Transport transport = transport(2, Duration.ofMinutes(1), true)) {
       transport.progress.lock.lock();

@@ -92,7 +92,7 @@ abstract class RingRanks {
         new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);
     if (Arrays.binarySearch(sharing, rank) >= 0) {
-      transport.share(sharing, memory, store, Duration.ofSeconds(60));
+      transport.share(sharing, memory, store, System.nanoTime() + Duration.ofSeconds(60).toNanos());
     }
     return transport;
   }
