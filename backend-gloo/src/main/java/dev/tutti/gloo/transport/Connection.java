@@ -389,22 +389,17 @@ final class Connection implements Handler {
     socket = null;
     state = State.CLOSED;
     outbound.close();
-    if (open == null) {
-      return;
+    if (open != null) {
+      closeGently(transport, open.channel, open.tls, pair.rank);
     }
-    TlsChannel secured = open.tls;
-    if (secured != null) {
-      try {
-        secured.close();
-      } catch (IOException e) {
-        transport.debug("TLS with rank " + pair.rank + " did not shut down cleanly", e);
-      }
-    }
-    closeGently(transport, open.channel, pair.rank);
   }
 
   /** Closes a socket in such a way that the peer can still read what was sent before. */
-  static void closeGently(Transport transport, SocketChannel socket, int peer) {
+  static void closeGently(
+      Transport transport, SocketChannel socket, @Nullable TlsChannel tls, int peer) {
+    if (tls != null) {
+      transport.closeQuietly(tls, "TLS with rank " + peer + " did not shut down cleanly");
+    }
     try {
       // With unread bytes a close would become a reset, and the peer might lose bytes it has not
       // read yet.
@@ -417,11 +412,7 @@ final class Connection implements Handler {
     } catch (IOException e) {
       transport.debug("connection to rank " + peer + " did not shut down cleanly", e);
     } finally {
-      try {
-        socket.close();
-      } catch (IOException e) {
-        transport.debug("connection to rank " + peer + " did not close cleanly", e);
-      }
+      transport.closeQuietly(socket, "connection to rank " + peer + " did not close cleanly");
     }
   }
 }

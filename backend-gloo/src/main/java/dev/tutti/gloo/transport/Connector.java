@@ -111,10 +111,6 @@ final class Connector implements Handler {
 
   /** Gives up. */
   void close() {
-    try {
-      channel.close();
-    } catch (IOException e) {
-      transport.debug("a connection to rank " + pair.rank + " did not close cleanly", e);
-    }
+    transport.closeQuietly(channel, "a connection to rank " + pair.rank + " did not close cleanly");
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.store.net.LimitedLog;
+import java.io.Closeable;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -133,12 +134,8 @@ final class Listener implements Handler {
     greetings.clear();
   }
 
-  private void closeQuietly(AutoCloseable channel) {
-    try {
-      channel.close();
-    } catch (Exception e) {
-      transport.debug("a channel did not close cleanly", e);
-    }
+  private void closeQuietly(Closeable channel) {
+    transport.closeQuietly(channel, "a channel did not close cleanly");
   }
 
   private final class Greeting implements Handler {

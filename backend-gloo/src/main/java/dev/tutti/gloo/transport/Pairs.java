@@ -521,11 +521,7 @@ final class Pairs {
   }
 
   private void closeLate(SocketChannel channel) {
-    try {
-      channel.close();
-    } catch (IOException e) {
-      transport.debug("a late connection did not close cleanly", e);
-    }
+    transport.closeQuietly(channel, "a late connection did not close cleanly");
   }
 
   private void closeListener() {

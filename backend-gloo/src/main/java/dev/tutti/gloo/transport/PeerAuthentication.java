@@ -133,14 +133,6 @@ final class PeerAuthentication implements Handler {
 
   /** Closes the connection. */
   void close() {
-    TlsChannel secured = tls;
-    if (secured != null) {
-      try {
-        secured.close();
-      } catch (IOException e) {
-        transport.debug("TLS with rank " + pair.rank + " did not shut down cleanly", e);
-      }
-    }
-    Connection.closeGently(transport, socket, pair.rank);
+    Connection.closeGently(transport, socket, tls, pair.rank);
   }
 }

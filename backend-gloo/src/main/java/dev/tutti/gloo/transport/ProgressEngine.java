@@ -496,11 +496,7 @@ final class ProgressEngine {
     closed = true;
     wakeAll();
     selector.wakeup();
-    try {
-      // Waits only for a thread that was just woken.
-      selector.close();
-    } catch (IOException e) {
-      transport.debug("the selector did not close cleanly", e);
-    }
+    // Waits only for a thread that was just woken.
+    transport.closeQuietly(selector, "the selector did not close cleanly");
   }
 }
