@@ -15,6 +15,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -86,9 +87,8 @@ final class Pairs {
   private @Nullable Listener listener;
   private int connectedCount;
   private final @Nullable Route[] routes;
-  private final boolean[] awaited;
+  private final BitSet awaited = new BitSet();
   private final Set<Connector> connectors = new HashSet<>();
-  private int awaitedCount;
   private final boolean[] wanted;
   private int wantedCount;
   private final List<Knock> knocks = new ArrayList<>();
@@ -109,7 +109,6 @@ final class Pairs {
     others = new Pair[size - 1];
     tutti = new boolean[size];
     routes = new @Nullable Route[size];
-    awaited = new boolean[size];
     wanted = new boolean[size];
     for (int i = 0; i < others.length; i++) {
       others[i] = new Pair(transport, i < rank ? i : i + 1);
@@ -146,7 +145,7 @@ final class Pairs {
       listener.expect(get(peer), sequence);
     }
     if (now) {
-      await(peer);
+      awaited.set(peer);
     } else {
       later(peer, new Route(address.socket(), Listener.knock(rank), true));
     }
@@ -165,7 +164,7 @@ final class Pairs {
     transport.progress.lock.lock();
     try {
       if (now) {
-        await(peer);
+        awaited.set(peer);
         follow(route, get(peer));
       } else {
         later(peer, route);
@@ -178,11 +177,6 @@ final class Pairs {
   private void later(int peer, Route route) {
     routes[peer] = route;
     sparse = true;
-  }
-
-  private void await(int peer) {
-    awaited[peer] = true;
-    awaitedCount++;
   }
 
   /** Starts connecting a pair, unless that has already begun; the lock must be held. */
@@ -370,10 +364,7 @@ final class Pairs {
     }
     pair.connection.attach(channel, tls, key);
     routes[pair.rank] = null;
-    if (awaited[pair.rank]) {
-      awaited[pair.rank] = false;
-      awaitedCount--;
-    }
+    awaited.clear(pair.rank);
     if (wanted[pair.rank]) {
       wanted[pair.rank] = false;
       wantedCount--;
@@ -402,13 +393,7 @@ final class Pairs {
     progress.lock.lock();
     try {
       transport.transportFailure.throwIfBroken();
-      List<Integer> missing = new ArrayList<>();
-      for (Pair pair : others) {
-        if (awaited[pair.rank]) {
-          missing.add(pair.rank);
-        }
-      }
-      return missing;
+      return awaited.stream().boxed().toList();
     } finally {
       progress.lock.unlock();
     }
@@ -429,7 +414,7 @@ final class Pairs {
   }
 
   private boolean isSettled() {
-    return awaitedCount == 0 || transport.transportFailure.cause() != null;
+    return awaited.isEmpty() || transport.transportFailure.cause() != null;
   }
 
   /**
