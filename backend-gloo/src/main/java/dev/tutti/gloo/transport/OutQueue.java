@@ -69,27 +69,17 @@ final class OutQueue {
 
   private void grow() {
     int old = opcodes.length;
-    int[] from = new int[old];
-    for (int i = 0; i < old; i++) {
-      from[i] = head + i & old - 1;
-    }
-    int[] newOpcodes = new int[old * 2];
-    long[] newSlots = new long[old * 2];
-    long[] newLengths = new long[old * 2];
-    long[] newSignatures = new long[old * 2];
-    @Nullable Request[] newRequests = Arrays.copyOf(requests, old * 2);
-    for (int i = 0; i < old; i++) {
-      newOpcodes[i] = opcodes[from[i]];
-      newSlots[i] = slots[from[i]];
-      newLengths[i] = lengths[from[i]];
-      newSignatures[i] = signatures[from[i]];
-      newRequests[i] = requests[from[i]];
-    }
-    opcodes = newOpcodes;
-    slots = newSlots;
-    lengths = newLengths;
-    signatures = newSignatures;
-    requests = newRequests;
-    head = 0;
+    opcodes = Arrays.copyOf(opcodes, 2 * old);
+    slots = Arrays.copyOf(slots, 2 * old);
+    lengths = Arrays.copyOf(lengths, 2 * old);
+    signatures = Arrays.copyOf(signatures, 2 * old);
+    requests = Arrays.copyOf(requests, 2 * old);
+    // The queue is full: what was in front of its head now follows its former end.
+    System.arraycopy(opcodes, 0, opcodes, old, head);
+    System.arraycopy(slots, 0, slots, old, head);
+    System.arraycopy(lengths, 0, lengths, old, head);
+    System.arraycopy(signatures, 0, signatures, old, head);
+    System.arraycopy(requests, 0, requests, old, head);
+    Arrays.fill(requests, 0, head, null);
   }
 }
