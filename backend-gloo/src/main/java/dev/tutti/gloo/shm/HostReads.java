@@ -1,7 +1,6 @@
 package dev.tutti.gloo.shm;
 
 import dev.tutti.cpu.memory.SharedHeap;
-import dev.tutti.gloo.transport.cma.LinuxCalls;
 import dev.tutti.gloo.transport.cma.RemoteHeap;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.spi.Operation;
@@ -85,7 +84,7 @@ final class HostReads implements AutoCloseable {
   HostReads(ShmChannel channel, boolean wanted, boolean mayMap) {
     this.channel = channel;
     this.allowed = wanted && RemoteMemory.isAllowed();
-    this.forbidden = wanted && LinuxCalls.areForbidden();
+    this.forbidden = wanted && RemoteMemory.isForbidden();
     this.mayMap = allowed && mayMap;
     views = new @Nullable MemorySegment[channel.size * VIEWS];
   }

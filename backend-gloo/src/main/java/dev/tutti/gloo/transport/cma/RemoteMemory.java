@@ -34,8 +34,10 @@ public final class RemoteMemory {
           "ranks on one host copy large tensors from each other's memory if the system allows it;"
               + " false on any rank turns it off");
 
+  private static final boolean LINUX = System.getProperty("os.name", "").equals("Linux");
+  private static final boolean NATIVE = RemoteMemory.class.getModule().isNativeAccessEnabled();
   private static final boolean ALLOWED =
-      LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
+      LINUX && NATIVE && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
 
   /** Holds the call, which takes a tenth of a second to link in a young process. */
   private static final class Linked {
@@ -106,6 +108,11 @@ public final class RemoteMemory {
    */
   public static boolean isAllowed() {
     return ALLOWED;
+  }
+
+  /** Tells whether this is Linux, and only the JVM's flags forbid the call. */
+  public static boolean isForbidden() {
+    return LINUX && !NATIVE;
   }
 
   /** Tells whether the call may be available, and the user wants it. */
