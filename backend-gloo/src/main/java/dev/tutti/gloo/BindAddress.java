@@ -8,7 +8,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
-import java.net.UnknownHostException;
 import java.nio.channels.DatagramChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
@@ -133,8 +132,6 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
         probe.bind(new InetSocketAddress(local, 0));
       }
       return describe(local, "the address of this host's name, " + local.getHostName());
-    } catch (UnknownHostException e) {
-      return null;
     } catch (IOException e) {
       return null;
     }

@@ -95,7 +95,9 @@ public final class RingAllReduce {
     int from = (rank + 1) % transport.size();
     boolean reduces = step < phase;
     long index =
-        reduces ? (rank + 2) * segments.perRank() + step : firstGathered(rank, step, phase);
+        reduces
+            ? (rank + 2) * segments.perRank() + step
+            : (rank + 1) * segments.perRank() + step - phase;
     long offset = segments.offset(index);
     long bytes = segments.length(offset);
     if (bytes > 0) {
@@ -104,10 +106,6 @@ public final class RingAllReduce {
               ? transport.receiveCombining(from, slot, memory, offset, bytes, reduction)
               : transport.receive(from, slot, memory, offset, bytes);
     }
-  }
-
-  private long firstGathered(int rank, long step, long phase) {
-    return (rank + 1) * segments.perRank() + step - phase;
   }
 
   private void send(long slot, MemorySegment memory, long step, long phase) {

@@ -113,11 +113,7 @@ public final class RingReduce {
       Flow.beforeWork(transport, bytes);
       reduction.combine(memory, offset, received, request * segments.bytes(), bytes);
     }
-    Request send = sends[request];
-    if (send != null) {
-      sends[request] = null;
-      transport.await(send, operation);
-    }
+    Flow.await(transport, operation, sends, request);
   }
 
   private void collect(Operation operation, long slot, MemorySegment memory, int root)

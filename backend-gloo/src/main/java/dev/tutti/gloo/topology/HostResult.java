@@ -1,6 +1,7 @@
 package dev.tutti.gloo.topology;
 
 import java.nio.charset.StandardCharsets;
+import java.util.stream.IntStream;
 
 /**
  * The message that a rank publishes when it knows whether it shares memory: a leader publishes
@@ -90,10 +91,7 @@ public record HostResult(String reason, int leader, int[] members) {
    * @throws IllegalArgumentException if a rank claims to lead one that does not follow it
    */
   public static int[] leaders(HostResult[] results) {
-    int[] leaders = new int[results.length];
-    for (int rank = 0; rank < leaders.length; rank++) {
-      leaders[rank] = rank;
-    }
+    int[] leaders = IntStream.range(0, results.length).toArray();
     for (HostResult result : results) {
       for (int i = 1; i < result.members.length; i++) {
         int member = result.members[i];

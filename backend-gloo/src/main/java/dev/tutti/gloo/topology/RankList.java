@@ -1,5 +1,8 @@
 package dev.tutti.gloo.topology;
 
+import java.util.Arrays;
+import java.util.stream.Collectors;
+
 /** Reads and writes the lists of ranks kept in the store. */
 public final class RankList {
   private static final int MAX_DIGITS = 9;
@@ -13,11 +16,7 @@ public final class RankList {
 
   /** Returns ranks as in {@code 0,2,3}. */
   public static String join(int[] ranks) {
-    StringBuilder text = new StringBuilder();
-    for (int rank : ranks) {
-      text.append(text.isEmpty() ? "" : ",").append(rank);
-    }
-    return text.toString();
+    return Arrays.stream(ranks).mapToObj(String::valueOf).collect(Collectors.joining(","));
   }
 
   /**

@@ -18,6 +18,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.LongStream;
 
 /**
  * Brings the ranks of a group together: each rank listens, publishes its address and reads the
@@ -127,10 +128,7 @@ public final class TransportRendezvous {
             true,
             NetworkId.own(),
             protection.flags());
-    long[] identifiers = new long[rankAsSequence ? 0 : size];
-    for (int peer = 0; peer < identifiers.length; peer++) {
-      identifiers[peer] = peer;
-    }
+    long[] identifiers = LongStream.range(0, rankAsSequence ? 0 : size).toArray();
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
     byte[] sealed = own.toBytes();
     BlobSeal.put(sealed, protection.token(), context.group(), rank);

@@ -1,11 +1,12 @@
 package dev.tutti.gloo.transport.connect;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 
 /** Rejects a group whose ranks do not all protect their connections in the same way. */
 public final class ProtectionAgreement {
@@ -87,13 +88,7 @@ public final class ProtectionAgreement {
   }
 
   private String ranks(IntPredicate condition) {
-    List<String> found = new ArrayList<>();
-    for (int rank = 0; rank < blobs.length; rank++) {
-      if (condition.test(rank)) {
-        found.add(Integer.toString(rank));
-      }
-    }
-    String noun = found.size() == 1 ? "rank " : "ranks ";
-    return found.isEmpty() ? "" : noun + String.join(", ", found);
+    List<Integer> found = IntStream.range(0, blobs.length).filter(condition).boxed().toList();
+    return found.isEmpty() ? "" : PeerLateException.ranks(found);
   }
 }
