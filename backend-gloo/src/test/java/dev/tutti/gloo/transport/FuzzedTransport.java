@@ -50,7 +50,7 @@ final class FuzzedTransport implements AutoCloseable {
     Transport made = new Transport(context, Protection.of(context.settings()));
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
     for (int rank = 1; rank < SIZE; rank++) {
-      made.pairs.expect(rank, new PeerAddress(nowhere, -1, isTutti(rank)), rank, true);
+      made.pairs.expect(rank, new PeerAddress(nowhere, -1, isTutti(rank), 0, 0), rank, true);
     }
     made.sign(ScriptedMessages.SIGNATURE, ScriptedMessages.TAG);
     return made;

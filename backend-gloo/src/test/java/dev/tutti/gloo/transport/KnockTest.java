@@ -57,7 +57,7 @@ class KnockTest {
     transport.pairs.listen(server);
     transport.pairs.expect(
         1,
-        new PeerAddress((InetSocketAddress) peer.getLocalSocketAddress(), -1, true),
+        new PeerAddress((InetSocketAddress) peer.getLocalSocketAddress(), -1, true, 0, 0),
         SEQUENCE,
         false);
     transport.start(0);

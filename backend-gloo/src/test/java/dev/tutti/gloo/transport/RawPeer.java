@@ -35,7 +35,7 @@ final class RawPeer implements AutoCloseable {
   }
 
   private PeerAddress address() {
-    return new PeerAddress((InetSocketAddress) server.getLocalSocketAddress(), -1, tutti);
+    return new PeerAddress((InetSocketAddress) server.getLocalSocketAddress(), -1, tutti, 0, 0);
   }
 
   /** Publishes this rank's address. */

@@ -23,7 +23,7 @@ class SetUpEndTest {
     BackendContext context = TestContexts.of(0, 2, store, Duration.ofMinutes(2));
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
     try (Transport transport = new Transport(context, Protection.of(context.settings()))) {
-      transport.pairs.expect(1, new PeerAddress(nowhere, -1, true), 1, true);
+      transport.pairs.expect(1, new PeerAddress(nowhere, -1, true, 0, 0), 1, true);
       store.close();
       long start = System.nanoTime();
       assertThatThrownBy(

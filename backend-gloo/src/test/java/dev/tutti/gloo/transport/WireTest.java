@@ -18,7 +18,8 @@ class WireTest {
   private static final HexFormat HEX = HexFormat.of();
 
   private static PeerAddress address(String host, int port) throws Exception {
-    return new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral(host), port), -1, false);
+    return new PeerAddress(
+        new InetSocketAddress(InetAddress.ofLiteral(host), port), -1, false, 0, 0);
   }
 
   private static String hex(PeerAddress address) {
@@ -92,7 +93,7 @@ class WireTest {
     InetSocketAddress socket = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0x8ce9);
     PeerAddress tutti = new PeerAddress(socket, -1, true, 0x123456789L, 0);
     String hex = hex(tutti);
-    String plain = hex(new PeerAddress(socket, -1, false));
+    String plain = hex(new PeerAddress(socket, -1, false, 0, 0));
     assertThat(hex.substring(0, 2 * 104)).isEqualTo(plain.substring(0, 2 * 104));
     assertThat(hex.substring(2 * 128)).isEqualTo(plain.substring(2 * 128));
     assertThat(PeerAddress.read(ByteBuffer.wrap(HEX.parseHex(hex)))).isEqualTo(tutti);

@@ -42,11 +42,6 @@ public record PeerAddress(
   /** The offset of the seal, which is {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
   static final int SEAL = FLAGS - 32;
 
-  /** Creates the address of a rank whose network is unknown and that protects nothing. */
-  public PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
-    this(socket, sequence, tutti, NetworkId.UNKNOWN, 0);
-  }
-
   /** Formats an address for human readers; the JDK puts a slash or the name before it. */
   public static String text(SocketAddress address) {
     if (address instanceof InetSocketAddress internet && !internet.isUnresolved()) {

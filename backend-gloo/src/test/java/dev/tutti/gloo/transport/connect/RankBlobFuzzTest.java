@@ -28,7 +28,7 @@ class RankBlobFuzzTest {
     long refused = 0;
     for (int i = 0; i < INPUTS; i++) {
       int identifiers = random.nextInt(4);
-      PeerAddress address = new PeerAddress(sockets[i & 1], -1, random.nextBoolean());
+      PeerAddress address = new PeerAddress(sockets[i & 1], -1, random.nextBoolean(), 0, 0);
       byte[] bytes = new RankBlob("host" + i, address, new long[identifiers]).toBytes();
       int flips = random.nextInt(3);
       for (int f = 0; f < flips; f++) {
