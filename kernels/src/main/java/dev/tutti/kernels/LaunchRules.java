@@ -10,11 +10,11 @@ final class LaunchRules {
   private LaunchRules() {}
 
   static Launch oneShot(long bytes, int payload, ChannelLayout layout) {
-    return packets(ceilDiv(bytes, payload), payload, layout);
+    return packets(Math.ceilDiv(bytes, payload), payload, layout);
   }
 
   static Launch twoShot(long bytes, int payload, ChannelLayout layout) {
-    return packets(ceilDiv(ceilDiv(bytes, layout.ranks()), payload), payload, layout);
+    return packets(Math.ceilDiv(Math.ceilDiv(bytes, layout.ranks()), payload), payload, layout);
   }
 
   /** Uses one packet per thread while there are lanes, in blocks as small as that allows. */
@@ -29,23 +29,19 @@ final class LaunchRules {
 
   /** Uses 16 bytes per thread and part while there are lanes. */
   static Launch chunks(long bytes, ChannelLayout layout) {
-    long part = ceilDiv(bytes, layout.ranks());
+    long part = Math.ceilDiv(bytes, layout.ranks());
     int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
     return Launch.of(grid(part, 16 * block, layout), block);
   }
 
   /** Uses all lanes that this rank's largest pair needs; small pairs use few of them. */
   static Launch exchange(long bytes, ChannelLayout layout) {
-    long packets = ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
+    long packets = Math.ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
     int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Kernels.MAX_THREADS;
     return Launch.of(grid(packets, PACKETS_OF_LANE, layout), block);
   }
 
   private static int grid(long units, int perBlock, ChannelLayout layout) {
-    return Math.clamp(ceilDiv(units, perBlock), 1, layout.lanes());
-  }
-
-  private static long ceilDiv(long value, long divisor) {
-    return (value + divisor - 1) / divisor;
+    return Math.clamp(Math.ceilDiv(units, perBlock), 1, layout.lanes());
   }
 }

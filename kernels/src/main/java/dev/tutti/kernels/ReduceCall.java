@@ -121,7 +121,7 @@ public final class ReduceCall {
    */
   public ReduceCall op(ReduceOp op) {
     memory.set(ValueLayout.JAVA_DOUBLE, 32, op.factor());
-    memory.set(ValueLayout.JAVA_INT, 48, OpCodes.of(op.kind()));
+    memory.set(ValueLayout.JAVA_INT, 48, code(op.kind()));
     return this;
   }
 
@@ -144,6 +144,21 @@ public final class ReduceCall {
   public ReduceCall chunk(int bytes) {
     memory.set(ValueLayout.JAVA_INT, 60, bytes);
     return this;
+  }
+
+  /** Returns the number of an operator in protocol.cuh, which is that of c10d. */
+  private static int code(ReduceOp.Kind kind) {
+    return switch (kind) {
+      case SUM -> 0;
+      case AVG -> 1;
+      case PRODUCT -> 2;
+      case MIN -> 3;
+      case MAX -> 4;
+      case BAND -> 5;
+      case BOR -> 6;
+      case BXOR -> 7;
+      case PREMUL_SUM -> 8;
+    };
   }
 
   private static int allOf(int ranks) {
