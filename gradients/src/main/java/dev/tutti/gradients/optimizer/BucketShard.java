@@ -8,6 +8,7 @@ import dev.tutti.Work;
 import dev.tutti.gradients.GradientBucket;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +32,7 @@ final class BucketShard {
     rest = bucket.tensor().numel() - restStart;
   }
 
-  DType dtype() {
+  private DType dtype() {
     return bucket.tensor().dtype();
   }
 
@@ -41,9 +42,18 @@ final class BucketShard {
     restState.addAll(update.allocate(bucket.tensor().narrow(0, 0, rest)));
   }
 
-  /** Uses the given memory, which is large enough for the bucket's parameters, as the stage. */
-  void stageIn(Tensor memory) {
-    stage = memory.narrow(0, 0, bucket.tensor().numel());
+  /** Assigns two stages alternately to the buckets of each type. */
+  static void assignStages(List<BucketShard> shards) {
+    for (DType dtype : DType.values()) {
+      List<BucketShard> alike = shards.stream().filter(shard -> shard.dtype() == dtype).toList();
+      long numel = alike.stream().mapToLong(shard -> shard.bucket.tensor().numel()).max().orElse(0);
+      Tensor[] turns = new Tensor[Math.min(2, alike.size())];
+      Arrays.setAll(turns, i -> Tensor.allocate(dtype, numel));
+      for (int i = 0; i < alike.size(); i++) {
+        BucketShard shard = alike.get(i);
+        shard.stage = turns[i % 2].narrow(0, 0, shard.bucket.tensor().numel());
+      }
+    }
   }
 
   List<Tensor> state() {

@@ -64,14 +64,12 @@ public final class ShardedOptimizer implements AutoCloseable {
     reducer =
         new GradientReducer(
             group, parameters, options.withoutRebuild().withHook(ShardedOptimizer::reduceScatter));
-    List<BucketStage> stages = new ArrayList<>();
     for (GradientBucket bucket : reducer.buckets()) {
       BucketShard shard = new BucketShard(bucket, group.rank(), group.size());
       shard.allocate(update);
       shards.add(shard);
-      BucketStage.fit(stages, bucket);
     }
-    BucketStage.assign(stages, shards);
+    BucketShard.assignStages(shards);
   }
 
   private static void requireFitting(
