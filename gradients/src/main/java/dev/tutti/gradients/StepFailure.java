@@ -28,8 +28,9 @@ final class StepFailure {
   GradientException fail(String what, int parameter, @Nullable Throwable cause) {
     GradientException failure =
         new GradientException("rank " + group.rank() + ": " + what, parameter, cause);
-    if (!first.compareAndSet(null, failure)) {
-      return again();
+    GradientException before = first.compareAndExchange(null, failure);
+    if (before != null) {
+      return again(before);
     }
     if (group.failure().isEmpty() && !group.isClosed()) {
       group.abort(what);
@@ -39,16 +40,13 @@ final class StepFailure {
 
   /** Throws the failure, if there was one, with the stack trace of this call. */
   void check() {
-    if (first.get() != null) {
-      throw again();
+    GradientException failure = first.get();
+    if (failure != null) {
+      throw again(failure);
     }
   }
 
-  private GradientException again() {
-    GradientException failure = first.get();
-    if (failure == null) {
-      throw new IllegalStateException("there was no failure");
-    }
+  private static GradientException again(GradientException failure) {
     // What caused it says more than the thread that noticed, and each would be printed in full.
     Throwable cause = failure.getCause() == null ? failure : failure.getCause();
     return new GradientException(
