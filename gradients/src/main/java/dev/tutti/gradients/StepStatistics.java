@@ -7,15 +7,9 @@ import java.time.Duration;
  * {@code Logger}). Times are those of this rank.
  */
 public final class StepStatistics {
-  private final long steps;
-  private final int buckets;
-  private final long bytes;
-  private final long stepNanos;
-  private final long backwardNanos;
-  private final long communicationNanos;
-  private final long exposedNanos;
+  private final Sample mean = new Sample();
 
-  /** A sum of steps. */
+  /** The numbers of a step, or their sums over several; times are in nanoseconds. */
   static final class Sample {
     long steps;
     int buckets;
@@ -37,45 +31,45 @@ public final class StepStatistics {
   }
 
   StepStatistics(Sample sample, long count) {
-    steps = sample.steps;
-    buckets = sample.buckets;
-    bytes = sample.bytes / count;
-    stepNanos = sample.step / count;
-    backwardNanos = sample.backward / count;
-    communicationNanos = sample.communication / count;
-    exposedNanos = sample.exposed / count;
+    mean.steps = sample.steps;
+    mean.buckets = sample.buckets;
+    mean.bytes = sample.bytes / count;
+    mean.step = sample.step / count;
+    mean.backward = sample.backward / count;
+    mean.communication = sample.communication / count;
+    mean.exposed = sample.exposed / count;
   }
 
   /** Returns the number of steps reduced so far. */
   public long steps() {
-    return steps;
+    return mean.steps;
   }
 
   /** Returns the number of buckets. */
   public int buckets() {
-    return buckets;
+    return mean.buckets;
   }
 
   /** Returns the number of bytes of the gradients that were reduced. */
   public long bytes() {
-    return bytes;
+    return mean.bytes;
   }
 
   /** Returns the time from the first gradient to the end of {@link GradientReducer#await}. */
   public Duration step() {
-    return Duration.ofNanos(stepNanos);
+    return Duration.ofNanos(mean.step);
   }
 
   /**
    * Returns the time from the first gradient to the last one, which is that of the backward pass.
    */
   public Duration backward() {
-    return Duration.ofNanos(backwardNanos);
+    return Duration.ofNanos(mean.backward);
   }
 
   /** Returns the time spent reducing buckets, whether hidden behind the backward pass or not. */
   public Duration communication() {
-    return Duration.ofNanos(communicationNanos);
+    return Duration.ofNanos(mean.communication);
   }
 
   /**
@@ -83,12 +77,12 @@ public final class StepStatistics {
    * hidden.
    */
   public Duration exposed() {
-    return Duration.ofNanos(exposedNanos);
+    return Duration.ofNanos(mean.exposed);
   }
 
   @Override
   public String toString() {
     return "StepStatistics[steps=%d, buckets=%d, bytes=%d, step=%s, backward=%s, communication=%s, exposed=%s]"
-        .formatted(steps, buckets, bytes, step(), backward(), communication(), exposed());
+        .formatted(steps(), buckets(), bytes(), step(), backward(), communication(), exposed());
   }
 }
