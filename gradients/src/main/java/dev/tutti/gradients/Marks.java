@@ -1,9 +1,10 @@
 package dev.tutti.gradients;
 
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.stream.IntStream;
 
 /** The marks of the gradients that are ready, which any thread may set. */
 final class Marks {
@@ -25,11 +26,6 @@ final class Marks {
   Marks(int parameters) {
     lastPass = new AtomicIntegerArray(parameters);
     arrived = new int[parameters];
-  }
-
-  /** Returns the number of the backward pass, starting at 1. */
-  int pass() {
-    return pass;
   }
 
   /** Tells whether the pass has begun. */
@@ -79,13 +75,7 @@ final class Marks {
   }
 
   List<Integer> unmarked() {
-    List<Integer> indices = new ArrayList<>();
-    for (int i = 0; i < arrived.length; i++) {
-      if (!isMarked(i)) {
-        indices.add(i);
-      }
-    }
-    return indices;
+    return IntStream.range(0, arrived.length).filter(i -> !isMarked(i)).boxed().toList();
   }
 
   /** Counts a gradient of a bucket as present, and returns how many the bucket lacks. */
@@ -99,11 +89,8 @@ final class Marks {
 
   /** Returns the parameters in the order in which they were marked in this pass. */
   List<Integer> order() {
-    List<Integer> order = new ArrayList<>();
-    for (int i = 0; i < Math.min(arrivals.get(), arrived.length); i++) {
-      order.add(arrived[i]);
-    }
-    return order;
+    int count = Math.min(arrivals.get(), arrived.length);
+    return Arrays.stream(arrived, 0, count).boxed().toList();
   }
 
   /** Resets the counts for other buckets; called while no thread marks gradients. */

@@ -3,10 +3,10 @@ package dev.tutti.gradients;
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** The parameters of a reducer, with their names. */
@@ -107,10 +107,6 @@ final class ParameterList {
    * produce gradients.
    */
   List<Integer> lastFirst() {
-    List<Integer> order = new ArrayList<>();
-    for (int i = tensors.size() - 1; i >= 0; i--) {
-      order.add(i);
-    }
-    return order;
+    return IntStream.range(0, tensors.size()).boxed().toList().reversed();
   }
 }
