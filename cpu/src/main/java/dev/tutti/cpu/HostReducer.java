@@ -152,10 +152,6 @@ public final class HostReducer {
       MemorySegment[] inputs,
       long[] inputOffsets,
       long count) {
-    if (inputOffsets.length != inputs.length) {
-      throw new IllegalArgumentException(
-          inputs.length + " inputs need as many offsets, not " + inputOffsets.length);
-    }
     combineAll(kind, dtype, out, outOffset, null, 0, inputs, inputOffsets, 0, count);
   }
 
@@ -185,10 +181,6 @@ public final class HostReducer {
       MemorySegment[] inputs,
       long[] inputOffsets,
       long count) {
-    if (inputOffsets.length != inputs.length) {
-      throw new IllegalArgumentException(
-          inputs.length + " inputs need as many offsets, not " + inputOffsets.length);
-    }
     combineAll(kind, dtype, out, outOffset, copy, copyOffset, inputs, inputOffsets, 0, count);
   }
 
@@ -204,6 +196,10 @@ public final class HostReducer {
       long offset,
       long count) {
     ElementBlock block = block(kind, dtype);
+    if (offsets != null && offsets.length != inputs.length) {
+      throw new IllegalArgumentException(
+          inputs.length + " inputs need as many offsets, not " + offsets.length);
+    }
     if (inputs.length == 0) {
       throw new IllegalArgumentException("inputs must not be empty");
     }
