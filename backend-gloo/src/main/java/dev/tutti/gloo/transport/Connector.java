@@ -7,7 +7,6 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.SelectionKey;
-import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
 /**
@@ -18,29 +17,25 @@ import java.nio.channels.SocketChannel;
 final class Connector implements Handler {
   private static final int ATTEMPTS = 4;
 
+  /**
+   * How to connect to a peer.
+   *
+   * @param address the address at which it listens
+   * @param greeting the greeting to send there
+   * @param knocks whether the peer has to connect, and this rank can only ask it to
+   */
+  record Route(InetSocketAddress address, long greeting, boolean knocks) {}
+
+  final Pair pair;
+  final Route route;
   private final Transport transport;
-  private final Selector selector;
-  private final Pair pair;
-  private final InetSocketAddress address;
-  private final long sequence;
-  private final boolean knocks;
   private SocketChannel channel;
   private int attempts;
 
-  Connector(
-      Transport transport,
-      Selector selector,
-      Pair pair,
-      InetSocketAddress address,
-      long sequence,
-      boolean knocks)
-      throws IOException {
+  Connector(Transport transport, Pair pair, Route route) throws IOException {
     this.transport = transport;
-    this.selector = selector;
     this.pair = pair;
-    this.address = address;
-    this.sequence = sequence;
-    this.knocks = knocks;
+    this.route = route;
     this.channel = SocketChannel.open();
   }
 
@@ -53,8 +48,9 @@ final class Connector implements Handler {
     attempts++;
     try {
       configure(channel);
-      SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT, this);
-      if (channel.connect(address)) {
+      SelectionKey key =
+          channel.register(transport.progress.selector(), SelectionKey.OP_CONNECT, this);
+      if (channel.connect(route.address)) {
         finish(key);
       }
     } catch (IOException e) {
@@ -75,13 +71,13 @@ final class Connector implements Handler {
 
   private void finish(SelectionKey key) throws IOException {
     ByteBuffer greeting = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
-    greeting.putLong(0, sequence);
+    greeting.putLong(0, route.greeting);
     // An empty socket buffer accepts eight bytes at once.
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit in the socket's buffer");
     }
     transport.pairs.ended(this);
-    if (knocks) {
+    if (route.knocks) {
       channel.close();
     } else {
       transport.pairs.greeted(pair, channel, key, true);
@@ -100,12 +96,12 @@ final class Connector implements Handler {
       cause.addSuppressed(e);
     }
     transport.pairs.ended(this);
-    if (knocks) {
+    if (route.knocks) {
       // The peer may have connected by itself, and may even have left since.
       transport.pairs.accept();
     }
     pair.cannotConnect(
-        "cannot be reached at " + PeerAddress.text(address) + " (" + cause.getMessage() + ")",
+        "cannot be reached at " + PeerAddress.text(route.address) + " (" + cause.getMessage() + ")",
         cause);
   }
 

@@ -1,6 +1,7 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.Store;
+import dev.tutti.gloo.transport.Connector.Route;
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.gloo.transport.ring.RingReader;
@@ -10,7 +11,6 @@ import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
-import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -39,26 +39,13 @@ final class Pairs {
    * stopped does not collect many.
    */
 
-  /**
-   * How to connect to a peer.
-   *
-   * @param address the address at which it listens
-   * @param greeting the greeting to send there
-   * @param knocks whether the peer has to connect, and this rank can only ask it to
-   */
-  private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
-
   /** A knock that the peer may not have heard. */
   private static final class Knock {
-    final Pair pair;
-    final Route route;
     Connector connector;
     long pause = FIRST_PAUSE_NANOS;
     long next;
 
-    Knock(Pair pair, Route route, Connector connector) {
-      this.pair = pair;
-      this.route = route;
+    Knock(Connector connector) {
       this.connector = connector;
       next = System.nanoTime() + pause;
     }
@@ -190,8 +177,8 @@ final class Pairs {
     wantedCount++;
     try {
       Connector connector = follow(route, pair);
-      if (route.knocks) {
-        knocks.add(new Knock(pair, route, connector));
+      if (route.knocks()) {
+        knocks.add(new Knock(connector));
       }
       transport.progress.wakeSelector();
     } catch (IOException e) {
@@ -200,14 +187,7 @@ final class Pairs {
   }
 
   private Connector follow(Route route, Pair pair) throws IOException {
-    Connector connector =
-        new Connector(
-            transport,
-            transport.progress.selector(),
-            pair,
-            route.address,
-            route.greeting,
-            route.knocks);
+    Connector connector = new Connector(transport, pair, route);
     connectors.add(connector);
     connector.start();
     return connector;
@@ -231,14 +211,15 @@ final class Pairs {
     boolean any = knocks.removeIf(this::isAnswered);
     for (int i = 0; i < knocks.size(); i++) {
       Knock knock = knocks.get(i);
-      if (now - knock.next >= 0 && !connectors.contains(knock.connector)) {
+      Connector last = knock.connector;
+      if (now - knock.next >= 0 && !connectors.contains(last)) {
         any = true;
         knock.pause = Math.min(2 * knock.pause, LONGEST_PAUSE_NANOS);
         knock.next = now + knock.pause;
         try {
-          knock.connector = follow(knock.route, knock.pair);
+          knock.connector = follow(last.route, last.pair);
         } catch (IOException e) {
-          knock.pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
+          last.pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
         }
       }
     }
@@ -246,8 +227,9 @@ final class Pairs {
   }
 
   private boolean isAnswered(Knock knock) {
-    return knock.pair.connection.isConnected()
-        || knock.pair.failure() != null
+    Pair pair = knock.connector.pair;
+    return pair.connection.isConnected()
+        || pair.failure() != null
         || transport.transportFailure.cause() != null;
   }
 
@@ -256,7 +238,7 @@ final class Pairs {
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
       Route route = routes[pair.rank];
-      if (route != null && !route.knocks) {
+      if (route != null && !route.knocks()) {
         want(pair);
       }
     }
