@@ -345,13 +345,12 @@ public final class GlooProvider implements BackendProvider {
   private static GlooBackend alone(BackendContext context, Wire wire) {
     Settings settings = context.settings();
     AlgorithmTable table = settings.get(ALGORITHMS);
-    return settings.get(SHARED_BYTES) > 0
-        ? new LoneBackend(
-            wire,
-            table,
-            SymmetricMemories.ofOne(
-                wire.transport(), context.group(), Path.of(settings.get(SHARED_DIRECTORY))))
-        : new SocketBackend(wire, table);
+    if (settings.get(SHARED_BYTES) == 0) {
+      return new SocketBackend(wire, table);
+    }
+    Path directory = Path.of(settings.get(SHARED_DIRECTORY));
+    return new LoneBackend(
+        wire, table, new SymmetricMemories(null, wire.transport(), context.group(), directory, 0));
   }
 
   private static Optional<SharedHost> meetOnHost(

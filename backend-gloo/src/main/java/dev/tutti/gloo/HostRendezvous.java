@@ -129,7 +129,7 @@ final class HostRendezvous {
       return new SharedHost(
           groups,
           channel,
-          SymmetricMemories.of(channel, transport, context.group(), directory, spinNanos));
+          new SymmetricMemories(channel, transport, context.group(), directory, spinNanos));
     } catch (Exception | Error e) {
       shared.close();
       throw e;

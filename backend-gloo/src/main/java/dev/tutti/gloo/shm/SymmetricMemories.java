@@ -41,7 +41,16 @@ public final class SymmetricMemories implements AutoCloseable {
   private volatile HostSymmetricMemory[] open = {};
   private long allocations;
 
-  private SymmetricMemories(
+  /**
+   * Creates the allocator of a group.
+   *
+   * @param channel connects the ranks; null if there is only one
+   * @param transport the transport of the ranks
+   * @param group the name of the group
+   * @param directory a directory of an in-memory file system
+   * @param spinNanos how long a waiting thread polls
+   */
+  public SymmetricMemories(
       @Nullable ShmChannel channel,
       Transport transport,
       String group,
@@ -52,22 +61,6 @@ public final class SymmetricMemories implements AutoCloseable {
     this.group = group;
     this.directory = directory;
     this.spinNanos = spinNanos;
-  }
-
-  public static SymmetricMemories of(
-      ShmChannel channel, Transport transport, String group, Path directory, long spinNanos) {
-    return new SymmetricMemories(channel, transport, group, directory, spinNanos);
-  }
-
-  /**
-   * Creates the allocator of a group of one rank.
-   *
-   * @param transport the transport of the rank
-   * @param group the name of the group
-   * @param directory a directory of an in-memory file system
-   */
-  public static SymmetricMemories ofOne(Transport transport, String group, Path directory) {
-    return new SymmetricMemories(null, transport, group, directory, 0);
   }
 
   /**

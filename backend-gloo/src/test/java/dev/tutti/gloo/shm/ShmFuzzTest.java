@@ -183,7 +183,7 @@ class ShmFuzzTest {
         ShmChannel channel = new ShmChannel(memory, LAYOUT, new Alone(), 0);
         ShmBackend collectives =
             new ShmBackend(
-                null, channel, SymmetricMemories.of(channel, null, "g", null, 0), true, true);
+                null, channel, new SymmetricMemories(channel, null, "g", null, 0), true, true);
         trample(memory.segment(), random, collective.signature());
         long allocated = THREADS.getCurrentThreadAllocatedBytes();
         long start = System.nanoTime();
@@ -279,7 +279,7 @@ class ShmFuzzTest {
           put(memory.segment(), slot + 8, signature);
           memory.segment().set(ValueLayout.JAVA_INT, slot + ShmLayout.SLOT_HEADER, length);
         }
-        SymmetricMemories memories = SymmetricMemories.of(channel, transport, "g", directory, 0);
+        SymmetricMemories memories = new SymmetricMemories(channel, transport, "g", directory, 0);
         assertThatThrownBy(() -> memories.allocate(new TestOperation(Duration.ofSeconds(100)), 100))
             .isInstanceOf(IllegalStateException.class)
             .hasMessageContaining("a text of " + length + " bytes");
