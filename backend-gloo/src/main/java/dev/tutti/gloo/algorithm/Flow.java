@@ -6,7 +6,7 @@ import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
 /** Helpers with which the algorithms handle requests. */
-final class Flow {
+public final class Flow {
   private static final long LARGE = 16 * 1024;
 
   private Flow() {}
@@ -36,7 +36,7 @@ final class Flow {
   }
 
   /** Waits for all requests that are present and removes them. */
-  static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
+  public static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
       throws Exception {
     for (int i = 0; i < requests.length; i++) {
       await(transport, operation, requests, i);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.hier;
 
+import dev.tutti.gloo.algorithm.Flow;
 import dev.tutti.gloo.topology.HostGroups;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
@@ -80,13 +81,7 @@ final class TwoLevelAllGather {
     for (int receiver : receivers) {
       requests[count++] = transport.send(receiver, slot, output, rank * bytes, bytes);
     }
-    for (int i = 0; i < count; i++) {
-      Request request = requests[i];
-      requests[i] = null;
-      if (request != null) {
-        transport.await(request, op);
-      }
-    }
+    Flow.awaitAll(transport, op, requests);
     transport.flush();
     if (bytes == 0) {
       host.agree(op);

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -34,10 +35,8 @@ final class Views {
 
   /** Releases all memory. */
   void clear() {
-    for (int i = 0; i < KEPT; i++) {
-      segments[i] = null;
-      buffers[i] = null;
-    }
+    Arrays.fill(segments, null);
+    Arrays.fill(buffers, null);
   }
 
   private ByteBuffer find(MemorySegment segment, long window) {
