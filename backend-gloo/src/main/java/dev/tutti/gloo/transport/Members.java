@@ -1,7 +1,7 @@
 package dev.tutti.gloo.transport;
 
 /** Connects some of the ranks of a transport, including this one. */
-public final class Members extends PairEndpoint {
+public final class Members extends Endpoint {
   private final Transport transport;
   private final int[] ranks;
   private final int own;
@@ -29,7 +29,7 @@ public final class Members extends PairEndpoint {
   }
 
   @Override
-  Transport transport() {
+  protected Transport transport() {
     return transport;
   }
 

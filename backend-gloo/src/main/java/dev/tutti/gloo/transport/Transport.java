@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} may be used by any thread.
  */
-public final class Transport extends PairEndpoint implements AutoCloseable {
+public final class Transport extends Endpoint implements AutoCloseable {
   private static final Logger LOG = System.getLogger(Transport.class.getName());
   private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
@@ -76,7 +76,7 @@ public final class Transport extends PairEndpoint implements AutoCloseable {
   }
 
   @Override
-  Transport transport() {
+  protected Transport transport() {
     return this;
   }
 
