@@ -1,6 +1,7 @@
 package dev.tutti.gloo.shm;
 
 import dev.tutti.cpu.wait.Uninterrupted;
+import dev.tutti.cpu.wait.WaitStrategy;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -14,7 +15,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -187,25 +187,19 @@ public final class ShmFile implements AutoCloseable {
    */
   @Override
   public void close() {
-    long deadline = System.nanoTime() + UNMAP_NANOS;
-    boolean interrupted = false;
+    if (!WaitStrategy.until(this::unmap, System.nanoTime() + UNMAP_NANOS, RETRY_NANOS)) {
+      arena.close();
+    }
+  }
+
+  private boolean unmap() {
     try {
-      while (arena.scope().isAlive()) {
-        try {
-          arena.close();
-        } catch (IllegalStateException e) {
-          if (System.nanoTime() - deadline >= 0) {
-            throw e;
-          }
-          LockSupport.parkNanos(this, RETRY_NANOS);
-          // An interrupted thread would no longer sleep.
-          interrupted |= Thread.interrupted();
-        }
+      if (arena.scope().isAlive()) {
+        arena.close();
       }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+      return true;
+    } catch (IllegalStateException e) {
+      return false;
     }
   }
 }
