@@ -109,7 +109,11 @@ final class ProgressEngine {
     return selector;
   }
 
-  /** Starts the daemon thread. */
+  /**
+   * Starts the daemon thread, which services the connections while no caller does.
+   *
+   * @param spin how long a waiting thread polls before it blocks, in nanoseconds
+   */
   void start(long spin) {
     spinNanos = spin;
     wait = waitStrategy(spin, 0);

@@ -109,15 +109,6 @@ public final class Transport extends Endpoint implements AutoCloseable {
   }
 
   /**
-   * Starts to service the connections in the background.
-   *
-   * @param spinNanos how long a waiting thread polls before it blocks
-   */
-  void start(long spinNanos) {
-    progress.start(spinNanos);
-  }
-
-  /**
    * Moves the messages between some ranks through shared memory from now on; all of these ranks
    * must call this before their first message.
    *

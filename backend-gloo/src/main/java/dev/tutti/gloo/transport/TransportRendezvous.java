@@ -74,7 +74,7 @@ public final class TransportRendezvous {
     Transport transport = new Transport(context, protection);
     try {
       meet(transport, deadline);
-      transport.start(spinNanos(spin));
+      transport.progress.start(spinNanos(spin));
       return transport;
     } catch (Exception | Error e) {
       transport.abort(e);

@@ -60,7 +60,7 @@ class KnockTest {
         new PeerAddress((InetSocketAddress) peer.getLocalSocketAddress(), -1, true, 0, 0),
         SEQUENCE,
         false);
-    transport.start(0);
+    transport.progress.start(0);
   }
 
   @AfterEach

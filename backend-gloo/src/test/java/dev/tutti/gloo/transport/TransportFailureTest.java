@@ -124,7 +124,7 @@ class TransportFailureTest {
           };
       source.register(transport.progress.selector(), SelectionKey.OP_READ, failing);
       sink.write(ByteBuffer.allocate(1));
-      transport.start(0);
+      transport.progress.start(0);
       assertThat(told.await(100, TimeUnit.SECONDS)).isTrue();
       assertThat(transport.failureOf(1)).isInstanceOf(StackOverflowError.class);
     }
