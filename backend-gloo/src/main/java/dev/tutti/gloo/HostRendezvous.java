@@ -18,10 +18,10 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -276,12 +276,12 @@ final class HostRendezvous {
   }
 
   private void report(HostResult[] results) {
-    List<String> reasons = new ArrayList<>();
-    for (HostResult result : results) {
-      if (!result.reason().isEmpty() && reasons.size() < MOST_REASONS) {
-        reasons.add(result.reason());
-      }
-    }
+    String reasons =
+        Arrays.stream(results)
+            .map(HostResult::reason)
+            .filter(reason -> !reason.isEmpty())
+            .limit(MOST_REASONS)
+            .collect(Collectors.joining("; "));
     if (rank == 0 && !reasons.isEmpty()) {
       LOG.log(
           Level.WARNING,
@@ -289,7 +289,7 @@ final class HostRendezvous {
               + " sockets ({2})",
           rank,
           context.group(),
-          String.join("; ", reasons));
+          reasons);
     }
   }
 }

@@ -39,9 +39,7 @@ final class TwoLevelReduceScatter {
     this.interHost = interHost;
     size = groups.size();
     columns = new int[host.size()][];
-    for (int place = 0; place < columns.length; place++) {
-      columns[place] = groups.column(place);
-    }
+    Arrays.setAll(columns, groups::column);
     parts = new long[columns.length];
   }
 

@@ -14,9 +14,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -223,7 +223,7 @@ final class SignalPad {
         text(wait, channel)
             + " did not complete in time"
             + (peer < 0 ? missing(channel, round) : ""),
-        info(missing, missing, strategy),
+        info(missing, strategy),
         null,
         peer >= 0 ? List.of(peer) : allMissing(channel, round));
   }
@@ -266,7 +266,7 @@ final class SignalPad {
     }
     return failedRank < 0 || failedRank == rank
         ? new TuttiException("rank " + rank + " of group " + group + ": " + text, cause)
-        : new PeerFailedException(text, info(failedRank, failedRank, strategy), cause);
+        : new PeerFailedException(text, info(failedRank, strategy), cause);
   }
 
   private int firstMissing(int channel, long round) {
@@ -287,13 +287,10 @@ final class SignalPad {
   }
 
   private List<Integer> allMissing(int channel, long round) {
-    List<Integer> missing = new ArrayList<>();
-    for (int peer = 0; peer < size; peer++) {
-      if (isMissing(peer, channel, round)) {
-        missing.add(peer);
-      }
-    }
-    return missing;
+    return IntStream.range(0, size)
+        .filter(peer -> isMissing(peer, channel, round))
+        .boxed()
+        .toList();
   }
 
   private boolean isMissing(int peer, int channel, long round) {
@@ -318,10 +315,10 @@ final class SignalPad {
     return wait.label + " on channel " + channel + " of symmetric memory";
   }
 
-  private FailureInfo info(int peer, int failedRank, WaitStrategy strategy) {
+  private FailureInfo info(int peer, WaitStrategy strategy) {
     return FailureInfo.builder(group, rank, size)
         .peer(peer)
-        .failedRank(failedRank)
+        .failedRank(peer)
         .elapsed(Duration.ofNanos(strategy.elapsed()))
         .build();
   }

@@ -66,11 +66,7 @@ public final class HostGroups {
 
   /** Tells whether all hosts have the same number of ranks. */
   public boolean areEven() {
-    boolean even = true;
-    for (int[] each : ranks) {
-      even &= each.length == ranks[0].length;
-    }
-    return even;
+    return Arrays.stream(ranks).allMatch(each -> each.length == ranks[0].length);
   }
 
   /** Returns the host of a rank. */
@@ -98,11 +94,7 @@ public final class HostGroups {
    * host.
    */
   public int[] column(int place) {
-    int[] column = new int[ranks.length];
-    for (int host = 0; host < column.length; host++) {
-      column[host] = ranks[host][place];
-    }
-    return column;
+    return Arrays.stream(ranks).mapToInt(each -> each[place]).toArray();
   }
 
   /**

@@ -2,12 +2,13 @@ package dev.tutti.gloo.topology;
 
 import dev.tutti.gloo.shm.ShmFile;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * The message with which a leader invites ranks to share memory.
  *
  * @param memory the description from {@link ShmFile#describe()}
- * @param members the leader first, then the others in rank order
+ * @param members the leader, then the others, in ascending order
  */
 @SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
 public record HostInvitation(String memory, int[] members) {
@@ -39,11 +40,6 @@ public record HostInvitation(String memory, int[] members) {
 
   /** Returns the place of a rank among the members, or -1. */
   public int placeOf(int rank) {
-    for (int place = 0; place < members.length; place++) {
-      if (members[place] == rank) {
-        return place;
-      }
-    }
-    return -1;
+    return Math.max(-1, Arrays.binarySearch(members, rank));
   }
 }

@@ -1,5 +1,7 @@
 package dev.tutti.gloo.transport;
 
+import java.util.stream.IntStream;
+
 /** Connects some of the ranks of a transport, including this one. */
 public final class Members extends Endpoint {
   private final Transport transport;
@@ -16,16 +18,12 @@ public final class Members extends Endpoint {
   public Members(Transport transport, int[] ranks) {
     this.transport = transport;
     this.ranks = ranks.clone();
-    int found = -1;
-    for (int i = 0; i < ranks.length; i++) {
-      if (ranks[i] == transport.rank()) {
-        found = i;
-      }
-    }
-    if (found < 0) {
-      throw new IllegalArgumentException(transport.self() + " is not among the members");
-    }
-    own = found;
+    own =
+        IntStream.range(0, ranks.length)
+            .filter(i -> ranks[i] == transport.rank())
+            .findFirst()
+            .orElseThrow(
+                () -> new IllegalArgumentException(transport.self() + " is not among the members"));
   }
 
   @Override

@@ -17,6 +17,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.LongStream;
 
@@ -194,11 +195,8 @@ public final class TransportRendezvous {
 
   private static boolean areOnOneNetwork(RankBlob[] blobs) {
     long network = blobs[0].address().network();
-    boolean same = network != NetworkId.UNKNOWN;
-    for (RankBlob blob : blobs) {
-      same &= blob.address().network() == network;
-    }
-    return same;
+    return network != NetworkId.UNKNOWN
+        && Arrays.stream(blobs).allMatch(blob -> blob.address().network() == network);
   }
 
   private void join(Transport transport, RankBlob own, int peer, RankBlob blob, boolean now)
