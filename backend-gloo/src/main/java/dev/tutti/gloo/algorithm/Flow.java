@@ -35,7 +35,14 @@ public final class Flow {
     }
   }
 
-  /** Waits for all requests that are present and removes them. */
+  /**
+   * Waits for all requests that are present and removes them.
+   *
+   * @param transport the endpoint that began the requests
+   * @param operation the operation whose deadline applies
+   * @param requests the requests, some of which may be null
+   * @throws Exception if a wait fails
+   */
   public static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
       throws Exception {
     for (int i = 0; i < requests.length; i++) {

@@ -43,7 +43,7 @@ public final class StaleFiles {
     return NAME.matcher(text).matches();
   }
 
-  /** Creates an empty file with such a name, which only this user can open. */
+  /** Creates an empty file with a new name, which only this user can open. */
   public static Path create(Path directory) throws IOException {
     return Files.createFile(
         directory.resolve(newName()),
