@@ -1,5 +1,8 @@
 package dev.tutti.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.invoke.MethodHandle;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUcontext;
@@ -9,6 +12,8 @@ import jcuda.driver.JCudaDriver;
 
 /** Context calls that retain contexts through JCuda, and make them current directly. */
 final class JCudaContexts implements ContextCalls {
+  private static final MethodHandle SET_CURRENT = LibCuda.function("cuCtxSetCurrent", JAVA_LONG);
+
   private final Map<Long, Context> contexts = new ConcurrentHashMap<>();
 
   @Override
@@ -32,7 +37,11 @@ final class JCudaContexts implements ContextCalls {
 
   @Override
   public void setCurrent(long context) {
-    Errors.check(LibCuda.ctxSetCurrent(context), "cuCtxSetCurrent");
+    try {
+      Errors.check((int) SET_CURRENT.invokeExact(context), "cuCtxSetCurrent");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override

@@ -1,5 +1,8 @@
 package dev.tutti.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.invoke.MethodHandle;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUevent;
@@ -7,6 +10,15 @@ import jcuda.driver.JCudaDriver;
 
 /** Event calls that create events through JCuda, and record them directly. */
 final class JCudaEvents implements EventCalls {
+  private static final MethodHandle RECORD =
+      LibCuda.function("cuEventRecord", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle QUERY = LibCuda.function("cuEventQuery", JAVA_LONG);
+  private static final MethodHandle DESTROY = LibCuda.function("cuEventDestroy_v2", JAVA_LONG);
+  private static final MethodHandle GET_HANDLE =
+      LibCuda.function("cuIpcGetEventHandle", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle OPEN_HANDLE =
+      LibCuda.function("cuIpcOpenEventHandle", JAVA_LONG, IpcHandles.HANDLE);
+
   private final Map<Long, Event> events = new ConcurrentHashMap<>();
 
   @Override
@@ -23,23 +35,26 @@ final class JCudaEvents implements EventCalls {
     if (known != null) {
       Errors.call("cuEventDestroy", () -> JCudaDriver.cuEventDestroy(known));
     } else {
-      Errors.check(IpcHandles.destroyEvent(event), "cuEventDestroy");
+      Errors.call("cuEventDestroy", () -> (int) DESTROY.invokeExact(event));
     }
   }
 
   @Override
   public void record(long event, long stream) {
-    Errors.check(LibCuda.eventRecord(event, stream), "cuEventRecord");
+    try {
+      Errors.check((int) RECORD.invokeExact(event, stream), "cuEventRecord");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public boolean isReached(long event) {
-    int code = LibCuda.eventQuery(event);
-    if (code == LibCuda.NOT_READY) {
-      return false;
+    try {
+      return Errors.isDone((int) QUERY.invokeExact(event), "cuEventQuery");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
     }
-    Errors.check(code, "cuEventQuery");
-    return true;
   }
 
   @Override
@@ -61,12 +76,16 @@ final class JCudaEvents implements EventCalls {
 
   @Override
   public byte[] exportHandle(long event) {
-    return IpcHandles.export("cuIpcGetEventHandle", event, IpcHandles::getEvent);
+    return IpcHandles.export(
+        "cuIpcGetEventHandle", bytes -> (int) GET_HANDLE.invokeExact(bytes, event));
   }
 
   @Override
   public long openHandle(byte[] handle) {
-    return IpcHandles.open("cuIpcOpenEventHandle", handle, IpcHandles::openEvent);
+    return IpcHandles.open(
+        "cuIpcOpenEventHandle",
+        handle,
+        (result, bytes) -> (int) OPEN_HANDLE.invokeExact(result, bytes));
   }
 
   private static final class Event extends CUevent {

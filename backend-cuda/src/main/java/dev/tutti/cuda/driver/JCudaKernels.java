@@ -1,5 +1,6 @@
 package dev.tutti.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.invoke.MethodHandle;
@@ -12,6 +13,21 @@ import jcuda.driver.JCudaDriver;
 /** Kernel calls that load code through JCuda, and launch it directly. */
 final class JCudaKernels implements KernelCalls {
   private static final MethodHandle LOAD = LibCuda.function("cuFuncLoad", JAVA_LONG);
+
+  private static final MethodHandle LAUNCH =
+      LibCuda.function(
+          "cuLaunchKernel",
+          JAVA_LONG,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_LONG);
 
   private final Map<Long, Module> modules = new ConcurrentHashMap<>();
 
@@ -44,15 +60,7 @@ final class JCudaKernels implements KernelCalls {
     Errors.call(
         "cuModuleGetFunction of " + name,
         () -> JCudaDriver.cuModuleGetFunction(function, known, name));
-    int code;
-    try {
-      code = (int) LOAD.invokeExact(function.number());
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    if (code != 0) {
-      throw Errors.of(code, "cuFuncLoad of " + name);
-    }
+    Errors.call("cuFuncLoad of " + name, () -> (int) LOAD.invokeExact(function.number()));
     return function.number();
   }
 
@@ -68,10 +76,25 @@ final class JCudaKernels implements KernelCalls {
       int sharedBytes,
       long stream,
       long parameters) {
-    Errors.check(
-        LibCuda.launch(
-            function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, parameters),
-        "cuLaunchKernel");
+    try {
+      Errors.check(
+          (int)
+              LAUNCH.invokeExact(
+                  function,
+                  gridX,
+                  gridY,
+                  gridZ,
+                  blockX,
+                  blockY,
+                  blockZ,
+                  sharedBytes,
+                  stream,
+                  parameters,
+                  0L),
+          "cuLaunchKernel");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   private static final class Module extends CUmodule {

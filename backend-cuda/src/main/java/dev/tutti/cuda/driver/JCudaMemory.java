@@ -12,6 +12,7 @@ import jcuda.driver.JCudaDriver;
 /** Memory calls that allocate device memory through JCuda; the other calls are made directly. */
 final class JCudaMemory implements MemoryCalls {
   private static final int HOST_PORTABLE_AND_MAPPED = 1 | 2;
+  private static final int LAZY_PEER_ACCESS = 1;
 
   /** The attributes that describe an address, in the order of their cells. */
   private static final int[] ATTRIBUTES = {2, 8, 9, 11, 12};
@@ -21,6 +22,12 @@ final class JCudaMemory implements MemoryCalls {
   private static final MethodHandle FREE_HOST = LibCuda.function("cuMemFreeHost", JAVA_LONG);
   private static final MethodHandle GET_ATTRIBUTES =
       LibCuda.function("cuPointerGetAttributes", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle GET_HANDLE =
+      LibCuda.function("cuIpcGetMemHandle", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle OPEN_HANDLE =
+      LibCuda.function("cuIpcOpenMemHandle_v2", JAVA_LONG, IpcHandles.HANDLE, JAVA_INT);
+  private static final MethodHandle CLOSE_HANDLE =
+      LibCuda.function("cuIpcCloseMemHandle", JAVA_LONG);
 
   @Override
   public Room room() {
@@ -44,28 +51,14 @@ final class JCudaMemory implements MemoryCalls {
 
   @Override
   public long allocateHost(long bytes) {
-    OutCell out = OutCell.zeroed();
-    int code;
-    try {
-      code = (int) HOST_ALLOC.invokeExact(out.address(), bytes, HOST_PORTABLE_AND_MAPPED);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    if (code != 0) {
-      throw Errors.of(code, "cuMemHostAlloc of " + bytes + " bytes");
-    }
-    return out.getLong();
+    return OutCell.read(
+        "cuMemHostAlloc of " + bytes + " bytes",
+        result -> (int) HOST_ALLOC.invokeExact(result, bytes, HOST_PORTABLE_AND_MAPPED));
   }
 
   @Override
   public void freeHost(long address) {
-    int code;
-    try {
-      code = (int) FREE_HOST.invokeExact(address);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemFreeHost");
+    Errors.call("cuMemFreeHost", () -> (int) FREE_HOST.invokeExact(address));
   }
 
   @Override
@@ -77,14 +70,13 @@ final class JCudaMemory implements MemoryCalls {
       for (int i = 0; i < ATTRIBUTES.length; i++) {
         cells.setAtIndex(JAVA_LONG, i, values.address() + i * JAVA_LONG.byteSize());
       }
-      int code =
-          (int)
-              GET_ATTRIBUTES.invokeExact(
-                  ATTRIBUTES.length, attributes.address(), cells.address(), address);
-      Errors.check(code, "cuPointerGetAttributes");
+      Errors.call(
+          "cuPointerGetAttributes",
+          () ->
+              (int)
+                  GET_ATTRIBUTES.invokeExact(
+                      ATTRIBUTES.length, attributes.address(), cells.address(), address));
       return info(values);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
     }
   }
 
@@ -110,17 +102,21 @@ final class JCudaMemory implements MemoryCalls {
 
   @Override
   public byte[] exportHandle(long address) {
-    return IpcHandles.export("cuIpcGetMemHandle", address, IpcHandles::getMemory);
+    return IpcHandles.export(
+        "cuIpcGetMemHandle", bytes -> (int) GET_HANDLE.invokeExact(bytes, address));
   }
 
   @Override
   public long openHandle(byte[] handle) {
-    return IpcHandles.open("cuIpcOpenMemHandle", handle, IpcHandles::openMemory);
+    return IpcHandles.open(
+        "cuIpcOpenMemHandle",
+        handle,
+        (result, bytes) -> (int) OPEN_HANDLE.invokeExact(result, bytes, LAZY_PEER_ACCESS));
   }
 
   @Override
   public void closeHandle(long address) {
-    Errors.check(IpcHandles.closeMemory(address), "cuIpcCloseMemHandle");
+    Errors.call("cuIpcCloseMemHandle", () -> (int) CLOSE_HANDLE.invokeExact(address));
   }
 
   /** A device address; JCuda accepts a number only as an offset from null. */

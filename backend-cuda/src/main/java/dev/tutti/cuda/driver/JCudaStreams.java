@@ -1,5 +1,10 @@
 package dev.tutti.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.invoke.MethodHandle;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUstream;
@@ -8,6 +13,7 @@ import jcuda.driver.JCudaDriver;
 
 /** Stream calls that create streams through JCuda, and put work into them directly. */
 final class JCudaStreams implements StreamCalls {
+  private static final int WRITE_DEFAULT = 0;
   private static final int WAIT_GREATER_OR_EQUAL = 0;
 
   /**
@@ -15,6 +21,22 @@ final class JCudaStreams implements StreamCalls {
    * stream synchronizes with.
    */
   private static final int CAPTURE_IMPLICIT = 906;
+
+  private static final MethodHandle QUERY = LibCuda.function("cuStreamQuery", JAVA_LONG);
+  private static final MethodHandle SYNCHRONIZE =
+      LibCuda.function("cuStreamSynchronize", JAVA_LONG);
+  private static final MethodHandle WAIT_EVENT =
+      LibCuda.function("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle IS_CAPTURING =
+      LibCuda.function("cuStreamIsCapturing", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle WRITE_VALUE =
+      LibCuda.function("cuStreamWriteValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
+  private static final MethodHandle WAIT_VALUE =
+      LibCuda.function("cuStreamWaitValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
+  private static final MethodHandle COPY =
+      LibCuda.function("cuMemcpyAsync", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle FILL =
+      LibCuda.function("cuMemsetD8Async", JAVA_LONG, JAVA_BYTE, JAVA_LONG, JAVA_LONG);
 
   private final Map<Long, Stream> streams = new ConcurrentHashMap<>();
 
@@ -50,55 +72,76 @@ final class JCudaStreams implements StreamCalls {
 
   @Override
   public boolean isIdle(long stream) {
-    int code = LibCuda.streamQuery(stream);
-    if (code == LibCuda.NOT_READY) {
-      return false;
+    try {
+      return Errors.isDone((int) QUERY.invokeExact(stream), "cuStreamQuery");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
     }
-    Errors.check(code, "cuStreamQuery");
-    return true;
   }
 
   @Override
   public void synchronize(long stream) {
-    Errors.check(LibCuda.streamSynchronize(stream), "cuStreamSynchronize");
+    Errors.call("cuStreamSynchronize", () -> (int) SYNCHRONIZE.invokeExact(stream));
   }
 
   @Override
   public void waitFor(long stream, long event) {
-    Errors.check(LibCuda.streamWaitEvent(stream, event), "cuStreamWaitEvent");
+    try {
+      Errors.check((int) WAIT_EVENT.invokeExact(stream, event, 0), "cuStreamWaitEvent");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public void copy(long target, long source, long bytes, long stream) {
-    Errors.check(LibCuda.memcpyAsync(target, source, bytes, stream), "cuMemcpyAsync");
+    try {
+      Errors.check((int) COPY.invokeExact(target, source, bytes, stream), "cuMemcpyAsync");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public void fill(long target, byte value, long bytes, long stream) {
-    Errors.check(LibCuda.memsetAsync(target, value, bytes, stream), "cuMemsetD8Async");
+    try {
+      Errors.check((int) FILL.invokeExact(target, value, bytes, stream), "cuMemsetD8Async");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public void writeValue(long stream, long target, int value) {
-    Errors.check(LibCuda.streamWriteValue(stream, target, value, 0), "cuStreamWriteValue32");
+    try {
+      Errors.check(
+          (int) WRITE_VALUE.invokeExact(stream, target, value, WRITE_DEFAULT),
+          "cuStreamWriteValue32");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public void waitValue(long stream, long source, int value) {
-    Errors.check(
-        LibCuda.streamWaitValue(stream, source, value, WAIT_GREATER_OR_EQUAL),
-        "cuStreamWaitValue32");
+    Errors.call(
+        "cuStreamWaitValue32",
+        () -> (int) WAIT_VALUE.invokeExact(stream, source, value, WAIT_GREATER_OR_EQUAL));
   }
 
   @Override
   public boolean isCapturing(long stream) {
     OutCell out = OutCell.zeroed();
-    int code = LibCuda.streamIsCapturing(stream, out.address());
-    if (code == CAPTURE_IMPLICIT) {
-      return true;
+    try {
+      int code = (int) IS_CAPTURING.invokeExact(stream, out.address());
+      if (code == CAPTURE_IMPLICIT) {
+        return true;
+      }
+      Errors.check(code, "cuStreamIsCapturing");
+      return out.getInt() != 0;
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
     }
-    Errors.check(code, "cuStreamIsCapturing");
-    return out.getInt() != 0;
   }
 
   private static final class Stream extends CUstream {

@@ -15,85 +15,58 @@ final class NativeGraphs implements GraphCalls {
       LibCuda.function("cuThreadExchangeStreamCaptureMode", JAVA_LONG);
   private static final MethodHandle INSTANTIATE =
       LibCuda.function("cuGraphInstantiateWithFlags", JAVA_LONG, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle LAUNCH =
+      LibCuda.function("cuGraphLaunch", JAVA_LONG, JAVA_LONG);
   private static final MethodHandle DESTROY = LibCuda.function("cuGraphDestroy", JAVA_LONG);
   private static final MethodHandle DESTROY_EXECUTABLE =
       LibCuda.function("cuGraphExecDestroy", JAVA_LONG);
 
   @Override
   public void beginCapture(long stream, int mode) {
-    int code;
-    try {
-      code = (int) BEGIN_CAPTURE.invokeExact(stream, mode);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuStreamBeginCapture");
+    Errors.call("cuStreamBeginCapture", () -> (int) BEGIN_CAPTURE.invokeExact(stream, mode));
   }
 
   @Override
   public int exchangeMode(int mode) {
     OutCell cell = OutCell.zeroed();
     cell.setInt(mode);
-    int code;
     try {
-      code = (int) EXCHANGE_MODE.invokeExact(cell.address());
+      Errors.check(
+          (int) EXCHANGE_MODE.invokeExact(cell.address()), "cuThreadExchangeStreamCaptureMode");
+      return cell.getInt();
     } catch (Throwable e) {
       throw Errors.unexpected(e);
     }
-    Errors.check(code, "cuThreadExchangeStreamCaptureMode");
-    return cell.getInt();
   }
 
   @Override
   public long endCapture(long stream) {
-    OutCell out = OutCell.zeroed();
-    int code;
-    try {
-      code = (int) END_CAPTURE.invokeExact(stream, out.address());
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuStreamEndCapture");
-    return out.getLong();
+    return OutCell.read(
+        "cuStreamEndCapture", result -> (int) END_CAPTURE.invokeExact(stream, result));
   }
 
   @Override
   public long instantiate(long graph) {
-    OutCell out = OutCell.zeroed();
-    int code;
-    try {
-      code = (int) INSTANTIATE.invokeExact(out.address(), graph, 0L);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuGraphInstantiate");
-    return out.getLong();
+    return OutCell.read(
+        "cuGraphInstantiate", result -> (int) INSTANTIATE.invokeExact(result, graph, 0L));
   }
 
   @Override
   public void launch(long executable, long stream) {
-    Errors.check(LibCuda.graphLaunch(executable, stream), "cuGraphLaunch");
+    try {
+      Errors.check((int) LAUNCH.invokeExact(executable, stream), "cuGraphLaunch");
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   @Override
   public void destroy(long graph) {
-    int code;
-    try {
-      code = (int) DESTROY.invokeExact(graph);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuGraphDestroy");
+    Errors.call("cuGraphDestroy", () -> (int) DESTROY.invokeExact(graph));
   }
 
   @Override
   public void destroyExecutable(long executable) {
-    int code;
-    try {
-      code = (int) DESTROY_EXECUTABLE.invokeExact(executable);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuGraphExecDestroy");
+    Errors.call("cuGraphExecDestroy", () -> (int) DESTROY_EXECUTABLE.invokeExact(executable));
   }
 }

@@ -60,41 +60,27 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
 
   @Override
   public long granularity(Properties properties) {
-    OutCell out = OutCell.zeroed();
     try (Arena arena = Arena.ofConfined()) {
       long struct = struct(arena, properties).address();
-      int code = (int) GET_GRANULARITY.invokeExact(out.address(), struct, GRANULARITY_RECOMMENDED);
-      Errors.check(code, "cuMemGetAllocationGranularity");
-      return out.getLong();
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
+      return OutCell.read(
+          "cuMemGetAllocationGranularity",
+          result -> (int) GET_GRANULARITY.invokeExact(result, struct, GRANULARITY_RECOMMENDED));
     }
   }
 
   @Override
   public synchronized long create(long bytes, Properties properties) {
-    OutCell out = OutCell.zeroed();
     try (Arena arena = Arena.ofConfined()) {
       long struct = struct(arena, properties).address();
-      int code = (int) CREATE.invokeExact(out.address(), bytes, struct, 0L);
-      if (code != 0) {
-        throw Errors.of(code, "cuMemCreate of " + bytes + " bytes, " + properties);
-      }
-      return out.getLong();
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
+      return OutCell.read(
+          "cuMemCreate of " + bytes + " bytes, " + properties,
+          result -> (int) CREATE.invokeExact(result, bytes, struct, 0L));
     }
   }
 
   @Override
   public synchronized void release(long handle) {
-    int code;
-    try {
-      code = (int) RELEASE.invokeExact(handle);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemRelease");
+    Errors.call("cuMemRelease", () -> (int) RELEASE.invokeExact(handle));
   }
 
   @Override
@@ -114,13 +100,9 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   private static void export(long result, long handle, Share share) {
-    int code;
-    try {
-      code = (int) EXPORT.invokeExact(result, handle, share.code(), 0L);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemExportToShareableHandle");
+    Errors.call(
+        "cuMemExportToShareableHandle",
+        () -> (int) EXPORT.invokeExact(result, handle, share.code(), 0L));
   }
 
   @Override
@@ -143,63 +125,31 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   private static long importHandle(long source, Share share) {
-    OutCell out = OutCell.zeroed();
-    int code;
-    try {
-      code = (int) IMPORT.invokeExact(out.address(), source, share.code());
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemImportFromShareableHandle");
-    return out.getLong();
+    return OutCell.read(
+        "cuMemImportFromShareableHandle",
+        result -> (int) IMPORT.invokeExact(result, source, share.code()));
   }
 
   @Override
   public synchronized long reserve(long bytes) {
-    OutCell out = OutCell.zeroed();
-    int code;
-    try {
-      code = (int) RESERVE.invokeExact(out.address(), bytes, 0L, 0L, 0L);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    if (code != 0) {
-      throw Errors.of(code, "cuMemAddressReserve of " + bytes + " bytes");
-    }
-    return out.getLong();
+    return OutCell.read(
+        "cuMemAddressReserve of " + bytes + " bytes",
+        result -> (int) RESERVE.invokeExact(result, bytes, 0L, 0L, 0L));
   }
 
   @Override
   public synchronized void freeAddress(long address, long bytes) {
-    int code;
-    try {
-      code = (int) ADDRESS_FREE.invokeExact(address, bytes);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemAddressFree");
+    Errors.call("cuMemAddressFree", () -> (int) ADDRESS_FREE.invokeExact(address, bytes));
   }
 
   @Override
   public synchronized void map(long address, long bytes, long handle) {
-    int code;
-    try {
-      code = (int) MAP.invokeExact(address, bytes, 0L, handle, 0L);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemMap");
+    Errors.call("cuMemMap", () -> (int) MAP.invokeExact(address, bytes, 0L, handle, 0L));
   }
 
   @Override
   public synchronized void unmap(long address, long bytes) {
-    int code;
-    try {
-      code = (int) UNMAP.invokeExact(address, bytes);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
-    Errors.check(code, "cuMemUnmap");
+    Errors.call("cuMemUnmap", () -> (int) UNMAP.invokeExact(address, bytes));
   }
 
   @Override
@@ -209,10 +159,9 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
       access.set(JAVA_INT, 0, LOCATION_DEVICE);
       access.set(JAVA_INT, ACCESS_LOCATION_ID, device);
       access.set(JAVA_INT, ACCESS_FLAGS, ACCESS_READ_WRITE);
-      int code = (int) SET_ACCESS.invokeExact(address, bytes, access.address(), 1L);
-      Errors.check(code, "cuMemSetAccess");
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
+      Errors.call(
+          "cuMemSetAccess",
+          () -> (int) SET_ACCESS.invokeExact(address, bytes, access.address(), 1L));
     }
   }
 }

@@ -11,6 +11,23 @@ final class OutCell {
   private final MemorySegment cell = Arena.ofAuto().allocate(ValueLayout.JAVA_LONG);
   private final long address = cell.address();
 
+  /** A call of the driver that writes its result at an address. */
+  interface Call {
+    int run(long result) throws Throwable;
+  }
+
+  /**
+   * Makes a call and returns what it wrote.
+   *
+   * @param name the name of the call
+   * @param call makes the call
+   */
+  static long read(String name, Call call) {
+    OutCell out = zeroed();
+    Errors.call(name, () -> call.run(out.address));
+    return out.cell.get(ValueLayout.JAVA_LONG, 0);
+  }
+
   /** Returns the calling thread's cell, filled with zeros. */
   static OutCell zeroed() {
     OutCell own = CELLS.get();
@@ -24,10 +41,6 @@ final class OutCell {
 
   void setInt(int value) {
     cell.set(ValueLayout.JAVA_INT, 0, value);
-  }
-
-  long getLong() {
-    return cell.get(ValueLayout.JAVA_LONG, 0);
   }
 
   int getInt() {

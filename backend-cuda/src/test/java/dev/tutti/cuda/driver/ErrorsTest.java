@@ -43,4 +43,12 @@ class ErrorsTest {
                     }))
         .hasMessage("cuMemFree failed: CUDA_ERROR_UNKNOWN (999)");
   }
+
+  @Test
+  void aQueryTellsWorkThatIsNotDoneFromFailures() {
+    assertThat(Errors.isDone(0, "cuEventQuery")).isTrue();
+    assertThat(Errors.isDone(600, "cuEventQuery")).isFalse();
+    assertThatThrownBy(() -> Errors.isDone(700, "cuEventQuery"))
+        .hasMessage("cuEventQuery failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+  }
 }
