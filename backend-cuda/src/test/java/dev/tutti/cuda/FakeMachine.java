@@ -70,7 +70,7 @@ public final class FakeMachine implements AutoCloseable {
     device.context().enter();
     long module = fake.driver().kernels().load(new byte[1]);
     long function = fake.driver().kernels().function(module, name);
-    fake.driver().kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream, 1);
+    fake.driver().kernels().launch(function, 1, 1, stream, 1);
     fake.driver().kernels().unload(module);
     return latch;
   }

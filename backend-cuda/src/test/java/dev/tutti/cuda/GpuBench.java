@@ -236,7 +236,7 @@ public final class GpuBench {
       meet();
       before = System.nanoTime();
       for (int i = 0; i < calls; i++) {
-        parameters.launch(driver.kernels(), nothing, 1, 128, 0, stream.handle());
+        parameters.launch(driver.kernels(), nothing, 1, 128, stream.handle());
       }
       bare[s] = (double) (System.nanoTime() - before) / calls;
     }

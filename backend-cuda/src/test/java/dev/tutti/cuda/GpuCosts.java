@@ -77,7 +77,7 @@ public final class GpuCosts {
   }
 
   private void launch(long function, long handle, LaunchParameters parameters) {
-    parameters.launch(driver.kernels(), function, 1, 1, 0, handle);
+    parameters.launch(driver.kernels(), function, 1, 1, handle);
   }
 
   private void cost(String name, Runnable call) {

@@ -87,7 +87,7 @@ class GpuDriverTest {
       parameters.set(0, tensor.segment().address());
       parameters.set(1, numbers.length);
       parameters.set(2, 2.5f);
-      parameters.launch(driver.kernels(), add, 8, 128, 0, stream.handle());
+      parameters.launch(driver.kernels(), add, 8, 128, stream.handle());
       float[] result = device.tensors().toHost(tensor).toFloatArray();
       assertThat(result[0]).isEqualTo(2.5f);
       assertThat(result[999]).isEqualTo(7.5f);
@@ -244,7 +244,7 @@ class GpuDriverTest {
       assertThat(stream.isCapturing()).isTrue();
       assertThatThrownBy(() -> new CudaStreamBlockProvider(() -> cuda).block(Until.LONG))
           .isInstanceOf(IllegalStateException.class);
-      parameters.launch(driver.kernels(), add, 1, 32, 0, stream.handle());
+      parameters.launch(driver.kernels(), add, 1, 32, stream.handle());
       long graph = graphs.endCapture(stream.handle());
       long executable = graphs.instantiate(graph);
       for (int i = 0; i < 10; i++) {

@@ -120,7 +120,7 @@ public final class GpuEnqueueCost {
     long nothing = driver.kernels().function(module, Gpu.NOTHING);
     LaunchParameters parameters = new LaunchParameters(8);
     long handle = stream.handle();
-    Runnable launch = () -> parameters.launch(driver.kernels(), nothing, 1, 128, 0, handle);
+    Runnable launch = () -> parameters.launch(driver.kernels(), nothing, 1, 128, handle);
     long event = driver.events().create(EventCalls.Kind.ORDER);
     double[] whole = new double[100_000];
     double[] bare = new double[whole.length];

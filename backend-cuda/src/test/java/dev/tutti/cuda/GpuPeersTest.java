@@ -125,7 +125,7 @@ class GpuPeersTest {
       second.context().enter();
       CudaStream stream = second.poolStream();
       long add = driver.kernels().function(module, Gpu.ADD);
-      parameters.launch(driver.kernels(), add, 1, 32, 0, stream.handle());
+      parameters.launch(driver.kernels(), add, 1, 32, stream.handle());
       stream.await(Until.LONG);
       assertThat(first.tensors().toHost(shared).toFloatArray()).containsExactly(1.5f, 2.5f, 3.5f);
     }

@@ -56,7 +56,7 @@ public final class CudaStreamBlock implements StreamBlock {
     CudaDriver driver = access().context(device).driver();
     boolean launched = false;
     try {
-      parameters.launch(driver.kernels(), function, 1, 1, 0, stream.handle());
+      parameters.launch(driver.kernels(), function, 1, 1, stream.handle());
       launched = true;
       access().pinned(device).useOn(state.words(), stream.handle());
       return block;

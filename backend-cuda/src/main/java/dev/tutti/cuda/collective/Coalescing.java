@@ -191,7 +191,6 @@ final class Coalescing implements AutoCloseable {
         access().kernels(device).function(kernel.name()),
         launch.grid(),
         launch.block(),
-        0,
         stream.handle());
   }
 

@@ -32,6 +32,6 @@ final class HostKernels {
         .context(device)
         .driver()
         .kernels()
-        .launch(function, launch.grid(), 1, 1, launch.block(), 1, 1, 0, stream, parameters);
+        .launch(function, launch.grid(), launch.block(), stream, parameters);
   }
 }

@@ -222,12 +222,7 @@ final class SignalChannel implements AutoCloseable {
         .launch(
             access().kernels(device).function(kernel.name()),
             1,
-            1,
-            1,
             32,
-            1,
-            1,
-            0,
             own.stream.handle(),
             parameters);
     if (cancelled) {

@@ -65,32 +65,11 @@ final class JCudaKernels implements KernelCalls {
   }
 
   @Override
-  public void launch(
-      long function,
-      int gridX,
-      int gridY,
-      int gridZ,
-      int blockX,
-      int blockY,
-      int blockZ,
-      int sharedBytes,
-      long stream,
-      long parameters) {
+  public void launch(long function, int blocks, int threads, long stream, long parameters) {
     try {
       Errors.check(
           (int)
-              LAUNCH.invokeExact(
-                  function,
-                  gridX,
-                  gridY,
-                  gridZ,
-                  blockX,
-                  blockY,
-                  blockZ,
-                  sharedBytes,
-                  stream,
-                  parameters,
-                  0L),
+              LAUNCH.invokeExact(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0L),
           "cuLaunchKernel");
     } catch (Throwable e) {
       throw Errors.unexpected(e);

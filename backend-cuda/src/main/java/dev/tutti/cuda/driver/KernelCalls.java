@@ -26,25 +26,10 @@ public interface KernelCalls {
    * method returns.
    *
    * @param function the kernel
-   * @param gridX the number of blocks in x
-   * @param gridY the number of blocks in y
-   * @param gridZ the number of blocks in z
-   * @param blockX the number of threads per block in x
-   * @param blockY the number of threads per block in y
-   * @param blockZ the number of threads per block in z
-   * @param sharedBytes the size of a block's dynamic shared memory
+   * @param blocks the number of blocks in the grid
+   * @param threads the number of threads per block
    * @param stream the stream to launch into
    * @param parameters the address of an array that holds the address of each parameter
    */
-  void launch(
-      long function,
-      int gridX,
-      int gridY,
-      int gridZ,
-      int blockX,
-      int blockY,
-      int blockZ,
-      int sharedBytes,
-      long stream,
-      long parameters);
+  void launch(long function, int blocks, int threads, long stream, long parameters);
 }

@@ -59,13 +59,11 @@ public final class LaunchParameters {
    * @param function the kernel
    * @param blocks the number of blocks in the grid
    * @param threads the number of threads per block
-   * @param sharedBytes the size of a block's dynamic shared memory
    * @param stream the stream to launch into
    */
-  public void launch(
-      KernelCalls kernels, long function, int blocks, int threads, int sharedBytes, long stream) {
+  public void launch(KernelCalls kernels, long function, int blocks, int threads, long stream) {
     try {
-      kernels.launch(function, blocks, 1, 1, threads, 1, 1, sharedBytes, stream, block.address());
+      kernels.launch(function, blocks, threads, stream, block.address());
     } finally {
       Reference.reachabilityFence(this);
     }

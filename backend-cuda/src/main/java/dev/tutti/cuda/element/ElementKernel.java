@@ -23,7 +23,6 @@ final class ElementKernel {
         function,
         launch.grid(),
         launch.block(),
-        0,
         stream.handle());
   }
 }

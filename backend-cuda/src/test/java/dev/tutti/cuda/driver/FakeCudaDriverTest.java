@@ -74,7 +74,7 @@ class FakeCudaDriverTest {
     LaunchParameters parameters = new LaunchParameters(1);
     parameters.set(0, 5L);
     driver.graphs().beginCapture(stream);
-    parameters.launch(driver.kernels(), add, 1, 1, 0, stream);
+    parameters.launch(driver.kernels(), add, 1, 1, stream);
     assertThat(driver.streams().isCapturing(stream)).isTrue();
     long graph = driver.graphs().endCapture(stream);
     parameters.set(0, 100L);

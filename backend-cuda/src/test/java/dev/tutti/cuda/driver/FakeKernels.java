@@ -76,21 +76,10 @@ final class FakeKernels implements KernelCalls {
   }
 
   @Override
-  public void launch(
-      long function,
-      int gridX,
-      int gridY,
-      int gridZ,
-      int blockX,
-      int blockY,
-      int blockZ,
-      int sharedBytes,
-      long stream,
-      long parameters) {
+  public void launch(long function, int blocks, int threads, long stream, long parameters) {
     String name = functions.getOrDefault(function, "?");
-    fake.enter(
-        "cuLaunchKernel",
-        name + " " + gridX * gridY * gridZ + "x" + blockX * blockY * blockZ + " " + hex(stream));
+    String launch = name + " " + blocks + "x" + threads;
+    fake.enter("cuLaunchKernel", launch + " " + hex(stream));
     FakeStream queue = fake.streams().require("cuLaunchKernel", stream);
     Body body = bodies.get(name);
     if (body == null) {
@@ -104,7 +93,6 @@ final class FakeKernels implements KernelCalls {
       long address = addresses.getAtIndex(ValueLayout.JAVA_LONG, i);
       arguments[i] = copy.copyFrom(MemorySegment.ofAddress(address).reinterpret(body.sizes[i]));
     }
-    String launch = name + " " + gridX + "x" + blockX;
     queue.enqueue(() -> body.code.run(launch, arguments));
   }
 }
