@@ -7,6 +7,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.cuda.element.ElementKernel;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.kernels.CoalesceKernels;
 import dev.tutti.kernels.Kernel;
@@ -184,14 +185,7 @@ final class Coalescing implements AutoCloseable {
   }
 
   private void launch(Kernel kernel, long items, LaunchParameters parameters) {
-    var launch = CoalesceKernels.launch(kernel, items);
-    access().context(device).enter();
-    parameters.launch(
-        access().context(device).driver().kernels(),
-        access().kernels(device).function(kernel.name()),
-        launch.grid(),
-        launch.block(),
-        stream.handle());
+    ElementKernel.enqueue(stream, kernel, CoalesceKernels.launch(kernel, items), parameters);
   }
 
   @Override

@@ -9,11 +9,18 @@ import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Launch;
 
 /** A launch of a kernel that uses one device and no channel. */
-final class ElementKernel {
+public final class ElementKernel {
   private ElementKernel() {}
 
-  /** Enqueues a kernel into a stream. */
-  static void enqueue(
+  /**
+   * Enqueues a kernel into a stream, and enters its device's context.
+   *
+   * @param stream the stream
+   * @param kernel the kernel
+   * @param launch the numbers of blocks and threads
+   * @param parameters the kernel's parameters, which may change afterwards
+   */
+  public static void enqueue(
       CudaStream stream, Kernel kernel, Launch launch, LaunchParameters parameters) {
     CudaDevice device = stream.device();
     long function = access().kernels(device).function(kernel.name());
