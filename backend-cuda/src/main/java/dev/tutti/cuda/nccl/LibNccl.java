@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.tutti.cuda.driver.Errors;
 import dev.tutti.cuda.share.ProcessMark;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
@@ -123,7 +124,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       require((int) getVersion.invokeExact(cell.address()), "ncclGetVersion");
       return cell.get(JAVA_INT, 0);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -134,7 +135,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       require((int) getUniqueId.invokeExact(id.address()), "ncclGetUniqueId");
       return id.toArray(JAVA_BYTE);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -178,7 +179,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       }
       return made;
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -217,7 +218,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           "ncclCommSplit");
       return () -> (long) HANDLE.getAcquire(cell, 0L);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -228,7 +229,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       int result = (int) getAsyncError.invokeExact(communicator, cell.address());
       return result == NcclResult.SUCCESS ? cell.get(JAVA_INT, 0) : result;
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -237,7 +238,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return read((long) getLastError.invokeExact(communicator));
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -246,7 +247,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return read((long) getErrorString.invokeExact(result));
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -261,7 +262,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) start.invokeExact();
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -270,7 +271,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) end.invokeExact();
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -280,7 +281,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) allReduce.invokeExact(from, to, count, type, op, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -290,7 +291,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) reduce.invokeExact(from, to, count, type, op, root, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -300,7 +301,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) reduceScatter.invokeExact(from, to, count, type, op, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -310,7 +311,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       return (int)
           broadcast.invokeExact(from, to, bytes, NcclTypes.BYTE, root, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -319,7 +320,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) allGather.invokeExact(from, to, bytes, NcclTypes.BYTE, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -328,7 +329,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) send.invokeExact(from, bytes, NcclTypes.BYTE, peer, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -337,7 +338,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) receive.invokeExact(to, bytes, NcclTypes.BYTE, peer, communicator, stream);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -353,7 +354,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           "ncclRedOpCreatePreMulSum");
       return op.get(JAVA_INT, 0);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -362,7 +363,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) destroyOp.invokeExact(op, communicator);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -371,7 +372,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) finalizeComm.invokeExact(communicator);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -380,7 +381,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) destroyComm.invokeExact(communicator);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 
@@ -389,7 +390,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     try {
       return (int) abortComm.invokeExact(communicator);
     } catch (Throwable e) {
-      throw unexpected(e);
+      throw Errors.unexpected(e);
     }
   }
 }

@@ -36,15 +36,4 @@ abstract class NativeFunctions {
     return Linker.nativeLinker()
         .downcallHandle(find(name), FunctionDescriptor.of(JAVA_LONG, parameter));
   }
-
-  /** Wraps what a method handle is declared to throw. */
-  static AssertionError unexpected(Throwable e) {
-    if (e instanceof Error error) {
-      throw error;
-    }
-    if (e instanceof RuntimeException exception) {
-      throw exception;
-    }
-    return new AssertionError(e);
-  }
 }

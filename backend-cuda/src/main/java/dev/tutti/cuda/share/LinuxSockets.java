@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
+import dev.tutti.cuda.driver.Errors;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -58,93 +59,58 @@ final class LinuxSockets {
         Linker.Option.captureCallState("errno"));
   }
 
-  private static int failed(MemorySegment state) {
-    return -(int) ERROR.get(state, 0L);
+  /** A call that returns a negative number and sets the error number if it fails. */
+  private interface Call {
+    long run(Arena arena, MemorySegment state) throws Throwable;
+  }
+
+  private static int call(Call call) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      long result = call.run(arena, state);
+      return result < 0 ? -(int) ERROR.get(state, 0L) : (int) result;
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
   }
 
   /** Creates an empty in-memory file that is in no directory, with close-on-exec set. */
   static int memoryFile(String name) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      int fd = (int) CREATE_FILE.invokeExact(state, arena.allocateFrom(name), MEMORY_CLOSE_ON_EXEC);
-      return fd < 0 ? failed(state) : fd;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call(
+        (arena, state) ->
+            (int) CREATE_FILE.invokeExact(state, arena.allocateFrom(name), MEMORY_CLOSE_ON_EXEC));
   }
 
   /** Creates a datagram socket between processes of the host. */
   static int datagramSocket() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      int fd = (int) SOCKET.invokeExact(state, UNIX, DATAGRAM | CLOSE_ON_EXEC, 0);
-      return fd < 0 ? failed(state) : fd;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call((_, state) -> (int) SOCKET.invokeExact(state, UNIX, DATAGRAM | CLOSE_ON_EXEC, 0));
   }
 
   static int bind(int fd, MemorySegment address) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      int result = (int) BIND.invokeExact(state, fd, address, (int) address.byteSize());
-      return result < 0 ? failed(state) : result;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call((_, state) -> (int) BIND.invokeExact(state, fd, address, (int) address.byteSize()));
   }
 
   static int send(int fd, MemorySegment message, int flags) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      long result = (long) SEND.invokeExact(state, fd, message, flags);
-      return result < 0 ? failed(state) : (int) result;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call((_, state) -> (long) SEND.invokeExact(state, fd, message, flags));
   }
 
   static int receive(int fd, MemorySegment message, int flags) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      long result = (long) RECEIVE.invokeExact(state, fd, message, flags);
-      return result < 0 ? failed(state) : (int) result;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call((_, state) -> (long) RECEIVE.invokeExact(state, fd, message, flags));
   }
 
   /** Waits until a descriptor is readable, for at most the given number of milliseconds. */
   static int awaitReadable(int fd, int millis) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      MemorySegment poll = arena.allocate(8, 4);
-      poll.set(JAVA_INT, 0, fd);
-      poll.set(JAVA_SHORT, 4, READABLE);
-      int result = (int) POLL.invokeExact(state, poll, 1L, millis);
-      return result < 0 ? failed(state) : result;
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
+    return call(
+        (arena, state) -> {
+          MemorySegment poll = arena.allocate(8, 4);
+          poll.set(JAVA_INT, 0, fd);
+          poll.set(JAVA_SHORT, 4, READABLE);
+          return (int) POLL.invokeExact(state, poll, 1L, millis);
+        });
   }
 
   /** Closes a descriptor; must be called only once for each. */
   static void close(int fd) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(STATE);
-      int _ = (int) CLOSE.invokeExact(state, fd);
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
-  }
-
-  private static AssertionError unexpected(Throwable e) {
-    if (e instanceof Error error) {
-      throw error;
-    }
-    if (e instanceof RuntimeException exception) {
-      throw exception;
-    }
-    return new AssertionError(e);
+    int _ = call((_, state) -> (int) CLOSE.invokeExact(state, fd));
   }
 }
