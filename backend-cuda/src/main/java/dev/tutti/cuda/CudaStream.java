@@ -51,15 +51,7 @@ public final class CudaStream {
   /** Records an event at the current end of this stream's work. */
   public CudaEvent record() {
     EventPool pool = device.events();
-    long event = pool.acquire();
-    try {
-      device.context().enter();
-      driver().events().record(event, handle);
-    } catch (RuntimeException e) {
-      pool.release(event);
-      throw e;
-    }
-    return new CudaEvent(device, pool, this, event);
+    return new CudaEvent(device, pool, this, pool.record(handle));
   }
 
   /**

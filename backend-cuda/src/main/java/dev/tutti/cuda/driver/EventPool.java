@@ -47,6 +47,21 @@ public final class EventPool {
     return event;
   }
 
+  /**
+   * Returns an event, for exclusive use, at the current end of a stream's work. Enters the context.
+   */
+  public long record(long stream) {
+    long event = acquire();
+    try {
+      context.enter();
+      calls.record(event, stream);
+      return event;
+    } catch (RuntimeException e) {
+      release(event);
+      throw e;
+    }
+  }
+
   /** Takes back an event, reached or not. */
   public synchronized void release(long event) {
     if (closed) {

@@ -187,19 +187,9 @@ public final class PinnedAllocator {
    * @param block a block that is not freed yet
    * @param stream a stream of this device
    */
-  public void useOn(PinnedBlock block, long stream) {
-    synchronized (this) {
-      requireOpen();
-      long event = events.acquire();
-      try {
-        context.enter();
-        driver.events().record(event, stream);
-      } catch (RuntimeException e) {
-        events.release(event);
-        throw e;
-      }
-      block.addEvent(event);
-    }
+  public synchronized void useOn(PinnedBlock block, long stream) {
+    requireOpen();
+    block.addEvent(events.record(stream));
   }
 
   /** Tells whether the device is done with all uses declared by {@link #useOn}. */
