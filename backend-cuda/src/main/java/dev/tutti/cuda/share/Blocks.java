@@ -4,6 +4,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -31,6 +32,13 @@ interface Blocks {
    * none.
    */
   int[] pass(Block own, long deadlineNanos);
+
+  /** Returns what {@link #pass} returns if no rank passes a descriptor. */
+  static int[] noDescriptors(PeerWorld world) {
+    int[] none = new int[world.exchange().size()];
+    Arrays.fill(none, -1);
+    return none;
+  }
 
   /**
    * Maps a rank's memory.

@@ -8,7 +8,6 @@ import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
 import dev.tutti.cuda.share.PeerMemory.Block;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -112,10 +111,8 @@ final class MappedBlocks implements Blocks {
 
   @Override
   public int[] pass(Block own, long deadlineNanos) {
-    int[] none = new int[world.exchange().size()];
-    Arrays.fill(none, -1);
     if (!world.hasOtherProcesses()) {
-      return none;
+      return Blocks.noDescriptors(world);
     }
     int fd = calls.exportFd(((Mapping) own).physical);
     try {

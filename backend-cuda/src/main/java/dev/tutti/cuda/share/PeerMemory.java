@@ -9,7 +9,6 @@ import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -168,7 +167,7 @@ public final class PeerMemory implements AutoCloseable {
       try {
         fds =
             fabric
-                ? none(exchange.size())
+                ? Blocks.noDescriptors(request.world)
                 : request.blocks.pass(request.own, request.deadlineNanos);
         for (int r = 0; r < fds.length; r++) {
           Offer offer = request.all.get(r);
@@ -197,12 +196,6 @@ public final class PeerMemory implements AutoCloseable {
     } finally {
       closeFd(rank < fds.length ? fds[rank] : -1);
     }
-  }
-
-  private static int[] none(int size) {
-    int[] none = new int[size];
-    Arrays.fill(none, -1);
-    return none;
   }
 
   private static void closeFd(int fd) {
