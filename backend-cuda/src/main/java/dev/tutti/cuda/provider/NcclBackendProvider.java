@@ -69,44 +69,19 @@ public final class NcclBackendProvider implements BackendProvider {
   }
 
   private static Capabilities capabilitiesOfAll() {
-    Capabilities all = Capabilities.ofVersion1();
-    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
-    reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
-    EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
-    operators.removeIf(kind -> !NcclTypes.has(kind));
-    return Capabilities.builder()
-        .operations(
-            EnumSet.of(
-                OpType.BROADCAST,
-                OpType.ALL_REDUCE,
-                OpType.ALL_REDUCE_SPARSE,
-                OpType.ALL_REDUCE_COALESCED,
-                OpType.REDUCE,
-                OpType.ALL_GATHER,
-                OpType.ALL_GATHER_INTO,
-                OpType.ALL_GATHER_INTO_COALESCED,
-                OpType.GATHER,
-                OpType.SCATTER,
-                OpType.REDUCE_SCATTER,
-                OpType.REDUCE_SCATTER_INTO,
-                OpType.REDUCE_SCATTER_INTO_COALESCED,
-                OpType.ALL_TO_ALL,
-                OpType.ALL_TO_ALL_SINGLE,
-                OpType.BARRIER,
-                OpType.SEND,
-                OpType.RECV,
-                OpType.RECV_ANY_SOURCE))
-        .movable(all.movable())
-        .reducible(reducible)
-        .reduceOps(operators)
-        .features(
-            Set.of(
+    Capabilities all =
+        Capabilities.ofVersion1(
                 Feature.STREAM_ORDERED,
                 Feature.DETECTS_DEAD_PEERS,
                 Feature.DEVICE_BARRIER,
                 Feature.TAGS,
-                Feature.REAL_RESULTS))
-        .build();
+                Feature.REAL_RESULTS)
+            .without(OpType.MONITORED_BARRIER);
+    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
+    reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
+    EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
+    operators.removeIf(kind -> !NcclTypes.has(kind));
+    return all.toBuilder().reducible(reducible).reduceOps(operators).build();
   }
 
   @Override
