@@ -2,15 +2,16 @@ package dev.tutti.cuda.nccl;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.ObjIntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,11 +52,24 @@ final class NcclWatch implements AutoCloseable {
     this.rank = rank;
     this.size = size;
     this.messages = messages;
-    this.thread = Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(this::watch);
-    this.storeThread = Thread.ofVirtual().name("tutti-nccl-store-" + rank).start(this::watchStore);
+    this.thread =
+        Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(() -> repeat(this::look));
+    this.storeThread =
+        Thread.ofVirtual().name("tutti-nccl-store-" + rank).start(() -> repeat(this::lookInStore));
   }
 
-  private void watch() {
+  /** What is checked once in each period. */
+  private interface Check {
+    /**
+     * Checks.
+     *
+     * @param late the operation that has been pending for a period or longer, or null
+     * @param number its number
+     */
+    void run(@Nullable Operation late, long number);
+  }
+
+  private void repeat(Check check) {
     long seen = 0;
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
@@ -64,36 +78,28 @@ final class NcclWatch implements AutoCloseable {
         return;
       }
       long number = op == null ? 0 : op.sequenceNumber();
-      Messages own = messages;
-      if (own != null) {
-        own.look();
-      }
-      RuntimeException failure = op != null && number == seen ? launcher.failure() : null;
-      if (op != null && failure != null) {
-        op.fail(failure, -1);
-      }
+      check.run(number == seen ? op : null, number);
       seen = number;
     }
   }
 
+  private void look(@Nullable Operation late, long number) {
+    if (messages != null) {
+      messages.look();
+    }
+    RuntimeException failure = late == null ? null : launcher.failure();
+    if (late != null && failure != null) {
+      late.fail(failure, -1);
+    }
+  }
+
   /** Checks the store, which may take long to answer; NCCL is checked meanwhile. */
-  private void watchStore() {
-    long seen = 0;
-    while (!closed) {
-      LockSupport.parkNanos(PERIOD_NANOS);
-      Operation op = launcher.pending();
-      if (closed) {
-        return;
-      }
-      long number = op == null ? 0 : op.sequenceNumber();
-      Messages own = messages;
-      if (own != null) {
-        unlessStoreFails(() -> look(own));
-      }
-      if (op != null && number == seen) {
-        unlessStoreFails(() -> look(op, number));
-      }
-      seen = number;
+  private void lookInStore(@Nullable Operation late, long number) {
+    if (messages != null) {
+      unlessStoreFails(() -> endMessages(messages));
+    }
+    if (late != null && size > 1) {
+      unlessStoreFails(() -> endLate(late, number));
     }
   }
 
@@ -105,38 +111,35 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  private void look(Messages own) {
+  private void endMessages(Messages own) {
     own.lookInStore();
-    if (!own.isWaiting() || !store.check(List.of(CLOSED))) {
-      return;
-    }
-    for (int peer = 0; peer < size; peer++) {
-      String farewell = peer == rank ? null : farewell(peer);
-      if (farewell != null) {
-        own.leave(peer, farewell.substring(farewell.indexOf(SEPARATOR) + 1));
-      }
+    if (own.isWaiting()) {
+      forEachFarewell(
+          (farewell, peer) -> own.leave(peer, farewell.substring(farewell.indexOf(SEPARATOR) + 1)));
     }
   }
 
-  private void look(Operation op, long number) {
-    if (size == 1 || !store.check(List.of(CLOSED))) {
+  private void endLate(Operation op, long number) {
+    forEachFarewell(
+        (farewell, peer) -> {
+          long last = Long.parseLong(farewell.substring(0, farewell.indexOf(SEPARATOR)));
+          if (number > last && !op.isDone() && op.sequenceNumber() == number) {
+            op.fail(CollectiveLauncher.closed(peer), peer);
+          }
+        });
+  }
+
+  /** Passes on the farewells of the peers that closed the group. */
+  private void forEachFarewell(ObjIntConsumer<String> reader) {
+    if (!store.check(List.of(CLOSED))) {
       return;
     }
     for (int peer = 0; peer < size; peer++) {
-      String farewell = peer == rank ? null : farewell(peer);
-      if (farewell != null) {
-        long last = Long.parseLong(farewell.substring(0, farewell.indexOf(SEPARATOR)));
-        if (number > last && !op.isDone() && op.sequenceNumber() == number) {
-          op.fail(new PeerLostException(peer, "rank " + peer + " closed the group", null), peer);
-        }
+      String key = CLOSED + "/" + peer;
+      if (peer != rank && store.check(List.of(key))) {
+        reader.accept(new String(store.get(key), StandardCharsets.UTF_8), peer);
       }
     }
-  }
-
-  /** Returns the farewell of a peer that closed the group; null if it has not closed it. */
-  private @Nullable String farewell(int peer) {
-    String key = CLOSED + "/" + peer;
-    return store.check(List.of(key)) ? new String(store.get(key), StandardCharsets.UTF_8) : null;
   }
 
   /** Notifies the peers, unless the group failed, and stops checking. */
@@ -162,8 +165,7 @@ final class NcclWatch implements AutoCloseable {
 
   private void tell() {
     try {
-      Messages own = messages;
-      String farewell = own == null ? "" : own.farewell();
+      String farewell = messages == null ? "" : messages.farewell();
       store.set(CLOSED + "/" + rank, launcher.lastSequence() + SEPARATOR + farewell);
       store.set(CLOSED, "1");
     } catch (StoreException e) {
