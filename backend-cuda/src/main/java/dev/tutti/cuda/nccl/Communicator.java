@@ -230,49 +230,29 @@ public final class Communicator {
   }
 
   /**
-   * Calls NCCL and waits until NCCL has accepted the work, not until the device has done it.
+   * Makes several calls that run as one group, and waits until NCCL has accepted the work, not
+   * until the device has done it.
    *
-   * @param what the name of the call, for messages
+   * @param what the name of the calls, for messages
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
-   * @param call makes the call
-   * @throws NcclException if the call failed, or a peer or the network failed before
+   * @param call makes the calls
+   * @throws NcclException if a call failed, or a peer or the network failed before
    * @throws NcclException also if NCCL did not accept the work by the deadline
    */
-  public synchronized void run(String what, long deadlineNanos, Call call) {
-    long own = require();
-    int result = call.run(calls, own);
-    if (result == NcclResult.IN_PROGRESS) {
-      result = awaitState(deadlineNanos, null);
-    }
-    check(result, what);
-  }
-
-  /**
-   * Makes several calls that run as one group.
-   *
-   * @param what the name of the calls, for messages
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
-   * @param call makes the calls
-   * @throws NcclException as for {@link #run}
-   */
   public void runGroup(String what, long deadlineNanos, Call call) {
-    inGroup(what, deadlineNanos, null, call);
+    runGroup(what, deadlineNanos, null, call);
   }
 
   /**
-   * Makes several calls that run as one group.
+   * Makes several calls that run as one group, and waits until NCCL has accepted the work.
    *
    * @param what the name of the calls, for messages
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
-   * @param look called every 200 ms during a wait; throws to end the wait
+   * @param look called every 200 ms during a wait; throws to end the wait; null for no checks
    * @param call makes the calls
-   * @throws NcclException as for {@link #run}
+   * @throws NcclException as for {@link #runGroup(String, long, Call)}
    */
-  public void runGroup(String what, long deadlineNanos, Runnable look, Call call) {
-    inGroup(what, deadlineNanos, look, call);
-  }
-
-  private synchronized void inGroup(
+  public synchronized void runGroup(
       String what, long deadlineNanos, @Nullable Runnable look, Call call) {
     long own = require();
     check(calls.groupStart(), "ncclGroupStart");
