@@ -4,8 +4,6 @@ package dev.tutti.cuda.driver;
 public enum DeviceAttribute {
   /** Number of multiprocessors. */
   MULTIPROCESSORS(16),
-  /** Whether the host and the devices share one address space. */
-  UNIFIED_ADDRESSING(41),
   /** Major part of the compute capability. */
   COMPUTE_CAPABILITY_MAJOR(75),
   /** Minor part of the compute capability. */
@@ -14,8 +12,6 @@ public enum DeviceAttribute {
   VIRTUAL_MEMORY(102),
   /** Whether such memory can be exported as a file descriptor. */
   POSIX_HANDLES(103),
-  /** Whether network cards can access such memory. */
-  RDMA_WITH_VIRTUAL_MEMORY(110),
   /** Whether such memory can be exported as a fabric handle. */
   FABRIC_HANDLES(128),
   /** Whether the switch can write to several devices at once. */

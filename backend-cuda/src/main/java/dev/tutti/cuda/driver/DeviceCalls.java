@@ -22,7 +22,4 @@ public interface DeviceCalls {
 
   /** Tells whether a device can access another device's memory. */
   boolean canAccessPeer(int device, int peer);
-
-  /** Tells whether a device's atomic operations work on another device's memory. */
-  boolean hasPeerAtomics(int device, int peer);
 }

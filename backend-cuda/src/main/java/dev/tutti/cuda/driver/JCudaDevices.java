@@ -3,7 +3,6 @@ package dev.tutti.cuda.driver;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import jcuda.driver.CUdevice;
-import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.JCudaDriver;
 
 /** Device queries through JCuda. */
@@ -70,18 +69,6 @@ final class JCudaDevices implements DeviceCalls {
     CUdevice to = get(peer);
     int[] value = new int[1];
     Errors.call("cuDeviceCanAccessPeer", () -> JCudaDriver.cuDeviceCanAccessPeer(value, from, to));
-    return value[0] != 0;
-  }
-
-  @Override
-  public boolean hasPeerAtomics(int device, int peer) {
-    CUdevice from = get(device);
-    CUdevice to = get(peer);
-    int[] value = new int[1];
-    int attribute = CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-    Errors.call(
-        "cuDeviceGetP2PAttribute",
-        () -> JCudaDriver.cuDeviceGetP2PAttribute(value, attribute, from, to));
     return value[0] != 0;
   }
 

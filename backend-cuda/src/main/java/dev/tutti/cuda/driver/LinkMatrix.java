@@ -120,23 +120,14 @@ public final class LinkMatrix {
   }
 
   private static int direct(List<Link> links, String peer) {
-    int count = 0;
-    for (Link link : links) {
-      if (link instanceof Link.ToDevice device && isSame(device.pciBusId(), peer)) {
-        count++;
-      }
-    }
-    return count;
+    return (int)
+        links.stream()
+            .filter(link -> link instanceof Link.ToDevice to && isSame(to.pciBusId(), peer))
+            .count();
   }
 
   private static int switched(List<Link> links) {
-    int count = 0;
-    for (Link link : links) {
-      if (link instanceof Link.ToSwitch) {
-        count++;
-      }
-    }
-    return count;
+    return (int) links.stream().filter(Link.ToSwitch.class::isInstance).count();
   }
 
   /** Compares PCI bus IDs; their domain has four digits in some texts and eight in others. */
@@ -158,18 +149,6 @@ public final class LinkMatrix {
   /** Returns the number of links between two devices. */
   public int count(int device, int peer) {
     return counts[device][peer];
-  }
-
-  /** Tells whether every device has a link to every other device. */
-  public boolean isFullyConnected() {
-    for (int i = 0; i < counts.length; i++) {
-      for (int j = 0; j < counts.length; j++) {
-        if (i != j && counts[i][j] == 0) {
-          return false;
-        }
-      }
-    }
-    return true;
   }
 
   /** Returns why the links could not be counted, or an empty string. */

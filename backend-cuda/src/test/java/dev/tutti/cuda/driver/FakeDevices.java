@@ -61,9 +61,4 @@ final class FakeDevices implements DeviceCalls {
   public boolean canAccessPeer(int device, int peer) {
     return device != peer && fake.hasLink(device, peer);
   }
-
-  @Override
-  public boolean hasPeerAtomics(int device, int peer) {
-    return device != peer;
-  }
 }
