@@ -36,11 +36,9 @@ public final class CudaStreamBlock implements StreamBlock {
    * released.
    *
    * @param stream the stream, which must not be in graph capture
-   * @param timeout the longest time to hold the stream, rounded up to whole milliseconds; zero
-   *     means forever
+   * @param millis the longest time to hold the stream, from {@link #millis}; zero means forever
    */
-  static CudaStreamBlock launch(CudaStream stream, Duration timeout) {
-    long millis = millis(timeout);
+  static CudaStreamBlock launch(CudaStream stream, long millis) {
     CudaDevice device = stream.device();
     if (stream.isCapturing()) {
       throw new IllegalStateException(
@@ -70,6 +68,11 @@ public final class CudaStreamBlock implements StreamBlock {
     }
   }
 
+  /**
+   * Returns a timeout in milliseconds, rounded up.
+   *
+   * @throws IllegalArgumentException if it is negative
+   */
   public static long millis(Duration timeout) {
     if (timeout.isNegative()) {
       throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);

@@ -49,20 +49,14 @@ public final class CudaStreamBlockProvider implements StreamBlockProvider {
    */
   @Override
   public StreamBlock block(Duration timeout) {
-    requireNotNegative(timeout);
-    return CudaStreamBlock.launch(cuda.get().currentStream(), timeout);
+    long millis = CudaStreamBlock.millis(timeout);
+    return CudaStreamBlock.launch(cuda.get().currentStream(), millis);
   }
 
   @Override
   public StreamBlock block(Device device, Duration timeout) {
-    requireNotNegative(timeout);
-    return CudaStreamBlock.launch(cuda.get().device(device.index()).currentStream(), timeout);
-  }
-
-  private static void requireNotNegative(Duration timeout) {
-    if (timeout.isNegative()) {
-      throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);
-    }
+    long millis = CudaStreamBlock.millis(timeout);
+    return CudaStreamBlock.launch(cuda.get().device(device.index()).currentStream(), millis);
   }
 
   @Override
