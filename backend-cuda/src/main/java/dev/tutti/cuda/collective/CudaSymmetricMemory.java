@@ -144,14 +144,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
     SymmetricChecks.rank(rank, plan.size());
     long bytes = SymmetricChecks.view(plan.bufferBytes(), dtype, byteOffset, shape);
-    long[] strides = new long[shape.length];
-    long stride = 1;
-    for (int d = shape.length - 1; d >= 0; d--) {
-      strides[d] = stride;
-      stride *= Math.max(1, shape[d]);
-    }
-    return Tensor.wrap(
-        buffers[rank].asSlice(byteOffset, bytes), dtype, shape, strides, device.device());
+    return access().view(device, buffers[rank].asSlice(byteOffset, bytes), dtype, shape);
   }
 
   @Override

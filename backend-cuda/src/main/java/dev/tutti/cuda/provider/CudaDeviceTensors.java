@@ -7,6 +7,7 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
@@ -53,14 +54,14 @@ public final class CudaDeviceTensors implements DeviceTensors {
   public void zero(Tensor tensor) {
     if (tensor.byteSize() > 0) {
       CudaDevice device = of(tensor.device());
-      long stream = device.currentStream().handle();
-      keep(device, tensor);
+      CudaStream stream = device.currentStream();
+      DeviceCopy.keepFor(device, tensor, stream);
       access().context(device).enter();
       access()
           .context(device)
           .driver()
           .streams()
-          .fill(tensor.segment().address(), (byte) 0, tensor.byteSize(), stream);
+          .fill(tensor.segment().address(), (byte) 0, tensor.byteSize(), stream.handle());
     }
   }
 
@@ -71,13 +72,9 @@ public final class CudaDeviceTensors implements DeviceTensors {
           "cannot copy " + source.describe() + " to " + target.describe());
     }
     CudaDevice device = of(target.device());
-    keep(device, target);
-    keep(device, source);
+    CudaStream stream = device.currentStream();
+    DeviceCopy.keepFor(device, target, stream);
+    DeviceCopy.keepFor(device, source, stream);
     DeviceCopy.copy(device, target, source);
-  }
-
-  /** Makes the next user of a tensor's memory wait for the current stream. */
-  private static void keep(CudaDevice device, Tensor tensor) {
-    DeviceCopy.keepFor(device, tensor, device.currentStream());
   }
 }
