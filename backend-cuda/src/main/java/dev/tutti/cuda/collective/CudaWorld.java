@@ -111,7 +111,6 @@ public final class CudaWorld implements AutoCloseable {
       replays = null;
       return;
     }
-    boolean whole = false;
     try {
       HostKernels kernels = shared.kernels;
       ChannelLayout wide = shared.plan.wide;
@@ -143,11 +142,9 @@ public final class CudaWorld implements AutoCloseable {
           new MessageMatcher(
               device, shared.links, rank, collectives, sends, receives, context.onFailure());
       messages.listen();
-      whole = true;
-    } finally {
-      if (!whole) {
-        channels.forEach(KernelChannel::close);
-      }
+    } catch (RuntimeException | Error e) {
+      channels.forEach(KernelChannel::close);
+      throw e;
     }
   }
 

@@ -151,18 +151,14 @@ final class HostWork {
   }
 
   private HostPart take(Tensor tensor, boolean isRead, boolean isResult) {
-    boolean good = false;
+    List<Tensor> single = List.of(tensor);
     try {
-      requireUsable(List.of(tensor));
-      HostPart part =
-          begin(parts, DeviceRows.ofAll(List.of(tensor)), 0, tensor.numel(), isRead, isResult);
-      good = true;
-      return part;
-    } finally {
-      if (!good) {
-        // The operation has not begun, so nothing else ends it.
-        end(false);
-      }
+      requireUsable(single);
+      return begin(parts, DeviceRows.ofAll(single), 0, tensor.numel(), isRead, isResult);
+    } catch (RuntimeException | Error e) {
+      // The operation has not begun, so nothing else ends it.
+      end(false);
+      throw e;
     }
   }
 

@@ -128,7 +128,6 @@ final class NcclLauncher {
   /** Takes the turn, and returns the current stream, ordered after the last operation. */
   CudaStream begin() {
     turn.lock();
-    boolean good = false;
     try {
       access().context(device).enter();
       CudaStream stream = device.currentStream();
@@ -136,12 +135,10 @@ final class NcclLauncher {
       if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
         stream.waitFor(last);
       }
-      good = true;
       return stream;
-    } finally {
-      if (!good) {
-        turn.unlock();
-      }
+    } catch (RuntimeException | Error e) {
+      turn.unlock();
+      throw e;
     }
   }
 

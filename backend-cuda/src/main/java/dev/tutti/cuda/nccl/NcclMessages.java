@@ -84,15 +84,12 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
         receives[peer] = path(peer, false);
       }
     }
-    boolean good = false;
     try {
       matcher = new MessageMatcher(device, links, rank, null, sends, receives, onFailure);
       matcher.listen();
-      good = true;
-    } finally {
-      if (!good) {
-        giveStreams();
-      }
+    } catch (RuntimeException | Error e) {
+      giveStreams();
+      throw e;
     }
   }
 

@@ -238,24 +238,19 @@ public final class NcclWorld {
             TlsSettings.load(context.settings()),
             exchange,
             until);
-    boolean good = false;
     try {
-      Messages made =
-          new NcclMessages(
-              device,
-              nccl,
-              context.store(),
-              links,
-              context.rank(),
-              context.size(),
-              blocks,
-              context.onFailure());
-      good = true;
-      return made;
-    } finally {
-      if (!good) {
-        links.close();
-      }
+      return new NcclMessages(
+          device,
+          nccl,
+          context.store(),
+          links,
+          context.rank(),
+          context.size(),
+          blocks,
+          context.onFailure());
+    } catch (RuntimeException | Error e) {
+      links.close();
+      throw e;
     }
   }
 

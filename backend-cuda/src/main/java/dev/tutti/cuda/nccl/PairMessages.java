@@ -87,7 +87,6 @@ final class PairMessages implements NcclMessagePath.Owner {
     }
     int source = message.sends() ? MessageMatcher.ANY : message.peer();
     CudaEvent before = stream.record();
-    boolean started = false;
     try {
       NcclMessagePath path = paths.computeIfAbsent(message.peer(), this::make);
       Throwable cause = aborted;
@@ -95,11 +94,9 @@ final class PairMessages implements NcclMessagePath.Owner {
         path.abort(cause);
       }
       path.start(message.op(), message.address(), message.bytes(), before, source);
-      started = true;
-    } finally {
-      if (!started) {
-        before.close();
-      }
+    } catch (RuntimeException | Error e) {
+      before.close();
+      throw e;
     }
   }
 
