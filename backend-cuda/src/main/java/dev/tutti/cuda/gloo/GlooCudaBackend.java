@@ -243,8 +243,7 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
-    inParts(op, tensor, 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
+    allReduceCoalesced(op, List.of(tensor), reduceOp);
   }
 
   @Override
@@ -280,9 +279,7 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    DeviceRows own = DeviceRows.ofAll(List.of(input));
-    DeviceRows all = DeviceRows.ofParts(List.of(output), size);
-    inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
+    allGatherIntoCoalesced(op, List.of(output), List.of(input));
   }
 
   @Override
