@@ -64,9 +64,8 @@ public final class ChannelEvent implements DeviceEvent {
   @Override
   public void release() {
     access().takeForReached(event);
-    ChannelEvents of = pool;
-    if (of != null) {
-      of.give(this);
+    if (pool != null) {
+      pool.give(this);
     }
   }
 

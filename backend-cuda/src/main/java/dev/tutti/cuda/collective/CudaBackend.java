@@ -48,9 +48,8 @@ public final class CudaBackend implements Backend {
   @Override
   public void run(Operation op) throws Exception {
     Backend.super.run(op);
-    SoleRank alone = sole;
-    if (alone != null && !op.isDone() && op.type() != OpType.ALLOCATE_SYMMETRIC) {
-      alone.follow(op);
+    if (sole != null && !op.isDone() && op.type() != OpType.ALLOCATE_SYMMETRIC) {
+      sole.follow(op);
     }
   }
 
@@ -104,8 +103,7 @@ public final class CudaBackend implements Backend {
     if (kernel == null) {
       return Optional.of("CUDA devices support one-shot, two-shot and chunks");
     }
-    CollectiveLauncher to = launcher;
-    return to == null || to.fits(kernel, tensor, reduceOp)
+    return launcher == null || launcher.fits(kernel, tensor, reduceOp)
         ? Optional.empty()
         : Optional.of(tensor.byteSize() + " bytes do not fit into its packets");
   }
@@ -138,11 +136,10 @@ public final class CudaBackend implements Backend {
   }
 
   private void inParts(Operation op, Runnable parts) {
-    CollectiveLauncher to = launcher;
-    if (to == null) {
+    if (launcher == null) {
       parts.run();
     } else {
-      to.inParts(op, parts);
+      launcher.inParts(op, parts);
     }
   }
 
@@ -391,11 +388,7 @@ public final class CudaBackend implements Backend {
   }
 
   private void enqueueCopy(long target, Tensor source, CudaStream stream) {
-    access()
-        .context(device)
-        .driver()
-        .streams()
-        .copy(target, source.segment().address(), source.byteSize(), stream.handle());
+    access().copy(stream, target, source.segment().address(), source.byteSize());
   }
 
   @Override
@@ -451,9 +444,8 @@ public final class CudaBackend implements Backend {
   @Override
   public void close() {
     world.close();
-    SoleRank alone = sole;
-    if (alone != null) {
-      alone.close();
+    if (sole != null) {
+      sole.close();
     }
   }
 }

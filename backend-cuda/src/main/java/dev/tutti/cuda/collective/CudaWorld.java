@@ -387,14 +387,12 @@ public final class CudaWorld implements AutoCloseable {
   }
 
   void abort(Throwable cause) {
-    KernelChannel own = all;
-    if (own != null) {
-      own.control.abort();
+    if (all != null) {
+      all.control.abort();
     }
     messageLanes.forEach(MessageLauncher::abort);
-    MessageMatcher matcher = messages;
-    if (matcher != null) {
-      matcher.abort(cause);
+    if (messages != null) {
+      messages.abort(cause);
     }
     symmetric.abort(cause);
     channel.cancel();
@@ -409,30 +407,25 @@ public final class CudaWorld implements AutoCloseable {
    */
   @Override
   public void close() {
-    MessageMatcher matcher = messages;
-    if (matcher != null) {
-      matcher.close();
+    if (messages != null) {
+      messages.close();
     }
-    GraphReplayMonitor watch = replays;
-    if (watch != null) {
-      watch.close();
+    if (replays != null) {
+      replays.close();
     }
     abort(new IllegalStateException("the group is closed"));
     channel.close();
-    PeerMemory shared = memory;
-    KernelChannel own = all;
-    CollectiveLauncher launcher = collectives;
-    if (shared == null || own == null || launcher == null) {
+    if (memory == null || all == null || collectives == null) {
       symmetric.close();
       streams.forEach(access().reserve(device)::give);
       return;
     }
     long until = System.nanoTime() + CLOSE_NANOS;
-    boolean idle = launcher.awaitIdle(until);
+    boolean idle = collectives.awaitIdle(until);
     for (MessageLauncher each : messageLanes) {
       idle &= each.awaitIdle(until);
     }
-    if (idle && watch != null && watch.hasRecorded()) {
+    if (idle && replays != null && replays.hasRecorded()) {
       // Nothing else knows of a replay.
       idle = access().awaitAll(device, until);
     }
@@ -442,10 +435,10 @@ public final class CudaWorld implements AutoCloseable {
       return;
     }
     messageLanes.forEach(MessageLauncher::close);
-    launcher.close();
+    collectives.close();
     symmetric.close();
-    own.close();
-    shared.close();
+    all.close();
+    memory.close();
     streams.forEach(access().reserve(device)::give);
   }
 }

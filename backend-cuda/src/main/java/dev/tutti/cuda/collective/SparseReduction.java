@@ -106,8 +106,7 @@ public final class SparseReduction {
       Tensor values = DeviceCopy.dense(device, temporary, tensor.values());
       Tensor own = Tensor.sparse(indices, values, tensor.shape());
       Call call = new Call(op, own, plan, stream, work);
-      Backend others = backend;
-      return others == null || size == 1 ? call.coalesced(arena) : call.ofAllRanks(others, arena);
+      return backend == null || size == 1 ? call.coalesced(arena) : call.ofAllRanks(backend, arena);
     }
   }
 

@@ -413,17 +413,15 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void abort(Throwable cause) {
     aborted = true;
-    DeviceWork all = devices;
-    if (all != null) {
-      all.abort(cause);
+    if (devices != null) {
+      devices.abort(cause);
     }
   }
 
   @Override
   public void close() {
-    DeviceWork all = devices;
-    if (all != null) {
-      all.close();
+    if (devices != null) {
+      devices.close();
     }
     works.values().forEach(HostWork::close);
   }

@@ -57,19 +57,18 @@ final class LazyCommunicator {
    */
   Communicator get(long deadlineNanos) {
     Communicator known = communicator;
-    Maker of = maker;
-    if (known != null || of == null) {
+    if (known != null || maker == null) {
       return require(known);
     }
     throwIfAborted();
-    Communicator begun = of.begin(deadlineNanos, this::throwIfAborted);
+    Communicator begun = maker.begin(deadlineNanos, this::throwIfAborted);
     communicator = begun;
     Throwable cause = aborted.get();
     if (cause != null) {
       begun.abort(cause);
       throwIfAborted();
     }
-    of.complete(begun, deadlineNanos, this::throwIfAborted);
+    maker.complete(begun, deadlineNanos, this::throwIfAborted);
     return begun;
   }
 

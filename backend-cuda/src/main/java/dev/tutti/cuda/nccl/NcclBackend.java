@@ -99,13 +99,12 @@ public final class NcclBackend implements Backend {
 
   @Override
   public Map<Feature, String> missingFeatures() {
-    Messages own = messages;
-    if (own == null) {
+    if (messages == null) {
       return missing;
     }
     Map<Feature, String> all = new EnumMap<>(Feature.class);
     all.putAll(missing);
-    all.putAll(own.missingFeatures());
+    all.putAll(messages.missingFeatures());
     return all;
   }
 
@@ -143,8 +142,7 @@ public final class NcclBackend implements Backend {
   public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     long _ = address(op, tensor.indices());
     long _ = address(op, tensor.values());
-    Messages own = messages;
-    if (own != null && own.mayMeetPytorch()) {
+    if (messages != null && messages.mayMeetPytorch()) {
       throw new UnsupportedOperationException(
           op.type().label()
               + " on rank "
@@ -308,34 +306,30 @@ public final class NcclBackend implements Backend {
   }
 
   private Messages messages(Operation op) {
-    Messages own = messages;
-    if (own == null) {
+    if (messages == null) {
       throw new UnsupportedOperationException(
           op.type().label() + " on rank " + rank + ": a group of one rank cannot send or receive");
     }
-    return own;
+    return messages;
   }
 
   @Override
   public String likelyCause(Operation op) {
-    Messages own = messages;
     boolean ofOthers = op.type().isPointToPoint() || op.equals(launcher.first());
-    return own == null || !ofOthers ? "" : own.likelyCause();
+    return messages == null || !ofOthers ? "" : messages.likelyCause();
   }
 
   @Override
   public void beginBatch() {
-    Messages own = messages;
-    if (own != null) {
-      own.beginBatch();
+    if (messages != null) {
+      messages.beginBatch();
     }
   }
 
   @Override
   public void endBatch() {
-    Messages own = messages;
-    if (own != null) {
-      own.endBatch();
+    if (messages != null) {
+      messages.endBatch();
     }
   }
 
@@ -366,27 +360,25 @@ public final class NcclBackend implements Backend {
   public void abort(Throwable cause) {
     aborted = true;
     communicator.abort(cause);
-    Messages own = messages;
-    if (own != null) {
-      own.abort(cause);
+    if (messages != null) {
+      messages.abort(cause);
     }
   }
 
   @Override
   public void close() {
     long until = System.nanoTime() + CLOSE_NANOS;
-    Messages own = messages;
     try {
-      if (own != null) {
-        own.beginClose();
+      if (messages != null) {
+        messages.beginClose();
       }
     } finally {
       // Only now: the peers have received everything that this rank had to send.
       watch.close();
       communicator.close(until);
     }
-    if (own != null) {
-      own.close(until);
+    if (messages != null) {
+      messages.close(until);
     }
     boolean idle;
     try {

@@ -92,13 +92,10 @@ final class IncomingLink {
 
   /** Continues the TLS handshake; tells whether it is complete, or not needed. */
   private boolean secure(SelectionKey key) throws IOException {
-    TlsChannel handshaking = tls;
-    if (!secured && handshaking != null) {
-      secured = handshaking.handshake();
+    if (!secured && tls != null) {
+      secured = tls.handshake();
       key.interestOps(
-          handshaking.hasUnsent()
-              ? SelectionKey.OP_READ | SelectionKey.OP_WRITE
-              : SelectionKey.OP_READ);
+          tls.hasUnsent() ? SelectionKey.OP_READ | SelectionKey.OP_WRITE : SelectionKey.OP_READ);
     }
     return secured;
   }

@@ -105,11 +105,10 @@ final class OutgoingLink {
     if (!channel.isConnected() && !channel.finishConnect()) {
       return false;
     }
-    TlsChannel secured = tls;
-    if (secured != null && !secured.handshake()) {
+    if (tls != null && !tls.handshake()) {
       return false;
     }
-    ByteChannel wire = secured == null ? channel : secured;
+    ByteChannel wire = tls == null ? channel : tls;
     while (!waiting.isEmpty()) {
       ByteBuffer first = waiting.getFirst();
       wire.write(first);
@@ -118,7 +117,7 @@ final class OutgoingLink {
       }
       waiting.removeFirst();
     }
-    return secured == null || secured.flush();
+    return tls == null || tls.flush();
   }
 
   /** Makes a selector report when a connection that could not be flushed can continue. */
