@@ -127,11 +127,8 @@ final class HostCopies {
       while (!pinned.isIdle(staging)) {
         if (wait.now() - deadline >= 0) {
           throw new TuttiException(
-              "a copy in the "
-                  + stream
-                  + " did not finish within "
-                  + TIMEOUT.toMinutes()
-                  + " minutes");
+              "a copy in the %s did not finish within %s minutes"
+                  .formatted(stream, TIMEOUT.toMinutes()));
         }
         wait.rest();
       }

@@ -36,11 +36,8 @@ final class IpcExit {
   }
 
   private static String warning(int used) {
-    return "WARNING: process "
-        + ProcessHandle.current().pid()
-        + " exits without CudaIpc.close() while "
-        + used
-        + " tensors that it shared have not been returned; other processes lose them. Call"
-        + " CudaIpc.awaitReturned first";
+    return ("WARNING: process %s exits without CudaIpc.close() while %s tensors that it shared have"
+            + " not been returned; other processes lose them. Call CudaIpc.awaitReturned first")
+        .formatted(ProcessHandle.current().pid(), used);
   }
 }

@@ -187,14 +187,8 @@ record IpcHandle(
   CudaIpcException wrongSize(long bytesThere) {
     return new CudaIpcException(
         Reason.WRONG_SIZE,
-        "the handle describes "
-            + dtype.label()
-            + Arrays.toString(shape)
-            + " at byte "
-            + offset
-            + " of an allocation of "
-            + bytesThere
-            + " bytes");
+        "the handle describes %s%s at byte %s of an allocation of %s bytes"
+            .formatted(dtype.label(), Arrays.toString(shape), offset, bytesThere));
   }
 
   boolean hasEvent() {

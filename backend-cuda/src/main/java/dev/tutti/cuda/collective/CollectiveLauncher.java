@@ -123,15 +123,10 @@ public final class CollectiveLauncher {
     stream = device.currentStream();
     if (neighbor >= 0 && stream.equals(device.defaultStream())) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": rank "
-              + neighbor
-              + " of this process also uses "
-              + device
-              + ", and the kernels of both ranks in its default stream would wait for each other"
-              + " forever; give each rank a current stream of its own (CudaStream.use)");
+          ("%s on rank %s: rank %s of this process also uses %s, and the kernels of both ranks in"
+               + " its default stream would wait for each other forever; give each rank a current"
+               + " stream of its own (CudaStream.use)")
+              .formatted(op.type().label(), rank, neighbor, device));
     }
     CudaEvent last = lastEvent;
     if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {

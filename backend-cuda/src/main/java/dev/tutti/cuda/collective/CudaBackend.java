@@ -415,11 +415,8 @@ public final class CudaBackend implements Backend {
     MessageMatcher matcher = world.messages();
     if (matcher == null) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + (peer < 0 ? "" : " with rank " + peer)
-              + ": a group of one rank cannot send or receive");
+          "%s on rank %s%s: a group of one rank cannot send or receive"
+              .formatted(op.type().label(), rank, peer < 0 ? "" : " with rank " + peer));
     }
     return matcher;
   }

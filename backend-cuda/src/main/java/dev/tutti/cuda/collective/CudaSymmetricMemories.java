@@ -57,14 +57,9 @@ final class CudaSymmetricMemories implements AutoCloseable {
       memory = PeerMemory.allocate(peers, total, usedNumbers(), op.deadlineNanos());
     } catch (BackendException e) {
       throw new BackendException(
-          "allocateSymmetric on rank "
-              + peers.exchange().rank()
-              + ": cannot allocate symmetric memory of "
-              + byteSize
-              + " bytes on each rank of group "
-              + group
-              + ": "
-              + e.getMessage(),
+          ("allocateSymmetric on rank %s: cannot allocate symmetric memory of %s bytes on each rank"
+                  + " of group %s: %s")
+              .formatted(peers.exchange().rank(), byteSize, group, e.getMessage()),
           e);
     }
     CudaSymmetricMemory made =

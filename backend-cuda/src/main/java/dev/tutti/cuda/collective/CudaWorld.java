@@ -155,21 +155,16 @@ public final class CudaWorld implements AutoCloseable {
   private static String choices(Settings settings, int size) {
     AllReduceLimits nvlink = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
     AllReduceLimits pcie = CudaSettings.limits(settings, size, PeerLinks.PCIE);
-    return CudaSettings.ONE_SHOT_BYTES.name()
-        + "="
-        + nvlink.oneShotBytes()
-        + " "
-        + CudaSettings.TWO_SHOT_BYTES.name()
-        + "="
-        + nvlink.twoShotBytes()
-        + " "
-        + CudaSettings.PCIE_ONE_SHOT_BYTES.name()
-        + "="
-        + pcie.oneShotBytes()
-        + " "
-        + CudaSettings.PCIE_TWO_SHOT_BYTES.name()
-        + "="
-        + pcie.twoShotBytes();
+    return "%s=%s %s=%s %s=%s %s=%s"
+        .formatted(
+            CudaSettings.ONE_SHOT_BYTES.name(),
+            nvlink.oneShotBytes(),
+            CudaSettings.TWO_SHOT_BYTES.name(),
+            nvlink.twoShotBytes(),
+            CudaSettings.PCIE_ONE_SHOT_BYTES.name(),
+            pcie.oneShotBytes(),
+            CudaSettings.PCIE_TWO_SHOT_BYTES.name(),
+            pcie.twoShotBytes());
   }
 
   /** Returns another rank in this process and on this device, or -1. */
@@ -245,12 +240,8 @@ public final class CudaWorld implements AutoCloseable {
     Settings settings = context.settings();
     if (context.size() > ChannelLayout.MAX_RANKS) {
       throw new FarRanksException(
-          "rank "
-              + context.rank()
-              + ": a group on CUDA devices can have "
-              + ChannelLayout.MAX_RANKS
-              + " ranks at most, not "
-              + context.size());
+          "rank %s: a group on CUDA devices can have %s ranks at most, not %s"
+              .formatted(context.rank(), ChannelLayout.MAX_RANKS, context.size()));
     }
     String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // rejects invalid values
     CudaDevice device = cuda.device(context.device().index());

@@ -67,11 +67,8 @@ final class GraphReplayMonitor implements AutoCloseable {
       case TIMED_OUT ->
           onFailure.failed(
               new TimeoutException(
-                  "rank "
-                      + rank
-                      + " waited for rank "
-                      + status.peer()
-                      + " on its device, in a replay of a captured collective"),
+                  "rank %s waited for rank %s on its device, in a replay of a captured collective"
+                      .formatted(rank, status.peer())),
               status.peer());
       default ->
           onFailure.failed(

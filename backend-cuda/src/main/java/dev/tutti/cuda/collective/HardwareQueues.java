@@ -28,10 +28,8 @@ public final class HardwareQueues {
   }
 
   private static String advice(String value) {
-    return VARIABLE
-        + "="
-        + value
-        + ": messages between GPUs, and groups that run at the same time, may wait for each other"
-        + " until their deadlines; unset it, or set it to a number from 8 to 32";
+    return ("%s=%s: messages between GPUs, and groups that run at the same time, may wait for each"
+            + " other until their deadlines; unset it, or set it to a number from 8 to 32")
+        .formatted(VARIABLE, value);
   }
 }

@@ -24,11 +24,8 @@ record KernelOutcome(ControlWords control, int rank, int[] ranks) implements Cha
         case TIMED_OUT ->
             op.fail(
                 new TimeoutException(
-                    "rank "
-                        + rank
-                        + " waited on its device for rank "
-                        + peer
-                        + ", which did not arrive"),
+                    "rank %s waited on its device for rank %s, which did not arrive"
+                        .formatted(rank, peer)),
                 peer);
         default -> op.fail(new TuttiException("rank " + rank + ": the kernel was aborted"), -1);
       }

@@ -248,14 +248,8 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
 
   private static PeerMismatchException misfit(long sent, int receiver, long expected, int tag) {
     return new PeerMismatchException(
-        "a message of "
-            + sent
-            + " bytes with tag "
-            + tag
-            + " arrived for a tensor of "
-            + expected
-            + " bytes on rank "
-            + receiver);
+        "a message of %s bytes with tag %s arrived for a tensor of %s bytes on rank %s"
+            .formatted(sent, tag, expected, receiver));
   }
 
   private void launch(Wanted own, @Nullable MessagePath path, int source) {

@@ -35,15 +35,9 @@ final class PeerAccess {
         }
         if (!calls.canAccessPeer(device.index(), d)) {
           throw new BackendException(
-              "rank "
-                  + rank
-                  + ": "
-                  + device
-                  + " cannot reach the memory of rank "
-                  + r
-                  + "'s device "
-                  + ranks.get(r).pciBusId()
-                  + "; there is no NVLink between them, or the host's settings forbid it");
+              ("rank %s: %s cannot reach the memory of rank %s's device %s; there is no NVLink"
+                      + " between them, or the host's settings forbid it")
+                  .formatted(rank, device, r, ranks.get(r).pciBusId()));
         }
         if (sharing == Sharing.IPC) {
           access().context(device).enter();

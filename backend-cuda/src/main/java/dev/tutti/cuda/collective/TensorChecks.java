@@ -19,22 +19,13 @@ public final class TensorChecks {
   public static void device(Operation op, Tensor tensor, CudaDevice device, int rank) {
     if (tensor.device().index() != device.index()) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": the group uses "
-              + device
-              + " on this rank, but the tensor is "
-              + tensor.describe());
+          "%s on rank %s: the group uses %s on this rank, but the tensor is %s"
+              .formatted(op.type().label(), rank, device, tensor.describe()));
     }
     if (!tensor.segment().scope().isAlive()) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": the memory of "
-              + tensor.describe()
-              + " was freed");
+          "%s on rank %s: the memory of %s was freed"
+              .formatted(op.type().label(), rank, tensor.describe()));
     }
   }
 }

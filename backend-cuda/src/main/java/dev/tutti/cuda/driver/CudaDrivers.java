@@ -28,11 +28,9 @@ public final class CudaDrivers {
     return NativeLibraries.isPresent(LibCuda.NAME)
         ? Optional.empty()
         : Optional.of(
-            "no NVIDIA driver: the loader cannot find "
-                + LibCuda.NAME
-                + "; install a driver that supports CUDA "
-                + versionText(REQUIRED_VERSION)
-                + " or newer, or give the container access to the GPUs");
+            ("no NVIDIA driver: the loader cannot find %s; install a driver that supports CUDA %s"
+                    + " or newer, or give the container access to the GPUs")
+                .formatted(LibCuda.NAME, versionText(REQUIRED_VERSION)));
   }
 
   /**
@@ -84,11 +82,8 @@ public final class CudaDrivers {
   public static void requireVersion(int version) {
     if (version < REQUIRED_VERSION) {
       throw new BackendException(
-          "the NVIDIA driver supports CUDA "
-              + versionText(version)
-              + ", but "
-              + versionText(REQUIRED_VERSION)
-              + " is required; install a newer driver");
+          "the NVIDIA driver supports CUDA %s, but %s is required; install a newer driver"
+              .formatted(versionText(version), versionText(REQUIRED_VERSION)));
     }
   }
 

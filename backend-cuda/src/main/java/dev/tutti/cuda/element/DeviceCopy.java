@@ -57,11 +57,8 @@ public final class DeviceCopy {
       CudaDevice device, CudaStream stream, Tensor target, Tensor source) {
     if (stream.isCapturing()) {
       throw new IllegalStateException(
-          "a copy of "
-              + source.describe()
-              + " to "
-              + target.describe()
-              + " cannot be captured into a graph because it needs temporary memory");
+          "a copy of %s to %s cannot be captured into a graph because it needs temporary memory"
+              .formatted(source.describe(), target.describe()));
     }
     // Memory that is freed here is used again only after the work that is now in the stream.
     try (Arena arena = Arena.ofConfined()) {

@@ -131,11 +131,8 @@ public final class GlooCudaBackend implements Backend {
     }
     if (!all.isOn(first.device().index())) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": the group's device on this rank is not that of "
-              + first.describe());
+          "%s on rank %s: the group's device on this rank is not that of %s"
+              .formatted(op.type().label(), rank, first.describe()));
     }
     HostWork before = works.get(first.device().index());
     if (before != null) {

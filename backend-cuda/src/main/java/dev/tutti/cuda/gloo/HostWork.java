@@ -167,12 +167,9 @@ final class HostWork {
     for (Tensor tensor : tensors) {
       if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
         throw new UnsupportedOperationException(
-            "rank "
-                + rank
-                + ": the memory of all tensors of an operation must not be freed, and must be on "
-                + device
-                + " like that of the first tensor, not "
-                + tensor.describe());
+            ("rank %s: the memory of all tensors of an operation must not be freed, and must be on"
+                    + " %s like that of the first tensor, not %s")
+                .formatted(rank, device, tensor.describe()));
       }
     }
   }

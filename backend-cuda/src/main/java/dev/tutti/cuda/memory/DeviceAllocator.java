@@ -203,15 +203,12 @@ public final class DeviceAllocator {
         "allocation of " + bytes + " bytes on cuda:" + context.device(),
         CudaException.OUT_OF_MEMORY,
         "CUDA_ERROR_OUT_OF_MEMORY",
-        "of "
-            + room.total()
-            + " bytes, "
-            + room.free()
-            + " are free; tensors of this process use "
-            + usage.usedBytes()
-            + ", and "
-            + (usage.reservedBytes() - usage.usedBytes())
-            + " more are kept for reuse");
+        "of %s bytes, %s are free; tensors of this process use %s, and %s more are kept for reuse"
+            .formatted(
+                room.total(),
+                room.free(),
+                usage.usedBytes(),
+                usage.reservedBytes() - usage.usedBytes()));
   }
 
   /**

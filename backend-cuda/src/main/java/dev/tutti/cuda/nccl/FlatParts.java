@@ -47,11 +47,9 @@ final class FlatParts {
   private DeviceBlock allocate(Operation op, long bytes, CudaStream stream) {
     if (stream.isCapturing()) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " of a list on rank "
-              + rank
-              + " cannot be captured into a graph because it needs contiguous memory for the parts;"
-              + " use the single-tensor operation");
+          ("%s of a list on rank %s cannot be captured into a graph because it needs contiguous"
+                  + " memory for the parts; use the single-tensor operation")
+              .formatted(op.type().label(), rank));
     }
     return access().allocator(device).allocate(bytes, access().forBlocks(stream));
   }

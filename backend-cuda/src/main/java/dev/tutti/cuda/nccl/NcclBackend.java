@@ -144,12 +144,9 @@ public final class NcclBackend implements Backend {
     long _ = address(op, tensor.values());
     if (messages != null && messages.mayMeetPytorch()) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": ranks of PyTorch do not support it on NCCL, and with "
-              + CudaSettings.NCCL_LAZY.name()
-              + " no rank knows whether there are any");
+          ("%s on rank %s: ranks of PyTorch do not support it on NCCL, and with %s no rank knows"
+                  + " whether there are any")
+              .formatted(op.type().label(), rank, CudaSettings.NCCL_LAZY.name()));
     }
     SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted);
     op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));

@@ -45,15 +45,8 @@ public final class NcclLibrary {
     this.origin = origin;
     if (version < REQUIRED_VERSION) {
       throw new BackendException(
-          "NCCL "
-              + versionText(version)
-              + " from "
-              + origin
-              + " is too old; "
-              + versionText(REQUIRED_VERSION)
-              + " or newer is required; set "
-              + FILE.name()
-              + " to its file");
+          "NCCL %s from %s is too old; %s or newer is required; set %s to its file"
+              .formatted(versionText(version), origin, versionText(REQUIRED_VERSION), FILE.name()));
     }
   }
 
@@ -98,14 +91,9 @@ public final class NcclLibrary {
       }
     }
     throw new BackendException(
-        "no NCCL: the loader cannot find "
-            + NAME
-            + ", and there is no nvidia-nccl wheel in "
-            + folders
-            + "; install NCCL "
-            + versionText(REQUIRED_VERSION)
-            + " or newer, or set the path of its file with "
-            + FILE.name());
+        ("no NCCL: the loader cannot find %s, and there is no nvidia-nccl wheel in %s; install NCCL"
+                + " %s or newer, or set the path of its file with %s")
+            .formatted(NAME, folders, versionText(REQUIRED_VERSION), FILE.name()));
   }
 
   private static Optional<SymbolLookup> open(String name) {

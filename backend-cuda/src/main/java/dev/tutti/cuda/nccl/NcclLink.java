@@ -105,12 +105,9 @@ record NcclLink(
   static byte[] checked(String name, byte[] id) {
     if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
       throw new RendezvousException(
-          name
-              + ": the id of the NCCL communicator has "
-              + id.length
-              + " bytes, not "
-              + NcclCalls.UNIQUE_ID_BYTES
-              + "; does the rank that offers it use another backend?");
+          ("%s: the id of the NCCL communicator has %s bytes, not %s; does the rank that offers it"
+                  + " use another backend?")
+              .formatted(name, id.length, NcclCalls.UNIQUE_ID_BYTES));
     }
     return id;
   }

@@ -82,13 +82,8 @@ final class NcclReductions {
   void requireReducible(Operation op, Tensor like, ReduceOp reduceOp) {
     if (!NcclTypes.isReducible(like.dtype()) || !NcclTypes.has(reduceOp.kind())) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": NCCL, which connects the ranks, cannot reduce "
-              + like.dtype().label()
-              + " by "
-              + reduceOp);
+          "%s on rank %s: NCCL, which connects the ranks, cannot reduce %s by %s"
+              .formatted(op.type().label(), rank, like.dtype().label(), reduceOp));
     }
   }
 

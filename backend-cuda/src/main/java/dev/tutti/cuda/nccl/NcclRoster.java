@@ -73,16 +73,13 @@ final class NcclRoster {
     if (store.check(List.of(other))) {
       String differs = new String(store.get(other), StandardCharsets.UTF_8);
       throw new RendezvousException(
-          "rank "
-              + rank
-              + "/"
-              + size
-              + ": "
-              + CudaSettings.NCCL_LAZY.name()
-              + " is "
-              + (lazy ? "set here, but not on rank " : "not set here, but on rank ")
-              + differs
-              + "; it must be the same on all ranks of Tutti");
+          "rank %s/%s: %s is %s%s; it must be the same on all ranks of Tutti"
+              .formatted(
+                  rank,
+                  size,
+                  CudaSettings.NCCL_LAZY.name(),
+                  lazy ? "set here, but not on rank " : "not set here, but on rank ",
+                  differs));
     }
   }
 

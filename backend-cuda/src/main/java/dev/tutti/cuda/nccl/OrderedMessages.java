@@ -80,11 +80,9 @@ final class OrderedMessages implements Messages {
   public void receive(Operation op, int peer, int tag, long address, long bytes) {
     if (peer == MessageMatcher.ANY) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ", in a group with ranks of PyTorch: NCCL can receive only from a rank that is"
-              + " named, not from any rank");
+          ("%s on rank %s, in a group with ranks of PyTorch: NCCL can receive only from a rank that"
+                  + " is named, not from any rank")
+              .formatted(op.type().label(), rank));
     }
     start(op, peer, false, address, bytes);
   }
@@ -197,11 +195,9 @@ final class OrderedMessages implements Messages {
   }
 
   private static String otherManner(int peer) {
-    return "rank "
-        + peer
-        + " of PyTorch was given no device_id and so uses a communicator of the two ranks for its"
-        + " messages; "
-        + REMEDY;
+    return ("rank %s of PyTorch was given no device_id and so uses a communicator of the two ranks"
+            + " for its messages; %s")
+        .formatted(peer, REMEDY);
   }
 
   @Override

@@ -78,12 +78,8 @@ final class PairMessages implements NcclMessagePath.Owner {
   void start(NcclMessage message, CudaStream stream) {
     if (stream.isCapturing()) {
       throw new UnsupportedOperationException(
-          message.describe()
-              + ", on rank "
-              + rank
-              + ": cannot be captured into a graph with "
-              + CudaSettings.NCCL_LAZY.name()
-              + ", except in a batch");
+          "%s, on rank %s: cannot be captured into a graph with %s, except in a batch"
+              .formatted(message.describe(), rank, CudaSettings.NCCL_LAZY.name()));
     }
     int source = message.sends() ? MessageMatcher.ANY : message.peer();
     CudaEvent before = stream.record();

@@ -129,15 +129,8 @@ public final class CudaBackendProvider implements BackendProvider {
 
   private static String limits(Settings settings, int ranks, PeerLinks links, String over) {
     AllReduceLimits limits = CudaSettings.limits(settings, ranks, links);
-    return "all-reduce of "
-        + ranks
-        + " ranks"
-        + over
-        + ": one-shot up to "
-        + limits.oneShotBytes()
-        + " bytes, two-shot up to "
-        + limits.twoShotBytes()
-        + ", chunks above";
+    return "all-reduce of %s ranks%s: one-shot up to %s bytes, two-shot up to %s, chunks above"
+        .formatted(ranks, over, limits.oneShotBytes(), limits.twoShotBytes());
   }
 
   @Override

@@ -79,11 +79,8 @@ final class NcclFallback {
 
   private BackendException refused(int rank, @Nullable String missing) {
     return new BackendException(
-        reason.getMessage()
-            + "; NCCL could connect them, but rank "
-            + rank
-            + " has no NCCL: "
-            + missing,
+        "%s; NCCL could connect them, but rank %s has no NCCL: %s"
+            .formatted(reason.getMessage(), rank, missing),
         reason);
   }
 }

@@ -72,15 +72,9 @@ public final class IpcChannel implements AutoCloseable {
     int length = path.toString().getBytes(StandardCharsets.UTF_8).length;
     if (length >= FdMessage.PATH_BYTES) {
       throw new BackendException(
-          "rank "
-              + rank
-              + ": the path of a socket can have "
-              + (FdMessage.PATH_BYTES - 1)
-              + " bytes at most, but "
-              + path
-              + " has "
-              + length
-              + "; choose a shorter directory (TUTTI_CUDA_IPC_DIR)");
+          ("rank %s: the path of a socket can have %s bytes at most, but %s has %s; choose a"
+                  + " shorter directory (TUTTI_CUDA_IPC_DIR)")
+              .formatted(rank, FdMessage.PATH_BYTES - 1, path, length));
     }
     socket = LinuxSockets.datagramSocket();
     if (socket < 0) {
@@ -115,12 +109,11 @@ public final class IpcChannel implements AutoCloseable {
    */
   public static IpcChannel open(Path directory, StoreExchange exchange, long deadlineNanos) {
     String name =
-        "tutti-"
-            + ProcessHandle.current().pid()
-            + "-"
-            + exchange.rank()
-            + "-"
-            + HexFormat.of().toHexDigits(RANDOM.nextLong());
+        "tutti-%s-%s-%s"
+            .formatted(
+                ProcessHandle.current().pid(),
+                exchange.rank(),
+                HexFormat.of().toHexDigits(RANDOM.nextLong()));
     IpcChannel channel;
     try {
       channel = new IpcChannel(exchange, directory.resolve(name));
@@ -200,11 +193,8 @@ public final class IpcChannel implements AutoCloseable {
         if (System.nanoTime() - nextLook >= 0) {
           if (exchange.isAhead(target)) {
             throw new MissingDescriptorException(
-                "rank "
-                    + rank
-                    + ": rank "
-                    + target
-                    + " has moved on and receives no more descriptors");
+                "rank %s: rank %s has moved on and receives no more descriptors"
+                    .formatted(rank, target));
           }
           nextLook = System.nanoTime() + SLICE_NANOS;
         }
@@ -254,13 +244,9 @@ public final class IpcChannel implements AutoCloseable {
       case LinuxSockets.AGAIN, LinuxSockets.NO_BUFFERS, LinuxSockets.INTERRUPTED -> false;
       case LinuxSockets.NO_ENTRY, LinuxSockets.REFUSED ->
           throw new RendezvousException(
-              "rank "
-                  + rank
-                  + ": no process listens on the socket of rank "
-                  + target
-                  + ", "
-                  + peers.get(target).path
-                  + "; the rank is gone, or its files are not visible here");
+              ("rank %s: no process listens on the socket of rank %s, %s; the rank is gone, or its"
+                      + " files are not visible here")
+                  .formatted(rank, target, peers.get(target).path));
       default -> throw failed("cannot send descriptor " + fd + " to rank " + target, -result);
     };
   }
@@ -295,12 +281,11 @@ public final class IpcChannel implements AutoCloseable {
       long left = deadlineNanos - System.nanoTime();
       if (left <= 0) {
         throw new RendezvousException(
-            "rank "
-                + rank
-                + ": no descriptor arrived from rank "
-                + source
-                + " in time"
-                + (refused == 0 ? "" : "; " + refused + " messages without the token arrived"));
+            "rank %s: no descriptor arrived from rank %s in time%s"
+                .formatted(
+                    rank,
+                    source,
+                    refused == 0 ? "" : "; " + refused + " messages without the token arrived"));
       }
       if (waited && exchange.isAhead(source)) {
         drain();

@@ -113,12 +113,9 @@ public record PeerInfo(
     for (int r = 0; r < all.size(); r++) {
       if (!all.get(r).host.equals(all.get(0).host)) {
         throw new FarRanksException(
-            "rank "
-                + rank
-                + ": rank "
-                + r
-                + " runs on another host than rank 0, but the ranks of a group on CUDA devices must"
-                + " share a host");
+            ("rank %s: rank %s runs on another host than rank 0, but the ranks of a group on CUDA"
+                    + " devices must share a host")
+                .formatted(rank, r));
       }
     }
   }
@@ -127,15 +124,9 @@ public record PeerInfo(
     for (int r = 0; r < all.size(); r++) {
       if (!all.get(r).choices.equals(all.get(0).choices)) {
         throw new BackendException(
-            "rank "
-                + rank
-                + ": rank "
-                + r
-                + " has "
-                + all.get(r).choices
-                + ", but rank 0 has "
-                + all.get(0).choices
-                + "; these settings must be the same on all ranks");
+            ("rank %s: rank %s has %s, but rank 0 has %s; these settings must be the same on all"
+                    + " ranks")
+                .formatted(rank, r, all.get(r).choices, all.get(0).choices));
       }
     }
   }
@@ -146,16 +137,9 @@ public record PeerInfo(
       Integer other = first.putIfAbsent(all.get(r).pciBusId, r);
       if (other != null && !all.stream().allMatch(PeerInfo::allowsOverlap)) {
         throw new BackendException(
-            "rank "
-                + rank
-                + ": ranks "
-                + other
-                + " and "
-                + r
-                + " have the same device "
-                + all.get(r).pciBusId
-                + "; give each rank its own, or set TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES=1 on"
-                + " all ranks");
+            ("rank %s: ranks %s and %s have the same device %s; give each rank its own, or set"
+                    + " TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES=1 on all ranks")
+                .formatted(rank, other, r, all.get(r).pciBusId));
       }
     }
   }

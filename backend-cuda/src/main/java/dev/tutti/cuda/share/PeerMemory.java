@@ -237,14 +237,9 @@ public final class PeerMemory implements AutoCloseable {
     for (int r = 1; r < all.size(); r++) {
       if (all.get(r).byteSize() != all.get(0).byteSize()) {
         throw new TuttiException(
-            "rank "
-                + world.exchange().rank()
-                + ": rank "
-                + r
-                + " allocates "
-                + all.get(r).byteSize()
-                + " bytes, but rank 0 "
-                + all.get(0).byteSize());
+            "rank %s: rank %s allocates %s bytes, but rank 0 %s"
+                .formatted(
+                    world.exchange().rank(), r, all.get(r).byteSize(), all.get(0).byteSize()));
       }
     }
   }
@@ -257,12 +252,8 @@ public final class PeerMemory implements AutoCloseable {
     String cause =
         all.stream().filter(problem -> !problem.startsWith(FOLLOWS)).findFirst().orElse(all.get(0));
     throw new BackendException(
-        "rank "
-            + world.exchange().rank()
-            + ": cannot share memory of "
-            + byteSize
-            + " bytes on each rank: "
-            + cause);
+        "rank %s: cannot share memory of %s bytes on each rank: %s"
+            .formatted(world.exchange().rank(), byteSize, cause));
   }
 
   /** What a rank announces about its memory. */
