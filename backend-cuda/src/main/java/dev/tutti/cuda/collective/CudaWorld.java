@@ -7,6 +7,7 @@ import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.FarRanksException;
@@ -247,14 +248,12 @@ public final class CudaWorld implements AutoCloseable {
     CudaDevice device = cuda.device(context.device().index());
     StoreExchange exchange =
         new StoreExchange(context.store(), "cuda", context.rank(), context.size());
+    CudaDriver driver = access().driver(cuda);
     PeerInfo own =
         PeerInfo.here(
-            access().driver(cuda).devices().pciBusId(device.index()),
+            driver.devices().pciBusId(device.index()),
             settings.get(CudaSettings.OVERLAPPING_DEVICES),
-            access()
-                .driver(cuda)
-                .devices()
-                .attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
+            driver.devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
             choices(settings, context.size()),
             access().links(cuda, device.index()));
     HardwareQueues.warning(settings)
@@ -265,9 +264,8 @@ public final class CudaWorld implements AutoCloseable {
     @Nullable HostKernels kernels;
     List<CudaStream> streams;
     try {
-      sharing =
-          Sharing.choose(settings.get(CudaSettings.SHARING), access().driver(cuda), device.index());
-      new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+      sharing = Sharing.choose(settings.get(CudaSettings.SHARING), driver, device.index());
+      PeerAccess.require(cuda, device, ranks, sharing, context.rank());
       plan = context.size() == 1 ? null : Plan.of(settings, ranks);
       kernels = context.size() == 1 ? null : new HostKernels(device);
       streams = access().reserve(device).take(2 * (context.size() - 1) + 1);

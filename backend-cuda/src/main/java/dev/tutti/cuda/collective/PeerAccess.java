@@ -5,20 +5,14 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 import dev.tutti.BackendException;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
-import dev.tutti.cuda.driver.DeviceCalls;
+import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.Sharing;
 import java.util.List;
 
-/** A check that a device can access those of its peers. */
+/** A static method that checks that a device can access those of its peers. */
 final class PeerAccess {
-  private final Cuda cuda;
-  private final CudaDevice device;
-
-  PeerAccess(Cuda cuda, CudaDevice device) {
-    this.cuda = cuda;
-    this.device = device;
-  }
+  private PeerAccess() {}
 
   /**
    * Checks the access and, for plain allocations, enables it. A peer's device that this process
@@ -26,14 +20,15 @@ final class PeerAccess {
    *
    * @throws BackendException if a device cannot be accessed
    */
-  void require(List<PeerInfo> ranks, Sharing sharing, int rank) {
-    DeviceCalls calls = access().driver(cuda).devices();
+  static void require(
+      Cuda cuda, CudaDevice device, List<PeerInfo> ranks, Sharing sharing, int rank) {
+    CudaDriver driver = access().driver(cuda);
     for (int r = 0; r < ranks.size(); r++) {
       for (int d = 0; d < cuda.deviceCount(); d++) {
-        if (d == device.index() || !calls.pciBusId(d).equals(ranks.get(r).pciBusId())) {
+        if (d == device.index() || !driver.devices().pciBusId(d).equals(ranks.get(r).pciBusId())) {
           continue;
         }
-        if (!calls.canAccessPeer(device.index(), d)) {
+        if (!driver.devices().canAccessPeer(device.index(), d)) {
           throw new BackendException(
               ("rank %s: %s cannot reach the memory of rank %s's device %s; there is no NVLink"
                       + " between them, or the host's settings forbid it")
@@ -41,10 +36,7 @@ final class PeerAccess {
         }
         if (sharing == Sharing.IPC) {
           access().context(device).enter();
-          access()
-              .driver(cuda)
-              .contexts()
-              .enablePeerAccess(access().context(cuda.device(d)).handle());
+          driver.contexts().enablePeerAccess(access().context(cuda.device(d)).handle());
         }
       }
     }
