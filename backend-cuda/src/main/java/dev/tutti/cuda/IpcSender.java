@@ -232,9 +232,9 @@ final class IpcSender {
     Map<Long, Boolean> alive = new HashMap<>();
     for (SharedTensor tensor : slots.all()) {
       withdrawUnwanted(tensor);
-      long state = tensor.file().get(tensor.slot());
+      long state = tensor.file.get(tensor.slot);
       if (state > 0 && !alive.computeIfAbsent(state, ProcessMark::isAlive)) {
-        boolean _ = tensor.file().release(tensor.slot(), state);
+        boolean _ = tensor.file.release(tensor.slot, state);
       }
       finish(tensor);
     }
@@ -247,17 +247,17 @@ final class IpcSender {
    */
   private static void withdrawUnwanted(SharedTensor tensor) {
     if (tensor.unwanted) {
-      boolean _ = tensor.file().revoke(tensor.slot(), tensor.ticket());
+      boolean _ = tensor.file.revoke(tensor.slot, tensor.ticket);
     }
   }
 
   private void finish(SharedTensor tensor) {
-    if (tensor.returned || tensor.file().get(tensor.slot()) != 0) {
+    if (tensor.returned || tensor.file.get(tensor.slot) != 0) {
       return;
     }
     tensor.returned = true;
     giveUp(tensor.memory, tensor.event);
-    slots.giveBack(tensor.file(), tensor.slot());
+    slots.giveBack(tensor.file, tensor.slot);
     disposeIfDone();
   }
 
@@ -292,7 +292,7 @@ final class IpcSender {
   }
 
   synchronized long state(SharedTensor tensor) {
-    return tensor.returned ? 0 : tensor.file().get(tensor.slot());
+    return tensor.returned ? 0 : tensor.file.get(tensor.slot);
   }
 
   void revoke(SharedTensor tensor) {
@@ -385,28 +385,24 @@ final class IpcSender {
     events.close();
   }
 
-  boolean isDisposed() {
-    synchronized (this) {
-      return disposed;
-    }
+  synchronized boolean isDisposed() {
+    return disposed;
   }
 
   /** Gives everything up when the driver closes, whether or not others still use it. */
-  void giveUp() {
-    synchronized (this) {
-      closed = true;
-      for (SharedTensor tensor : disposed ? List.<SharedTensor>of() : slots.all()) {
+  synchronized void giveUp() {
+    closed = true;
+    if (!disposed) {
+      for (SharedTensor tensor : slots.all()) {
         tensor.returned = true;
         if (tensor.event != null) {
           events.giveBack(tensor.event);
         }
       }
-      if (!disposed) {
-        dispose();
-      }
-      memories.clear();
-      unused.clear();
-      limbo = 0;
+      dispose();
     }
+    memories.clear();
+    unused.clear();
+    limbo = 0;
   }
 }

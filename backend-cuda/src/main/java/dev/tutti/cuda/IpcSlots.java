@@ -53,7 +53,7 @@ final class IpcSlots {
 
   /** Records the tensor that a word counts. */
   void put(SharedTensor tensor) {
-    entry(tensor.file()).shared[tensor.slot()] = tensor;
+    entry(tensor.file).shared[tensor.slot] = tensor;
   }
 
   /**

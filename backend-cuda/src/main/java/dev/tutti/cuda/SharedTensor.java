@@ -10,10 +10,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class SharedTensor implements AutoCloseable {
   private final IpcSender sender;
-  private final CounterFile file;
-  private final int slot;
-  private final long ticket;
   private final byte[] handle;
+  final CounterFile file;
+  final int slot;
+  final long ticket;
 
   // Guarded by the sender.
   final IpcSender.Memory memory;
@@ -65,17 +65,5 @@ public final class SharedTensor implements AutoCloseable {
   @Override
   public void close() {
     sender.revoke(this);
-  }
-
-  CounterFile file() {
-    return file;
-  }
-
-  int slot() {
-    return slot;
-  }
-
-  long ticket() {
-    return ticket;
   }
 }

@@ -217,7 +217,7 @@ class CudaIpcTest {
   void handlesWithTheSealAndWithoutSenseAreRefused() {
     SharedTensor shared = producer.share(tensor());
     SharedTensor free = producer.share(tensor());
-    int freeSlot = free.slot();
+    int freeSlot = free.slot;
     free.close();
     JobSeal seal = new JobSeal(IpcChild.JOB);
     IpcHandle good = IpcHandle.decode(shared.handle(), seal);
