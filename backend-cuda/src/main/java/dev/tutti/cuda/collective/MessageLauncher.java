@@ -9,7 +9,6 @@ import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Operation;
-import java.util.ArrayDeque;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -29,7 +28,7 @@ final class MessageLauncher implements MessagePath {
   private final KernelOutcome outcome;
   private final Supplier<CudaStream> streams;
   private @Nullable CudaStream stream;
-  private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
+  private final OpenEvents open = new OpenEvents();
   private @Nullable CudaEvent lastEvent;
   private boolean closed;
 
@@ -82,10 +81,7 @@ final class MessageLauncher implements MessagePath {
     channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
     CudaEvent event = own.record();
     lastEvent = event;
-    while (!open.isEmpty() && access().isKnownReached(open.getFirst())) {
-      open.removeFirst();
-    }
-    open.addLast(event);
+    open.add(event);
     op.enqueued(new ChannelEvent(event, outcome, op, source));
   }
 
@@ -113,7 +109,7 @@ final class MessageLauncher implements MessagePath {
 
   /** Frees everything; nothing may be running. */
   synchronized void close() {
-    open.forEach(access()::takeForReached);
+    open.close();
     channel.close();
   }
 }

@@ -9,6 +9,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.MessagePath;
+import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
@@ -41,7 +42,7 @@ final class NcclMessagePath implements MessagePath {
   private final int place;
   private final LazyCommunicator lazy;
   private final ArrayDeque<Message> queue = new ArrayDeque<>();
-  private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
+  private final OpenEvents open = new OpenEvents();
   private boolean running;
   private long taken;
   private @Nullable CudaStream stream;
@@ -153,10 +154,7 @@ final class NcclMessagePath implements MessagePath {
   }
 
   private synchronized void follow(Operation op, CudaEvent event) {
-    while (!open.isEmpty() && access().isKnownReached(open.getFirst())) {
-      open.removeFirst();
-    }
-    open.addLast(event);
+    open.add(event);
     lastEvent = event;
     lastOp = op;
   }
@@ -272,7 +270,7 @@ final class NcclMessagePath implements MessagePath {
     synchronized (this) {
       CudaStream of = stream;
       if (of != null && idle) {
-        open.forEach(access()::takeForReached);
+        open.close();
         access().reserve(all.device()).give(of);
         stream = null;
       }
