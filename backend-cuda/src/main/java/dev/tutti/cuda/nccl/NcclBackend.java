@@ -6,7 +6,6 @@ import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.collective.MessageMatcher;
@@ -52,24 +51,25 @@ public final class NcclBackend implements Backend {
   /**
    * Creates the backend of a rank.
    *
+   * @param context the context of the group
+   * @param device this rank's device
+   * @param communicator the communicator of all ranks
    * @param launcher the launcher for that communicator
    * @param messages null in a group of one rank
    * @param subgroups creates groups from ranks of this group, if some run PyTorch; otherwise null
    * @param missing the features that the group lacks, with the reasons
    */
   NcclBackend(
+      BackendContext context,
       CudaDevice device,
-      int rank,
-      int size,
       LazyCommunicator communicator,
       NcclLauncher launcher,
-      Store store,
       @Nullable Messages messages,
       @Nullable NcclSubgroups subgroups,
       Map<Feature, String> missing) {
     this.device = device;
-    this.rank = rank;
-    this.size = size;
+    this.rank = context.rank();
+    this.size = context.size();
     this.communicator = communicator;
     this.launcher = launcher;
     this.reductions = new NcclReductions(rank);
@@ -83,7 +83,7 @@ public final class NcclBackend implements Backend {
         access()
             .allocator(device)
             .allocate(Float.BYTES, access().forBlocks(device.defaultStream()));
-    this.watch = new NcclWatch(communicator, launcher, store, rank, size, messages);
+    this.watch = new NcclWatch(context, communicator, launcher, messages);
   }
 
   private long address(Operation op, Tensor tensor) {

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.IntStream;
 
 /**
  * A roster that finds out which ranks of a group run Tutti: PyTorch ranks leave no sign of
@@ -50,11 +51,7 @@ final class NcclRoster {
   }
 
   private List<String> keys() {
-    List<String> keys = new ArrayList<>(size);
-    for (int r = 0; r < size; r++) {
-      keys.add(HERE + r);
-    }
-    return keys;
+    return IntStream.range(0, size).mapToObj(r -> HERE + r).toList();
   }
 
   /**

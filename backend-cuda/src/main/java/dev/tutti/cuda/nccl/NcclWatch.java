@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.Messages;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
@@ -40,17 +41,15 @@ final class NcclWatch implements AutoCloseable {
   private volatile boolean closed;
 
   NcclWatch(
+      BackendContext context,
       LazyCommunicator communicator,
       NcclLauncher launcher,
-      Store store,
-      int rank,
-      int size,
       @Nullable Messages messages) {
     this.communicator = communicator;
     this.launcher = launcher;
-    this.store = store;
-    this.rank = rank;
-    this.size = size;
+    this.store = context.store();
+    this.rank = context.rank();
+    this.size = context.size();
     this.messages = messages;
     this.thread =
         Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(() -> repeat(this::look));

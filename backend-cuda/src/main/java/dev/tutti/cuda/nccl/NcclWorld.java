@@ -156,9 +156,7 @@ public final class NcclWorld {
         connect(communicator);
         messages = messages(blocks);
       } else if (!alone) {
-        messages =
-            new OrderedMessages(
-                device, launcher, context.store(), context.rank(), context.size(), null);
+        messages = new OrderedMessages(context, device, launcher, null);
         subgroups = new NcclSubgroups(context, communicator, launcher, this::partOf);
       }
       NcclBackend backend = backend(lazy, launcher, messages, subgroups);
@@ -204,10 +202,8 @@ public final class NcclWorld {
     if (context.size() == 1) {
       return backend(lazy, launcher, null, null);
     }
-    PairMessages pairs = new PairMessages(device, nccl, context.store(), context.rank());
-    Messages messages =
-        new OrderedMessages(
-            device, launcher, context.store(), context.rank(), context.size(), pairs);
+    PairMessages pairs = new PairMessages(context, device, nccl);
+    Messages messages = new OrderedMessages(context, device, launcher, pairs);
     return backend(lazy, launcher, messages, null);
   }
 
@@ -216,16 +212,7 @@ public final class NcclWorld {
       NcclLauncher launcher,
       @Nullable Messages messages,
       @Nullable NcclSubgroups subgroups) {
-    return new NcclBackend(
-        device,
-        context.rank(),
-        context.size(),
-        lazy,
-        launcher,
-        context.store(),
-        messages,
-        subgroups,
-        missing);
+    return new NcclBackend(context, device, lazy, launcher, messages, subgroups, missing);
   }
 
   /** Opens the links between the ranks over which messages find their receivers. */

@@ -8,6 +8,7 @@ import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.settings.CudaSettings;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -51,23 +52,21 @@ final class OrderedMessages implements Messages {
   /**
    * Creates an object that moves a rank's messages.
    *
+   * @param context the context of the group
+   * @param device this rank's device
    * @param launcher the group's launcher
-   * @param store the group's store
-   * @param size the number of ranks
    * @param pairs moves messages outside of batches; null if the launcher does
    */
   OrderedMessages(
+      BackendContext context,
       CudaDevice device,
       NcclLauncher launcher,
-      Store store,
-      int rank,
-      int size,
       @Nullable PairMessages pairs) {
     this.device = device;
     this.launcher = launcher;
-    this.store = store;
-    this.rank = rank;
-    this.counts = new PeerMessageCounts(size);
+    this.store = context.store();
+    this.rank = context.rank();
+    this.counts = new PeerMessageCounts(context.size());
     this.pairs = pairs;
   }
 

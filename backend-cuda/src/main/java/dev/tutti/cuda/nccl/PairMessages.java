@@ -9,6 +9,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.settings.CudaSettings;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import java.util.Collection;
 import java.util.Map;
@@ -40,11 +41,11 @@ final class PairMessages implements NcclMessagePath.Owner {
   private final ThreadPoolExecutor threads;
   private volatile @Nullable Throwable aborted;
 
-  PairMessages(CudaDevice device, NcclCalls nccl, Store store, int rank) {
+  PairMessages(BackendContext context, CudaDevice device, NcclCalls nccl) {
     this.device = device;
     this.nccl = nccl;
-    this.store = store;
-    this.rank = rank;
+    this.store = context.store();
+    this.rank = context.rank();
     this.threads = NcclMessagePath.threads(rank);
   }
 
