@@ -15,6 +15,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -253,9 +254,10 @@ final class NcclLauncher {
   /**
    * Runs a task once the device is done with all operations; no operation is started meanwhile.
    *
+   * @return what the task returns
    * @throws BackendException if NCCL failed, or the device does not finish in time
    */
-  void whenIdle(long deadlineNanos, Runnable task) {
+  @Nullable Communicator whenIdle(long deadlineNanos, Supplier<@Nullable Communicator> task) {
     turn.lock();
     try {
       // Later than the timeouts of the operations themselves, which name the missing ranks.
@@ -272,7 +274,7 @@ final class NcclLauncher {
           throw new BackendException("the earlier operations did not finish in time");
         }
       }
-      task.run();
+      return task.get();
     } finally {
       turn.unlock();
     }

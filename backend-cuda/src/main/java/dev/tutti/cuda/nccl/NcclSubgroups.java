@@ -70,10 +70,11 @@ public final class NcclSubgroups {
       String name, int color, int rank, long deadlineNanos, Runnable look) {
     boolean done = false;
     try {
-      Split split = new Split(name, color, rank, deadlineNanos, look);
-      launcher.whenIdle(deadlineNanos, split);
+      Communicator made =
+          launcher.whenIdle(
+              deadlineNanos, () -> communicator.split(name, color, rank, deadlineNanos, look));
       done = true;
-      return split.made;
+      return made;
     } catch (RuntimeException e) {
       RuntimeException failure = e instanceof RendezvousException ? withCause(e) : e;
       // The group's communicator is stuck in the split forever.
@@ -92,28 +93,6 @@ public final class NcclSubgroups {
             + "; if there is a rank of PyTorch that was given no device_id, "
             + OrderedMessages.REMEDY,
         late);
-  }
-
-  private final class Split implements Runnable {
-    private final String name;
-    private final int color;
-    private final int rank;
-    private final long deadlineNanos;
-    private final Runnable look;
-    private @Nullable Communicator made;
-
-    Split(String name, int color, int rank, long deadlineNanos, Runnable look) {
-      this.name = name;
-      this.color = color;
-      this.rank = rank;
-      this.deadlineNanos = deadlineNanos;
-      this.look = look;
-    }
-
-    @Override
-    public void run() {
-      made = communicator.split(name, color, rank, deadlineNanos, look);
-    }
   }
 
   /**
