@@ -2,7 +2,6 @@ package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
 import dev.tutti.cuda.access.CudaAccess;
-import dev.tutti.cuda.access.KernelLoader;
 import dev.tutti.cuda.block.OpenBlocks;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
@@ -17,6 +16,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +33,7 @@ public final class Cuda {
 
   private final CudaDriver driver;
   private final LinkCalls links;
-  private final KernelLoader loader;
+  private final Supplier<byte[]> image;
   private final CurrentStreams currentStreams;
   private final OpenBlocks openBlocks = new OpenBlocks();
   private final List<Runnable> sharing = new CopyOnWriteArrayList<>();
@@ -41,10 +41,10 @@ public final class Cuda {
   private final @Nullable CudaDevice[] devices;
   private boolean closed;
 
-  Cuda(CudaDriver driver, LinkCalls links, KernelLoader loader) {
+  Cuda(CudaDriver driver, LinkCalls links, Supplier<byte[]> image) {
     this.driver = driver;
     this.links = links;
-    this.loader = loader;
+    this.image = image;
     CudaDrivers.requireVersion(driver.devices().driverVersion());
     int count = driver.devices().count();
     if (count == 0) {
@@ -112,7 +112,7 @@ public final class Cuda {
       CudaDevice device = devices[index];
       if (device == null) {
         requireOpen();
-        device = new CudaDevice(this, index, loader);
+        device = new CudaDevice(this, index, image);
         try {
           connect(device);
         } catch (RuntimeException e) {

@@ -3,7 +3,6 @@ package dev.tutti.cuda;
 import dev.tutti.Device;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.DeviceKernels;
-import dev.tutti.cuda.access.KernelLoader;
 import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
@@ -17,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,7 +49,7 @@ public final class CudaDevice {
   private final @Nullable CudaStream[] pool = new @Nullable CudaStream[POOL_STREAMS];
   private final AtomicInteger nextOfPool = new AtomicInteger();
 
-  CudaDevice(Cuda owner, int index, KernelLoader loader) {
+  CudaDevice(Cuda owner, int index, Supplier<byte[]> image) {
     this.owner = owner;
     this.index = index;
     this.context = new DeviceContext(owner.driver(), index);
@@ -58,7 +58,7 @@ public final class CudaDevice {
     this.allocator = new DeviceAllocator(context, mayWait);
     this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
     this.pinned = new PinnedAllocator(context, events, mayWait);
-    this.kernels = new DeviceKernels(context, loader);
+    this.kernels = new DeviceKernels(context, image);
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT, false);
     this.tensors = new CudaTensors(this);
     this.reserve = new StreamReserve(this);

@@ -6,6 +6,7 @@ import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
  * The module's kernels on one device. All kernels are loaded when the first one is requested:
@@ -14,13 +15,19 @@ import java.util.Map;
  */
 public final class DeviceKernels {
   private final DeviceContext context;
-  private final KernelLoader loader;
+  private final Supplier<byte[]> image;
   private final Map<String, Long> functions = new HashMap<>();
   private long module;
 
-  public DeviceKernels(DeviceContext context, KernelLoader loader) {
+  /**
+   * Creates an object that has loaded nothing yet.
+   *
+   * @param context the device's context
+   * @param image supplies the code for all supported devices, a fatbin
+   */
+  public DeviceKernels(DeviceContext context, Supplier<byte[]> image) {
     this.context = context;
-    this.loader = loader;
+    this.image = image;
   }
 
   /** Returns the handle of a kernel. */
@@ -38,7 +45,7 @@ public final class DeviceKernels {
   private void load() {
     context.enter();
     KernelCalls calls = context.driver().kernels();
-    long loaded = calls.load(loader.image());
+    long loaded = calls.load(image.get());
     try {
       for (Kernel kernel : Kernels.all()) {
         functions.put(kernel.name(), calls.function(loaded, kernel.name()));
