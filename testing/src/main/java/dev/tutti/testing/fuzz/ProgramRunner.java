@@ -38,20 +38,8 @@ final class ProgramRunner {
   ProgramRunner(ContractSubject subject, Program program, List<Integer> own) {
     this.subject = subject;
     this.program = program;
-    RankRun.Progress progress =
-        new RankRun.Progress() {
-          @Override
-          public void stepped(long count) {
-            ProgramRunner.this.stepped(count);
-          }
-
-          @Override
-          public void failed(String where, Throwable thrown) {
-            fail(where, thrown);
-          }
-        };
     for (int rank : own) {
-      runs.put(rank, new RankRun(subject, program, rank, progress));
+      runs.put(rank, new RankRun(subject, program, rank, this));
     }
   }
 
@@ -108,12 +96,14 @@ final class ProgramRunner {
     }
   }
 
-  private synchronized void stepped(long count) {
+  /** Notes that a step has ended; called by the threads of the ranks. */
+  synchronized void stepped(long count) {
     steps++;
     elements += count;
   }
 
-  private synchronized void fail(String where, Throwable thrown) {
+  /** Notes a failure, of which the first one counts; called by the threads of the ranks. */
+  synchronized void fail(String where, Throwable thrown) {
     if (failure == null) {
       StringWriter text = new StringWriter();
       thrown.printStackTrace(new PrintWriter(text));

@@ -20,33 +20,24 @@ import java.util.stream.Collectors;
 
 /** A runner of the steps of one rank, on as many threads as the program has. */
 final class RankRun {
-  /** A listener to a rank's progress, called by the rank's threads. */
-  interface Progress {
-    /** Called when a step has ended. */
-    void stepped(long elements);
-
-    /** Called on the first failure of a thread. */
-    void failed(String where, Throwable failure);
-  }
-
   private final ContractSubject subject;
   private final ProgramReference reference;
   private final Program program;
   private final Groups members;
   private final int rank;
-  private final Progress progress;
+  private final ProgramRunner runner;
   private final Map<Integer, GroupUse> uses = new HashMap<>();
   private final List<Thread> threads = new ArrayList<>();
   private final Set<Integer> spread;
   private final String[] positions;
 
-  RankRun(ContractSubject subject, Program program, int rank, Progress progress) {
+  RankRun(ContractSubject subject, Program program, int rank, ProgramRunner runner) {
     this.subject = subject;
     this.reference = new ProgramReference(program.seed(), subject.dividesTheSum());
     this.program = program;
     this.members = program.groups();
     this.rank = rank;
-    this.progress = progress;
+    this.runner = runner;
     this.spread =
         members.ids().stream()
             .filter(id -> !subject.isOnHost() && program.spreadsMessages(id))
@@ -106,7 +97,7 @@ final class RankRun {
     } catch (Throwable e) {
       String where = "rank " + rank + ", thread " + number + ", " + positions[number];
       positions[number] = "failed in " + positions[number] + ": " + e;
-      progress.failed(where, e);
+      runner.fail(where, e);
     }
   }
 
@@ -145,7 +136,7 @@ final class RankRun {
     positions[number] = "await of step " + call.step();
     call.await();
     call.check();
-    progress.stepped(call.elements());
+    runner.stepped(call.elements());
   }
 
   private void run(Step step, List<Pending> pending) throws Exception {
@@ -170,13 +161,13 @@ final class RankRun {
           pending.add(new Pending(call, step.delays().get(rank)));
         } else {
           call.check();
-          progress.stepped(call.elements());
+          runner.stepped(call.elements());
         }
         return;
       }
     }
     use.issued(List.of());
-    progress.stepped(0);
+    runner.stepped(0);
   }
 
   /**

@@ -17,6 +17,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntFunction;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -114,7 +115,7 @@ final class StepCall {
       case REDUCE_SCATTER_COALESCED -> reduceScatterCoalesced();
       case ALL_TO_ALL -> allToAll();
       case ALL_TO_ALL_SINGLE -> allToAllSingle();
-      case BARRIER -> barrier();
+      case BARRIER -> call(group::barrier, () -> group.barrier(options));
       case MONITORED_BARRIER ->
           group.monitoredBarrier(
               group.timeout(), step.root() == 0 ? MissingRanks.ALL : MissingRanks.FIRST);
@@ -214,6 +215,15 @@ final class StepCall {
     return !async && reference.die(step, 8, rank) % 2 == 0;
   }
 
+  /** Calls a method without options, or its variant with options. */
+  private void call(Runnable brief, Supplier<Work> full) {
+    if (isBrief()) {
+      brief.run();
+    } else {
+      add(full.get());
+    }
+  }
+
   private boolean isInPlace() {
     return reference.die(step, 9, rank) % 3 == 0;
   }
@@ -227,11 +237,9 @@ final class StepCall {
             step.count(),
             rank == step.root() ? content : blank(step.count()),
             content);
-    if (isBrief()) {
-      group.broadcast(tensor, step.root());
-      return;
-    }
-    add(group.broadcast(tensor, step.root(), options));
+    call(
+        () -> group.broadcast(tensor, step.root()),
+        () -> group.broadcast(tensor, step.root(), options));
   }
 
   private void add(Work work) {
@@ -244,11 +252,7 @@ final class StepCall {
 
   private void allReduce() {
     Tensor tensor = reducedTensor("tensor", 0, step.count());
-    if (isBrief()) {
-      group.allReduce(tensor, op());
-    } else {
-      add(group.allReduce(tensor, op(), options));
-    }
+    call(() -> group.allReduce(tensor, op()), () -> group.allReduce(tensor, op(), options));
   }
 
   private void allReduceCoalesced() {
@@ -311,11 +315,9 @@ final class StepCall {
     int count = step.count();
     boolean root = rank == step.root();
     Tensor tensor = shaped("tensor", 0, count, brought(0, count), root ? reduced(0, count) : null);
-    if (isBrief()) {
-      group.reduce(tensor, op(), step.root());
-      return;
-    }
-    add(group.reduce(tensor, op(), step.root(), options));
+    call(
+        () -> group.reduce(tensor, op(), step.root()),
+        () -> group.reduce(tensor, op(), step.root(), options));
   }
 
   private List<Tensor> outputs(IntFunction<byte[]> expected) {
@@ -365,11 +367,9 @@ final class StepCall {
       output = output("output", 0, count * size, all);
       input = input("input", 0, count, own);
     }
-    if (isBrief()) {
-      group.allGatherInto(output, input);
-      return;
-    }
-    add(group.allGatherInto(output, input, options));
+    call(
+        () -> group.allGatherInto(output, input),
+        () -> group.allGatherInto(output, input, options));
   }
 
   private void allGatherCoalesced() {
@@ -429,11 +429,9 @@ final class StepCall {
       input = input("input", 0, count * size, before);
       output = output("output", 0, count, own);
     }
-    if (isBrief()) {
-      group.reduceScatterInto(output, input, op());
-    } else {
-      add(group.reduceScatterInto(output, input, op(), options));
-    }
+    call(
+        () -> group.reduceScatterInto(output, input, op()),
+        () -> group.reduceScatterInto(output, input, op(), options));
   }
 
   private void reduceScatterCoalesced() {
@@ -478,14 +476,6 @@ final class StepCall {
             : group.allToAllSingle(output, input, fromEach, toEach, options));
   }
 
-  private void barrier() {
-    if (isBrief()) {
-      group.barrier();
-    } else {
-      add(group.barrier(options));
-    }
-  }
-
   private void run(Batch batch) {
     if (async) {
       add(batch.start());
@@ -525,14 +515,8 @@ final class StepCall {
   private void checkObject(byte[] actual, byte[] expected, int from) {
     require(
         Arrays.equals(actual, expected),
-        "the object of rank "
-            + from
-            + " has "
-            + actual.length
-            + " bytes and differs at "
-            + Arrays.mismatch(actual, expected)
-            + " from the expected "
-            + expected.length);
+        "the object of rank %s has %s bytes and differs at %s from the expected %s"
+            .formatted(from, actual.length, Arrays.mismatch(actual, expected), expected.length));
   }
 
   private void broadcastObject() {
