@@ -64,15 +64,10 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
       return ConditionEvaluationResult.disabled(name + " does not detect mismatched calls");
     }
     if (sizes(context).isEmpty()) {
+      String most = test.maxSize() < Integer.MAX_VALUE ? " to " + test.maxSize() : "";
       return ConditionEvaluationResult.disabled(
-          "needs "
-              + (test.maxSize() < Integer.MAX_VALUE
-                  ? test.minSize() + " to " + test.maxSize()
-                  : test.minSize())
-              + " ranks, but the world sizes of "
-              + name
-              + " are "
-              + Arrays.toString(subject.worldSizes()));
+          "needs %s%s ranks, but the world sizes of %s are %s"
+              .formatted(test.minSize(), most, name, Arrays.toString(subject.worldSizes())));
     }
     return ConditionEvaluationResult.enabled("all it needs is declared");
   }

@@ -60,11 +60,9 @@ final class RankProcesses {
   void run() throws IOException, InterruptedException {
     if (testClass.getModule().isNamed()) {
       throw new ExtensionConfigurationException(
-          "processes = true needs tests on the class path (in Surefire: useModulePath = false), but"
-              + " "
-              + testClass.getName()
-              + " is in "
-              + testClass.getModule());
+          ("processes = true needs tests on the class path (in Surefire: useModulePath = false),"
+                  + " but %s is in %s")
+              .formatted(testClass.getName(), testClass.getModule()));
     }
     InetAddress loopback = InetAddress.getLoopbackAddress();
     try (TcpStoreServer server = new TcpStoreServer(loopback, 0);
@@ -184,15 +182,13 @@ final class RankProcesses {
             ? "did not end in time and is killed"
             : "ended with exit code " + rank.exitCode();
     return new AssertionError(
-        "rank "
-            + rank.rank()
-            + " (process "
-            + rank.pid()
-            + ") "
-            + how
-            + (thrown.isEmpty() ? "" : ":\n" + thrown)
-            + "\nits last output:\n"
-            + rank.lastOutput());
+        "rank %s (process %s) %s%s\nits last output:\n%s"
+            .formatted(
+                rank.rank(),
+                rank.pid(),
+                how,
+                thrown.isEmpty() ? "" : ":\n" + thrown,
+                rank.lastOutput()));
   }
 
   private static String text(Store store, String key) {

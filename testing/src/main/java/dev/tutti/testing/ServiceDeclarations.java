@@ -80,17 +80,9 @@ public final class ServiceDeclarations {
       List<String> inFile = files.getOrDefault(service, List.of());
       if (!inModule.equals(inFile)) {
         differences.add(
-            "module "
-                + reference.descriptor().name()
-                + " provides "
-                + service
-                + " with "
-                + inModule
-                + ", but "
-                + FOLDER
-                + service
-                + " names "
-                + inFile);
+            "module %s provides %s with %s, but %s%s names %s"
+                .formatted(
+                    reference.descriptor().name(), service, inModule, FOLDER, service, inFile));
       }
     }
     return differences;

@@ -173,21 +173,16 @@ final class Canary {
     for (int i = 0; i < actual.length; i += width) {
       wrong += Arrays.equals(actual, i, i + width, expected, i, i + width) ? 0 : 1;
     }
-    return what
-        + ": "
-        + where
-        + " is "
-        + hex(actual, from, width)
-        + ", expected "
-        + hex(expected, from, width)
-        + "; "
-        + wrong
-        + " of "
-        + actual.length / width
-        + " differ; "
-        + layout
-        + " "
-        + view.describe();
+    return "%s: %s is %s, expected %s; %s of %s differ; %s %s"
+        .formatted(
+            what,
+            where,
+            hex(actual, from, width),
+            hex(expected, from, width),
+            wrong,
+            actual.length / width,
+            layout,
+            view.describe());
   }
 
   private static String hex(byte[] bytes, int from, int count) {

@@ -150,19 +150,19 @@ final class Fuzzer {
         new ProgramMinimizer(host, program, outcome, leastPatience, ATTEMPTS, MINIMIZING);
     Program smallest = minimizer.minimize();
     Outcome again = host.run(smallest, patience);
+    String first =
+        smallest.equals(program)
+            ? ""
+            : "\nThe first failure, that of the whole program:\n"
+                + outcome.report()
+                + "\n"
+                + program;
     throw new AssertionError(
-        "a random program failed ("
-            + outcome.kind()
-            + "). Its seed is "
-            + program.seed()
-            + ". The minimized program failed too ("
-            + minimizer.outcome().kind()
-            + ", and when run again "
-            + again.kind()
-            + "); -Dtutti.fuzzProgram=FILE reruns it from a file:\n"
+        ("a random program failed (%s). Its seed is %s. The minimized program failed too (%s, and"
+                    + " when run again %s); -Dtutti.fuzzProgram=FILE reruns it from a file:\n")
+                .formatted(outcome.kind(), program.seed(), minimizer.outcome().kind(), again.kind())
             + smallest
             + minimizer.outcome().report()
-            + (smallest.equals(program) ? "" : "\nThe first failure, that of the whole program:\n")
-            + (smallest.equals(program) ? "" : outcome.report() + "\n" + program));
+            + first);
   }
 }
