@@ -5,7 +5,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
-import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -15,12 +14,7 @@ public interface AllGatherContract extends GroupContract {
   /** Gathers every type into a list. */
   @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
   default void allGatherCollectsEveryType(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (DType dtype : member.movable()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
-          }
-        });
+    world.run(member -> Moves.everyType(member, AllGatherContract::checkList));
   }
 
   /** Gathers tensors of every size and layout into a list. */
@@ -28,13 +22,8 @@ public interface AllGatherContract extends GroupContract {
   default void allGatherTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (long numel : world.partSizes()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
-          }
+          Moves.anySizeAndLayout(member, AllGatherContract::checkList);
           checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkList(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
-          }
         });
   }
 
@@ -50,17 +39,10 @@ public interface AllGatherContract extends GroupContract {
             for (int rank = 0; rank < member.size(); rank++) {
               outputs.add(member.blank(Layout.CONTIGUOUS, dtype, 3L * rank));
             }
-            long mine = 3L * member.rank();
-            TestTensor input =
-                member.tensor(dtype, TestData.toMove(dtype, member.rank(), 5, mine), mine);
-            member.group().allGather(views(outputs), input.view());
-            for (int rank = 0; rank < member.size(); rank++) {
-              outputs
-                  .get(rank)
-                  .assertValues(
-                      "uneven allGather of " + dtype.label() + " from " + rank,
-                      TestData.toMove(dtype, rank, 5, 3L * rank));
-            }
+            TestTensor input = member.toMove(Layout.CONTIGUOUS, dtype, 5, 3L * member.rank());
+            member.group().allGather(TestTensor.views(outputs), input.view());
+            TestTensor.assertMovedFromEach(
+                "uneven allGather of " + dtype.label() + " from rank", outputs, 5);
           }
         });
   }
@@ -71,17 +53,12 @@ public interface AllGatherContract extends GroupContract {
     world.run(
         member -> {
           for (long numel : world.partSizes()) {
-            List<TestTensor> outputs = new ArrayList<>();
-            for (int rank = 0; rank < member.size(); rank++) {
-              outputs.add(member.blank(Layout.CONTIGUOUS, DType.INT32, numel));
-            }
-            double[] mine = TestData.toMove(DType.INT32, member.rank(), numel, numel);
-            outputs.set(member.rank(), member.tensor(DType.INT32, mine, numel));
-            member.group().allGather(views(outputs), outputs.get(member.rank()).view());
-            for (int rank = 0; rank < member.size(); rank++) {
-              double[] theirs = TestData.toMove(DType.INT32, rank, numel, numel);
-              outputs.get(rank).assertValues("allGather in place from " + rank, theirs);
-            }
+            TestTensor mine = member.toMove(Layout.CONTIGUOUS, DType.INT32, numel, numel);
+            List<TestTensor> outputs =
+                new ArrayList<>(member.blanks(Layout.CONTIGUOUS, DType.INT32, numel));
+            outputs.set(member.rank(), mine);
+            member.group().allGather(TestTensor.views(outputs), mine.view());
+            TestTensor.assertMovedFromEach("allGather in place from rank", outputs, numel);
           }
         });
   }
@@ -89,26 +66,13 @@ public interface AllGatherContract extends GroupContract {
   /** Gathers every type into one tensor. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
   default void allGatherIntoCollectsEveryType(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (DType dtype : member.movable()) {
-            checkInto(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
-          }
-        });
+    world.run(member -> Moves.everyType(member, AllGatherContract::checkInto));
   }
 
   /** Gathers tensors of every size and layout into one tensor. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
   default void allGatherIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (long numel : world.partSizes()) {
-            checkInto(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
-          }
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkInto(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
-          }
-        });
+    world.run(member -> Moves.anySizeAndLayout(member, AllGatherContract::checkInto));
   }
 
   /** Gathers with the input already at its place in the output. */
@@ -117,14 +81,10 @@ public interface AllGatherContract extends GroupContract {
     world.run(
         member -> {
           for (DType dtype : member.movable()) {
-            double[] before = TestData.constant(dtype, 1, 6L * member.size());
-            double[] mine = TestData.toMove(dtype, member.rank(), 6, 6);
-            System.arraycopy(mine, 0, before, mine.length * member.rank(), mine.length);
-            TestTensor output = member.tensor(dtype, before, 6L * member.size());
-            Tensor input = output.view().narrow(0, 6L * member.rank(), 6);
-            member.group().allGatherInto(output.view(), input);
+            TestTensor output = withOwnPart(member, dtype, 6);
+            member.group().allGatherInto(output.view(), member.ownPart(output));
             output.assertValues(
-                "allGatherInto in place of " + dtype.label(), concatenated(member, dtype, 6, 6));
+                "allGatherInto in place of " + dtype.label(), concatenated(member, dtype, 6));
           }
         });
   }
@@ -139,20 +99,20 @@ public interface AllGatherContract extends GroupContract {
             List<TestTensor> inputs = new ArrayList<>();
             List<TestTensor> outputs = new ArrayList<>();
             for (int numel : numels) {
-              double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-              inputs.add(member.tensor(member.layout(Layout.STRIDED), dtype, mine, numel));
+              inputs.add(member.toMove(member.layout(Layout.STRIDED), dtype, numel, numel));
               outputs.add(
                   member.blank(member.layout(Layout.NARROWED), dtype, member.size(), numel));
             }
             member
                 .group()
-                .allGatherIntoCoalesced(views(outputs), views(inputs), CallOptions.DEFAULT);
+                .allGatherIntoCoalesced(
+                    TestTensor.views(outputs), TestTensor.views(inputs), CallOptions.DEFAULT);
             for (int i = 0; i < numels.length; i++) {
               outputs
                   .get(i)
                   .assertValues(
                       "allGatherIntoCoalesced of " + dtype.label() + ", tensor " + i,
-                      concatenated(member, dtype, numels[i], numels[i]));
+                      concatenated(member, dtype, numels[i]));
             }
           }
         });
@@ -163,74 +123,56 @@ public interface AllGatherContract extends GroupContract {
   default void allGatherIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          int[] numels = {5, 1024};
-          List<TestTensor> outputs = new ArrayList<>();
-          List<Tensor> inputs = new ArrayList<>();
-          for (int numel : numels) {
-            double[] before = TestData.constant(DType.INT32, 99, (long) numel * member.size());
-            double[] mine = TestData.toMove(DType.INT32, member.rank(), numel, numel);
-            System.arraycopy(mine, 0, before, numel * member.rank(), numel);
-            TestTensor output = member.tensor(DType.INT32, before, before.length);
-            outputs.add(output);
-            inputs.add(output.view().narrow(0, (long) numel * member.rank(), numel));
-          }
-          member.group().allGatherIntoCoalesced(views(outputs), inputs, CallOptions.DEFAULT);
-          for (int i = 0; i < numels.length; i++) {
+          List<TestTensor> outputs =
+              List.of(withOwnPart(member, DType.INT32, 5), withOwnPart(member, DType.INT32, 1024));
+          List<Tensor> inputs = outputs.stream().map(member::ownPart).toList();
+          member
+              .group()
+              .allGatherIntoCoalesced(TestTensor.views(outputs), inputs, CallOptions.DEFAULT);
+          for (int i = 0; i < inputs.size(); i++) {
             outputs
                 .get(i)
                 .assertValues(
                     "allGatherIntoCoalesced in place, tensor " + i,
-                    concatenated(member, DType.INT32, numels[i], numels[i]));
+                    concatenated(member, DType.INT32, inputs.get(i).numel()));
           }
         });
   }
 
-  private static void checkList(Member member, Layout in, Layout out, DType dtype, long... shape) {
-    long numel = numel(shape);
+  /** Creates an output in which only this rank's part holds what the rank has to move. */
+  private static TestTensor withOwnPart(Member member, DType dtype, long numel) {
+    double[] values = TestData.constant(dtype, 1, numel * member.size());
     double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-    TestTensor input = member.tensor(in, dtype, mine, shape);
-    List<TestTensor> outputs = new ArrayList<>();
-    for (int rank = 0; rank < member.size(); rank++) {
-      outputs.add(member.blank(out, dtype, shape));
-    }
-    member.group().allGather(views(outputs), input.view());
+    System.arraycopy(mine, 0, values, mine.length * member.rank(), mine.length);
+    return member.tensor(dtype, values, numel * member.size());
+  }
+
+  private static void checkList(Member member, Layout in, Layout out, DType dtype, long... shape) {
+    long numel = TestData.numel(shape);
+    TestTensor input = member.toMove(in, dtype, numel, shape);
+    List<TestTensor> outputs = member.blanks(out, dtype, shape);
+    member.group().allGather(TestTensor.views(outputs), input.view());
     String what = "allGather of " + dtype.label();
-    for (int rank = 0; rank < member.size(); rank++) {
-      outputs
-          .get(rank)
-          .assertValues(what + " from " + rank, TestData.toMove(dtype, rank, numel, numel));
-    }
-    input.assertValues(what + ", input", mine);
+    TestTensor.assertMovedFromEach(what + " from rank", outputs, numel);
+    input.assertMoved(what + ", input", member.rank(), numel);
   }
 
   private static void checkInto(Member member, Layout in, Layout out, DType dtype, long... shape) {
-    long numel = numel(shape);
-    double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-    TestTensor input = member.tensor(in, dtype, mine, shape);
+    long numel = TestData.numel(shape);
+    TestTensor input = member.toMove(in, dtype, numel, shape);
     long[] whole = shape.clone();
     whole[0] *= member.size();
     TestTensor output = member.blank(out, dtype, whole);
     member.group().allGatherInto(output.view(), input.view());
     String what = "allGatherInto of " + dtype.label();
-    output.assertValues(what, concatenated(member, dtype, numel, numel));
-    input.assertValues(what + ", input", mine);
+    output.assertValues(what, concatenated(member, dtype, numel));
+    input.assertMoved(what + ", input", member.rank(), numel);
   }
 
-  private static double[] concatenated(Member member, DType dtype, long seed, long numel) {
-    int length = TestData.reals(dtype, numel);
-    double[] all = new double[length * member.size()];
-    for (int rank = 0; rank < member.size(); rank++) {
-      double[] part = TestData.toMove(dtype, rank, seed, numel);
-      System.arraycopy(part, 0, all, rank * length, length);
-    }
-    return all;
-  }
-
-  private static long numel(long... shape) {
-    return Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-  }
-
-  private static List<Tensor> views(List<TestTensor> tensors) {
-    return tensors.stream().map(TestTensor::view).toList();
+  /** Returns what all ranks have to move, with the number of elements as the seed. */
+  private static double[] concatenated(Member member, DType dtype, long numel) {
+    return member.ranks().stream()
+        .flatMapToDouble(rank -> Arrays.stream(TestData.toMove(dtype, rank, numel, numel)))
+        .toArray();
   }
 }

@@ -25,14 +25,10 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces small whole numbers, for which the result is exact. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            TestTensor tensor = reduction.input(member);
-            member.group().allReduce(tensor.view(), reduction.op(member.rank()));
-            reduction.check("allReduce", tensor);
-          }
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 37),
+        (member, reduction) -> {
+          TestTensor _ = reduce(member, reduction, Layout.CONTIGUOUS, 37);
         });
   }
 
@@ -46,10 +42,7 @@ public interface AllReduceContract extends GroupContract {
               member -> {
                 List<byte[]> bits = new ArrayList<>();
                 for (ReductionCase reduction : cases) {
-                  TestTensor tensor = reduction.input(member);
-                  member.group().allReduce(tensor.view(), reduction.op(member.rank()));
-                  reduction.check("allReduce", tensor);
-                  bits.add(tensor.bits());
+                  bits.add(reduce(member, reduction, Layout.CONTIGUOUS, numel).bits());
                 }
                 return bits;
               });
@@ -150,28 +143,23 @@ public interface AllReduceContract extends GroupContract {
         }
       }
     }
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            TestTensor tensor = reduction.input(member);
-            member.group().allReduce(tensor.view());
-            reduction.check("allReduce", tensor);
-          }
+    world.runEach(
+        cases,
+        (member, reduction) -> {
+          TestTensor tensor = reduction.input(member);
+          member.group().allReduce(tensor.view());
+          reduction.check("allReduce", tensor);
         });
   }
 
   /** Reduces tensors of every memory layout, and writes only their elements. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesAnyLayout(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            for (Layout layout : member.layouts(reduction)) {
-              TestTensor tensor = reduction.input(member, layout, 5, 7);
-              member.group().allReduce(tensor.view(), reduction.op(member.rank()));
-              reduction.check("allReduce", tensor);
-            }
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 35),
+        (member, reduction) -> {
+          for (Layout layout : member.layouts(reduction)) {
+            TestTensor _ = reduce(member, reduction, layout, 5, 7);
           }
         });
   }
@@ -179,15 +167,20 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces tensors without dimensions. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesScalars(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 1);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            TestTensor tensor = reduction.input(member, Layout.CONTIGUOUS);
-            member.group().allReduce(tensor.view(), reduction.op(member.rank()));
-            reduction.check("allReduce", tensor);
-          }
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 1),
+        (member, reduction) -> {
+          TestTensor _ = reduce(member, reduction, Layout.CONTIGUOUS);
         });
+  }
+
+  /** Reduces a case, and returns the result that it checked. */
+  private static TestTensor reduce(
+      Member member, ReductionCase reduction, Layout layout, long... shape) {
+    TestTensor tensor = reduction.input(member, layout, shape);
+    member.group().allReduce(tensor.view(), reduction.op(member.rank()));
+    reduction.check("allReduce", tensor);
+    return tensor;
   }
 
   /**
@@ -220,13 +213,12 @@ public interface AllReduceContract extends GroupContract {
   /** Refuses algorithms for sparse tensors and lists. */
   @ContractTest(needs = OpType.ALL_REDUCE_COALESCED)
   default void allReduceCoalescedTakesNoAlgorithm(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           CallOptions ring = CallOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.RING);
           List<Tensor> tensors = List.of(member.scratch(DType.FLOAT32, 2));
-          Refusals.unsupported(
-              member, "ring", () -> member.group().allReduceCoalesced(tensors, ReduceOp.SUM, ring));
-          member.assertUsable();
+          refused.unsupported("ring", () -> group.allReduceCoalesced(tensors, ReduceOp.SUM, ring));
         });
   }
 
@@ -239,23 +231,23 @@ public interface AllReduceContract extends GroupContract {
     world.run(
         member -> {
           for (int i = 0; i < small.size(); i++) {
-            TestTensor first = small.get(i).input(member);
-            TestTensor second = large.get(i).input(member, member.layout(Layout.TRANSPOSED), 7, 5);
-            TestTensor none = empty.get(i).input(member);
-            TestTensor third = small.get(i).input(member, member.layout(Layout.STRIDED), 3);
+            List<TestTensor> tensors =
+                List.of(
+                    small.get(i).input(member),
+                    large.get(i).input(member, member.layout(Layout.TRANSPOSED), 7, 5),
+                    empty.get(i).input(member),
+                    small.get(i).input(member, member.layout(Layout.STRIDED), 3));
+            ReduceOp op = small.get(i).op(member.rank());
             Work work =
                 member
                     .group()
-                    .allReduceCoalesced(
-                        List.of(first.view(), second.view(), none.view(), third.view()),
-                        small.get(i).op(member.rank()),
-                        CallOptions.DEFAULT);
+                    .allReduceCoalesced(TestTensor.views(tensors), op, CallOptions.DEFAULT);
             work.await();
             assertThat(work.isSuccess()).isTrue();
-            small.get(i).check("allReduceCoalesced", first);
-            large.get(i).check("allReduceCoalesced", second);
-            empty.get(i).check("allReduceCoalesced", none);
-            small.get(i).check("allReduceCoalesced", third);
+            small.get(i).check("allReduceCoalesced", tensors.get(0));
+            large.get(i).check("allReduceCoalesced", tensors.get(1));
+            empty.get(i).check("allReduceCoalesced", tensors.get(2));
+            small.get(i).check("allReduceCoalesced", tensors.get(3));
           }
         });
   }

@@ -4,7 +4,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
-import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -13,12 +12,7 @@ public interface AllToAllContract extends GroupContract {
   /** Exchanges lists of every type. */
   @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
   default void allToAllExchangesEveryType(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (DType dtype : member.movable()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
-          }
-        });
+    world.run(member -> Moves.everyType(member, AllToAllContract::checkList));
   }
 
   /** Exchanges lists of tensors of every size and layout. */
@@ -26,13 +20,8 @@ public interface AllToAllContract extends GroupContract {
   default void allToAllTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (long numel : world.partSizes()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
-          }
+          Moves.anySizeAndLayout(member, AllToAllContract::checkList);
           checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkList(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
-          }
         });
   }
 
@@ -51,7 +40,7 @@ public interface AllToAllContract extends GroupContract {
             outputs.add(
                 member.blank(Layout.CONTIGUOUS, DType.FLOAT32, rows(peer, member.rank(), n)));
           }
-          member.group().allToAll(views(outputs), inputs);
+          member.group().allToAll(TestTensor.views(outputs), inputs);
           for (int peer = 0; peer < n; peer++) {
             outputs.get(peer).assertValues("allToAll from " + peer, sent(peer, member.rank(), n));
           }
@@ -63,15 +52,10 @@ public interface AllToAllContract extends GroupContract {
   default void allToAllSingleExchangesEqualParts(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (DType dtype : member.movable()) {
-            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 4);
-          }
-          for (long rows : world.partSizes()) {
-            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, rows);
-          }
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkEqualParts(member, pair.input(), pair.output(), DType.FLOAT32, 3);
-          }
+          Moves.Check equalParts =
+              (self, in, out, dtype, shape) -> checkEqualParts(self, in, out, dtype, shape[0]);
+          Moves.everyType(member, equalParts);
+          Moves.anySizeAndLayout(member, equalParts);
         });
   }
 
@@ -104,27 +88,14 @@ public interface AllToAllContract extends GroupContract {
   }
 
   private static void checkList(Member member, Layout in, Layout out, DType dtype, long... shape) {
-    long numel = 1;
-    for (long size : shape) {
-      numel *= size;
-    }
-    List<TestTensor> inputs = new ArrayList<>();
-    List<TestTensor> outputs = new ArrayList<>();
-    for (int peer = 0; peer < member.size(); peer++) {
-      inputs.add(
-          member.tensor(in, dtype, TestData.toMove(dtype, member.rank(), peer, numel), shape));
-      outputs.add(member.blank(out, dtype, shape));
-    }
-    member.group().allToAll(views(outputs), views(inputs));
+    List<TestTensor> inputs =
+        member.ranks().stream().map(peer -> member.toMove(in, dtype, peer, shape)).toList();
+    List<TestTensor> outputs = member.blanks(out, dtype, shape);
+    member.group().allToAll(TestTensor.views(outputs), TestTensor.views(inputs));
     String what = "allToAll of " + dtype.label();
+    TestTensor.assertMovedFromEach(what + " from rank", outputs, member.rank());
     for (int peer = 0; peer < member.size(); peer++) {
-      outputs
-          .get(peer)
-          .assertValues(what + " from " + peer, TestData.toMove(dtype, peer, member.rank(), numel));
-      inputs
-          .get(peer)
-          .assertValues(
-              what + ", inputs[" + peer + "]", TestData.toMove(dtype, member.rank(), peer, numel));
+      inputs.get(peer).assertMoved(what + ", inputs[" + peer + "]", member.rank(), peer);
     }
   }
 
@@ -171,9 +142,5 @@ public interface AllToAllContract extends GroupContract {
 
   private static double[] toArray(List<Double> values) {
     return values.stream().mapToDouble(Double::doubleValue).toArray();
-  }
-
-  private static List<Tensor> views(List<TestTensor> tensors) {
-    return tensors.stream().map(TestTensor::view).toList();
   }
 }

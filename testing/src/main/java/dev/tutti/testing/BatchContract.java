@@ -7,6 +7,7 @@ import dev.tutti.Batch;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.util.ArrayList;
@@ -124,16 +125,16 @@ public interface BatchContract extends GroupContract {
         member -> {
           TestTensor tensor = member.floats(7);
           if (member.rank() == 0) {
-            Refusals.badArgument(
-                member,
-                "peer",
-                () ->
-                    member
-                        .group()
-                        .batch()
-                        .allReduce(tensor.view(), ReduceOp.SUM)
-                        .send(tensor.view(), member.size(), 0)
-                        .run());
+            ProcessGroup group = member.group();
+            new Refusals(member)
+                .badArgument(
+                    "peer",
+                    () ->
+                        group
+                            .batch()
+                            .allReduce(tensor.view(), ReduceOp.SUM)
+                            .send(tensor.view(), member.size(), 0)
+                            .run());
           }
           member.assertUsable();
           tensor.assertValues("tensor of a refused batch", 7);

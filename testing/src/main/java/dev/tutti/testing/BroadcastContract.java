@@ -71,16 +71,13 @@ public interface BroadcastContract extends GroupContract {
           }
           int root = member.size() - 1;
           for (long numel : new long[] {2, 5000, 400_000}) {
-            double[] mine = TestData.toMove(DType.FLOAT32, member.rank(), numel, numel);
-            TestTensor tensor = member.tensor(DType.FLOAT32, mine, numel);
+            TestTensor tensor = member.toMove(Layout.CONTIGUOUS, DType.FLOAT32, numel, numel);
             Tensor view = tensor.view();
             if (member.rank() == root) {
               view = Tensor.wrap(view.segment().asReadOnly(), DType.FLOAT32, numel);
             }
             member.group().broadcast(view, root);
-            tensor.assertValues(
-                "broadcast of read-only memory",
-                TestData.toMove(DType.FLOAT32, root, numel, numel));
+            tensor.assertMoved("broadcast of read-only memory", root, numel);
           }
           TestTensor expanded = member.floats(1, 2, 1, 2, 1, 2);
           Tensor view = expanded.view();
@@ -102,15 +99,9 @@ public interface BroadcastContract extends GroupContract {
 
   private static void checkBroadcast(
       Member member, Layout layout, DType dtype, int root, long... shape) {
-    long numel = 1;
-    for (long size : shape) {
-      numel *= size;
-    }
-    double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-    TestTensor tensor = member.tensor(layout, dtype, mine, shape);
+    long numel = TestData.numel(shape);
+    TestTensor tensor = member.toMove(layout, dtype, numel, shape);
     member.group().broadcast(tensor.view(), root);
-    tensor.assertValues(
-        "broadcast of " + dtype.label() + " from root " + root,
-        TestData.toMove(dtype, root, numel, numel));
+    tensor.assertMoved("broadcast of " + dtype.label() + " from root " + root, root, numel);
   }
 }

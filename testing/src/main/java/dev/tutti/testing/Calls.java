@@ -16,7 +16,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeoutException;
-import java.util.function.IntFunction;
 import org.assertj.core.api.ThrowableAssertAlternative;
 
 /** A runner of a test's calls on threads of their own, which it ends with the test. */
@@ -32,6 +31,11 @@ final class Calls implements AutoCloseable {
     void run() throws Exception;
   }
 
+  /** A call that gets the number of its thread. */
+  interface NumberedCall<T> {
+    T run(int number) throws Exception;
+  }
+
   /** Opens another handle, which is closed at the end of the test. */
   Store duplicate(Store store) {
     Store handle = store.duplicate();
@@ -44,24 +48,44 @@ final class Calls implements AutoCloseable {
   }
 
   Future<?> run(Action call) {
-    return threads.submit(
-        () -> {
-          call.run();
-          return null;
-        });
+    return start(callable(call));
   }
 
   /** Runs a call on several threads at once, waits for all of them, and returns their results. */
-  <T> List<T> all(int count, IntFunction<Callable<T>> call) throws Exception {
+  <T> List<T> all(int count, NumberedCall<T> call) throws Exception {
     List<Future<T>> started = new ArrayList<>();
     for (int i = 0; i < count; i++) {
-      started.add(start(call.apply(i)));
+      int number = i;
+      started.add(start(() -> call.run(number)));
     }
     List<T> results = new ArrayList<>();
     for (Future<T> one : started) {
       results.add(ended(one));
     }
     return results;
+  }
+
+  /** Runs actions, each on a thread of its own, and waits for all of them. */
+  static void runAll(List<Action> actions) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(actions.size());
+    try {
+      List<Future<?>> running = new ArrayList<>();
+      for (Action action : actions) {
+        running.add(threads.submit(callable(action)));
+      }
+      for (Future<?> one : running) {
+        ended(one);
+      }
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private static Callable<Void> callable(Action action) {
+    return () -> {
+      action.run();
+      return null;
+    };
   }
 
   /** Waits for a call that must succeed, and returns its result. */

@@ -64,15 +64,13 @@ public interface CapabilitiesContract extends GroupContract {
             .sorted()
             .toList();
     assumeFalse(undeclared.isEmpty(), "the backend declares every operation");
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           if (member.rank() == 0) {
             GoodCalls calls = new GoodCalls(member);
-            for (OpType op : undeclared) {
-              Refusals.unsupported(member, op.label(), calls.of(op));
-            }
+            undeclared.forEach(op -> refused.unsupported(op.label(), calls.of(op)));
           }
-          member.assertUsable();
         });
   }
 
@@ -82,32 +80,31 @@ public interface CapabilitiesContract extends GroupContract {
     assumeFalse(
         world.capabilities().movable().size() == DType.values().length,
         "the backend moves every type");
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           for (DType dtype : DType.values()) {
             if (member.rank() == 0 && !member.capabilities().movable().contains(dtype)) {
               Tensor tensor = member.scratch(dtype, 2);
-              Refusals.unsupported(
-                  member, dtype.label(), () -> member.group().broadcast(tensor, 0));
+              refused.unsupported(dtype.label(), () -> group.broadcast(tensor, 0));
             }
           }
-          member.assertUsable();
         });
   }
 
   /** Refuses reductions that do not exist, and those that the backend does not declare. */
   @ContractTest(needs = OpType.ALL_REDUCE)
   default void reductionsThatCannotBeAreRefused(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           if (member.rank() == 0) {
             for (DType dtype : member.movable()) {
               for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
-                checkRefusal(member, dtype, TestData.op(kind, 0));
+                checkRefusal(refused, dtype, TestData.op(kind, 0));
               }
             }
           }
-          member.assertUsable();
         });
   }
 
@@ -135,18 +132,14 @@ public interface CapabilitiesContract extends GroupContract {
   @ContractTest(needs = OpType.SEND, minSize = 2)
   default void undeclaredTagsAreRefused(ContractWorld world) throws Exception {
     assumeFalse(world.capabilities().has(Feature.TAGS), "the backend has tags");
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           Tensor tensor = member.scratch(DType.FLOAT32, 2);
-          assertThatThrownBy(
-                  () -> member.group().send(tensor, member.next(), 3, CallOptions.DEFAULT))
-              .isInstanceOf(UnsupportedOperationException.class)
-              .hasMessageContaining("the tag 3");
-          assertThatThrownBy(
-                  () -> member.group().recv(tensor, member.previous(), 3, CallOptions.DEFAULT))
-              .isInstanceOf(UnsupportedOperationException.class)
-              .hasMessageContaining("the tag 3");
-          member.assertUsable();
+          refused.unsupported(
+              "the tag 3", () -> group.send(tensor, member.next(), 3, CallOptions.DEFAULT));
+          refused.unsupported(
+              "the tag 3", () -> group.recv(tensor, member.previous(), 3, CallOptions.DEFAULT));
         });
   }
 
@@ -155,17 +148,20 @@ public interface CapabilitiesContract extends GroupContract {
   default void undeclaredSymmetricMemoryIsRefused(ContractWorld world) throws Exception {
     assumeFalse(
         world.capabilities().has(Feature.SYMMETRIC_MEMORY), "the backend has symmetric memory");
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           if (member.rank() == 0) {
-            Refusals.unsupported(
-                member, "allocateSymmetric", () -> member.group().allocateSymmetric(64));
+            refused.unsupported("allocateSymmetric", () -> group.allocateSymmetric(64));
           }
-          member.assertUsable();
         });
   }
 
-  private static void checkRefusal(Member member, DType dtype, ReduceOp op) {
+  private static void checkRefusal(Refusals refused, DType dtype, ReduceOp op) {
+    Member member = refused.member();
+    if (member.capabilities().canReduce(dtype, op)) {
+      return;
+    }
     ProcessGroup group = member.group();
     Tensor tensor = member.scratch(dtype, member.size());
     Tensor part = member.scratch(dtype, 1);
@@ -173,14 +169,12 @@ public interface CapabilitiesContract extends GroupContract {
     calls.put(OpType.ALL_REDUCE, () -> group.allReduce(tensor, op));
     calls.put(OpType.REDUCE, () -> group.reduce(tensor, op, 0));
     calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(part, tensor, op));
-    for (Map.Entry<OpType, Refusals.Call> call : calls.entrySet()) {
-      if (!member.capabilities().has(call.getKey()) || member.capabilities().canReduce(dtype, op)) {
-        continue;
-      }
+    calls.keySet().removeIf(type -> !member.capabilities().has(type));
+    for (Refusals.Call call : calls.values()) {
       if (op.isDefinedOn(dtype)) {
-        Refusals.unsupported(member, dtype.label(), call.getValue());
+        refused.unsupported(dtype.label(), call);
       } else {
-        Refusals.badArgument(member, dtype.label(), call.getValue());
+        refused.badArgument(dtype.label(), call);
       }
     }
   }

@@ -12,7 +12,6 @@ import dev.tutti.GroupOptions;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
-import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -75,7 +74,7 @@ public interface CloseContract extends GroupContract {
           TestTensor tensor = member.floats(member.rank() + 1);
           List<Work> works = new ArrayList<>();
           for (int i = 0; i < 5; i++) {
-            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC));
+            works.add(member.startSum(tensor.view()));
           }
           member.group().close();
           assertThat(works).allMatch(Work::isSuccess);
@@ -109,8 +108,7 @@ public interface CloseContract extends GroupContract {
             Waiting.open(ended);
             return;
           }
-          Work collective =
-              member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
+          Work collective = member.startSum(member.floats(1).view());
           Work recv =
               member.capabilities().has(OpType.RECV)
                   ? member.group().recv(member.floats(1).view(), 1, 0, CallOptions.ASYNC)

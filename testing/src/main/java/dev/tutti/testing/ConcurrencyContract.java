@@ -11,13 +11,8 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 
 /** Tests of concurrent calls from several threads of a rank. */
 public interface ConcurrencyContract extends GroupContract {
@@ -28,10 +23,9 @@ public interface ConcurrencyContract extends GroupContract {
     int rounds = world.isLarge() ? 10 : 100;
     world.run(
         member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          List<Callable<Void>> calls = new ArrayList<>();
+          List<Calls.Action> calls = new ArrayList<>();
           for (int t = 0; t < threads; t++) {
-            ProcessGroup group = member.group().subgroup(all).orElseThrow();
+            ProcessGroup group = member.twin();
             int base = 10 * t;
             calls.add(
                 () -> {
@@ -41,10 +35,9 @@ public interface ConcurrencyContract extends GroupContract {
                     double n = member.size();
                     tensor.assertValues("sum in group " + group.name(), n * (base + round % 7), n);
                   }
-                  return null;
                 });
           }
-          runAll(calls);
+          Calls.runAll(calls);
         });
   }
 
@@ -59,7 +52,7 @@ public interface ConcurrencyContract extends GroupContract {
           for (int t = 0; t < threads; t++) {
             turns.add(new Semaphore(t == 0 ? 1 : 0));
           }
-          List<Callable<Void>> calls = new ArrayList<>();
+          List<Calls.Action> calls = new ArrayList<>();
           for (int t = 0; t < threads; t++) {
             int self = t;
             calls.add(
@@ -69,13 +62,8 @@ public interface ConcurrencyContract extends GroupContract {
                   for (int round = 0; round < rounds; round++) {
                     assertThat(turns.get(self).tryAcquire(100, TimeUnit.SECONDS)).isTrue();
                     TestTensor tensor = member.floats(100 * self + round);
-                    works.add(
-                        member
-                            .group()
-                            .allReduce(
-                                tensor.view(),
-                                ReduceOp.SUM,
-                                round % 2 == 0 ? CallOptions.ASYNC : CallOptions.DEFAULT));
+                    CallOptions options = round % 2 == 0 ? CallOptions.ASYNC : CallOptions.DEFAULT;
+                    works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, options));
                     tensors.add(tensor);
                     turns.get((self + 1) % threads).release();
                   }
@@ -86,10 +74,9 @@ public interface ConcurrencyContract extends GroupContract {
                         .assertValues(
                             "sum of thread " + self, member.size() * (100.0 * self + round));
                   }
-                  return null;
                 });
           }
-          runAll(calls);
+          Calls.runAll(calls);
           assertThat(member.group().sequenceNumber()).isEqualTo((long) threads * rounds);
         });
   }
@@ -103,7 +90,7 @@ public interface ConcurrencyContract extends GroupContract {
     int rounds = world.isLarge() ? 5 : 50;
     world.run(
         member -> {
-          List<Callable<Void>> calls = new ArrayList<>();
+          List<Calls.Action> calls = new ArrayList<>();
           for (int t = 0; t < 3; t++) {
             int tag = t;
             calls.add(
@@ -111,14 +98,7 @@ public interface ConcurrencyContract extends GroupContract {
                   for (int round = 0; round < rounds; round++) {
                     double[] values =
                         TestData.constant(DType.INT32, 1000 * member.rank() + round, 300);
-                    Work send =
-                        member
-                            .group()
-                            .send(
-                                member.tensor(DType.INT32, values, 300).view(),
-                                member.next(),
-                                tag,
-                                CallOptions.ASYNC);
+                    Work send = member.sendToNext(member.tensor(DType.INT32, values, 300), tag);
                     TestTensor received = member.blank(Layout.CONTIGUOUS, DType.INT32, 300);
                     member
                         .group()
@@ -128,7 +108,6 @@ public interface ConcurrencyContract extends GroupContract {
                         "message",
                         TestData.constant(DType.INT32, 1000 * member.previous() + round, 300));
                   }
-                  return null;
                 });
           }
           calls.add(
@@ -136,9 +115,8 @@ public interface ConcurrencyContract extends GroupContract {
                 for (int round = 0; round < rounds; round++) {
                   member.assertUsable();
                 }
-                return null;
               });
-          runAll(calls);
+          Calls.runAll(calls);
         });
   }
 
@@ -152,9 +130,8 @@ public interface ConcurrencyContract extends GroupContract {
   default void messagesOfTwoGroupsStayApart(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          ProcessGroup first = member.group().subgroup(all).orElseThrow();
-          ProcessGroup second = member.group().subgroup(all).orElseThrow();
+          ProcessGroup first = member.twin();
+          ProcessGroup second = member.twin();
           TestTensor one = member.floats(100 + member.rank());
           TestTensor two = member.floats(200 + member.rank());
           TestTensor ofFirst = member.floats(0);
@@ -169,20 +146,5 @@ public interface ConcurrencyContract extends GroupContract {
           ofFirst.assertValues("message in the first group", 100 + member.previous());
           ofSecond.assertValues("message in the second group", 200 + member.previous());
         });
-  }
-
-  private static void runAll(List<Callable<Void>> calls) throws Exception {
-    ExecutorService threads = Executors.newFixedThreadPool(calls.size());
-    try {
-      List<Future<Void>> running = new ArrayList<>();
-      for (Callable<Void> call : calls) {
-        running.add(threads.submit(call));
-      }
-      for (Future<Void> one : running) {
-        one.get(100, TimeUnit.SECONDS);
-      }
-    } finally {
-      threads.shutdownNow();
-    }
   }
 }

@@ -31,6 +31,11 @@ public final class ContractWorld {
     void run(Member member) throws Exception;
   }
 
+  /** The body that each rank runs with each of some cases. */
+  interface CaseBody {
+    void run(Member member, ReductionCase reduction) throws Exception;
+  }
+
   /** The body that each rank runs to find something out. */
   interface Probe<T> {
     T run(Member member) throws Exception;
@@ -90,6 +95,16 @@ public final class ContractWorld {
   /** Runs a body on all ranks of a new group. */
   void run(Body body) throws Exception {
     run(options -> options, body);
+  }
+
+  /** Runs a body with each of some cases on all ranks of one new group. */
+  void runEach(List<ReductionCase> cases, CaseBody body) throws Exception {
+    run(
+        member -> {
+          for (ReductionCase reduction : cases) {
+            body.run(member, reduction);
+          }
+        });
   }
 
   /** Runs a body on all ranks of a new group that is created with changed options. */

@@ -7,7 +7,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
-import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,10 +17,8 @@ public interface GatherContract extends GroupContract {
   default void gatherCollectsEveryTypeOnEveryRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (DType dtype : member.movable()) {
-            for (int root : world.roots()) {
-              checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
-            }
+          for (int root : world.roots()) {
+            Moves.everyType(member, gatherOn(root));
           }
         });
   }
@@ -61,14 +58,9 @@ public interface GatherContract extends GroupContract {
   default void gatherTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          int root = member.size() - 1;
-          for (long numel : world.partSizes()) {
-            checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, root, numel);
-          }
-          checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, root);
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkGather(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
-          }
+          Moves.Check gather = gatherOn(member.size() - 1);
+          Moves.anySizeAndLayout(member, gather);
+          gather.run(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
         });
   }
 
@@ -77,10 +69,8 @@ public interface GatherContract extends GroupContract {
   default void scatterHandsOutEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (DType dtype : member.movable()) {
-            for (int root : world.roots()) {
-              checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
-            }
+          for (int root : world.roots()) {
+            Moves.everyType(member, scatterFrom(root));
           }
         });
   }
@@ -90,14 +80,9 @@ public interface GatherContract extends GroupContract {
   default void scatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          int root = member.size() - 1;
-          for (long numel : world.partSizes()) {
-            checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, root, numel);
-          }
-          checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, root);
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkScatter(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
-          }
+          Moves.Check scatter = scatterFrom(member.size() - 1);
+          Moves.anySizeAndLayout(member, scatter);
+          scatter.run(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
         });
   }
 
@@ -108,20 +93,14 @@ public interface GatherContract extends GroupContract {
         member -> {
           for (int root : world.roots()) {
             for (long numel : world.partSizes()) {
-              TestTensor input =
-                  member.tensor(DType.INT32, part(DType.INT32, member.rank(), root, numel), numel);
+              TestTensor input = member.toMove(Layout.CONTIGUOUS, DType.INT32, root, numel);
               List<TestTensor> outputs = new ArrayList<>();
-              for (int rank = 0; member.rank() == root && rank < member.size(); rank++) {
-                TestTensor blank = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
-                outputs.add(rank == root ? input : blank);
+              if (member.rank() == root) {
+                outputs.addAll(member.blanks(Layout.CONTIGUOUS, DType.INT32, numel));
+                outputs.set(root, input);
               }
-              member.group().gather(views(outputs), input.view(), root);
-              for (int rank = 0; rank < outputs.size(); rank++) {
-                outputs
-                    .get(rank)
-                    .assertValues(
-                        "gather in place from " + rank, part(DType.INT32, rank, root, numel));
-              }
+              member.group().gather(TestTensor.views(outputs), input.view(), root);
+              TestTensor.assertMovedFromEach("gather in place from rank", outputs, root);
             }
           }
         });
@@ -134,71 +113,57 @@ public interface GatherContract extends GroupContract {
         member -> {
           for (int root : world.roots()) {
             for (long numel : world.partSizes()) {
-              List<TestTensor> inputs = new ArrayList<>();
-              for (int rank = 0; member.rank() == root && rank < member.size(); rank++) {
-                inputs.add(member.tensor(DType.INT32, part(DType.INT32, rank, root, numel), numel));
-              }
+              List<TestTensor> inputs =
+                  toScatter(member, Layout.CONTIGUOUS, DType.INT32, root, numel);
               TestTensor output =
                   member.rank() == root
                       ? inputs.get(root)
                       : member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
-              member.group().scatter(output.view(), views(inputs), root);
-              output.assertValues(
-                  "scatter in place", part(DType.INT32, member.rank(), root, numel));
-              for (int rank = 0; rank < inputs.size(); rank++) {
-                inputs
-                    .get(rank)
-                    .assertValues("scatter in place, inputs", part(DType.INT32, rank, root, numel));
-              }
+              member.group().scatter(output.view(), TestTensor.views(inputs), root);
+              output.assertMoved("scatter in place", member.rank(), root);
+              TestTensor.assertMovedFromEach("scatter in place, input for rank", inputs, root);
             }
           }
         });
   }
 
-  private static void checkGather(
-      Member member, Layout in, Layout out, DType dtype, int root, long... shape) {
-    double[] mine = part(dtype, member.rank(), root, shape);
-    TestTensor input = member.tensor(in, dtype, mine, shape);
-    List<TestTensor> outputs = new ArrayList<>();
-    if (member.rank() == root) {
-      for (int rank = 0; rank < member.size(); rank++) {
-        outputs.add(member.blank(out, dtype, shape));
-      }
-    }
-    member.group().gather(views(outputs), input.view(), root, CallOptions.DEFAULT).await();
-    String what = "gather of " + dtype.label() + " on root " + root;
-    for (int rank = 0; rank < outputs.size(); rank++) {
-      outputs.get(rank).assertValues(what + " from " + rank, part(dtype, rank, root, shape));
-    }
-    input.assertValues(what + ", input", mine);
+  private static Moves.Check gatherOn(int root) {
+    return (member, in, out, dtype, shape) -> {
+      TestTensor input = member.toMove(in, dtype, root, shape);
+      List<TestTensor> outputs =
+          member.rank() == root ? member.blanks(out, dtype, shape) : List.of();
+      member
+          .group()
+          .gather(TestTensor.views(outputs), input.view(), root, CallOptions.DEFAULT)
+          .await();
+      String what = "gather of " + dtype.label() + " on root " + root;
+      TestTensor.assertMovedFromEach(what + " from rank", outputs, root);
+      input.assertMoved(what + ", input", member.rank(), root);
+    };
   }
 
-  private static void checkScatter(
-      Member member, Layout in, Layout out, DType dtype, int root, long... shape) {
-    TestTensor output = member.blank(out, dtype, shape);
+  private static Moves.Check scatterFrom(int root) {
+    return (member, in, out, dtype, shape) -> {
+      TestTensor output = member.blank(out, dtype, shape);
+      List<TestTensor> inputs = toScatter(member, in, dtype, root, shape);
+      member
+          .group()
+          .scatter(output.view(), TestTensor.views(inputs), root, CallOptions.DEFAULT)
+          .await();
+      String what = "scatter of " + dtype.label() + " from root " + root;
+      output.assertMoved(what, member.rank(), root);
+      TestTensor.assertMovedFromEach(what + ", input for rank", inputs, root);
+    };
+  }
+
+  /** Returns the inputs of the root: what each rank is to have. */
+  private static List<TestTensor> toScatter(
+      Member member, Layout layout, DType dtype, int root, long... shape) {
     List<TestTensor> inputs = new ArrayList<>();
-    if (member.rank() == root) {
-      for (int rank = 0; rank < member.size(); rank++) {
-        inputs.add(member.tensor(in, dtype, part(dtype, rank, root, shape), shape));
-      }
+    for (int rank = 0; member.rank() == root && rank < member.size(); rank++) {
+      double[] part = TestData.toMove(dtype, rank, root, TestData.numel(shape));
+      inputs.add(member.tensor(layout, dtype, part, shape));
     }
-    member.group().scatter(output.view(), views(inputs), root, CallOptions.DEFAULT).await();
-    String what = "scatter of " + dtype.label() + " from root " + root;
-    output.assertValues(what, part(dtype, member.rank(), root, shape));
-    for (int rank = 0; rank < inputs.size(); rank++) {
-      inputs.get(rank).assertValues(what + ", inputs", part(dtype, rank, root, shape));
-    }
-  }
-
-  private static double[] part(DType dtype, int rank, int seed, long... shape) {
-    long numel = 1;
-    for (long size : shape) {
-      numel *= size;
-    }
-    return TestData.toMove(dtype, rank, seed, numel);
-  }
-
-  private static List<Tensor> views(List<TestTensor> tensors) {
-    return tensors.stream().map(TestTensor::view).toList();
+    return inputs;
   }
 }

@@ -32,7 +32,7 @@ public interface InterruptContract extends GroupContract {
             Waiting.open(interrupted);
           }
           TestTensor tensor = member.floats(member.rank(), 1);
-          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC);
+          Work work = member.startSum(tensor.view());
           if (!late) {
             assertWaitsEnd(member, work, OpType.ALL_REDUCE);
             interrupted.countDown();
@@ -82,7 +82,7 @@ public interface InterruptContract extends GroupContract {
             Waiting.open(ended);
           }
           TestTensor tensor = member.floats(1);
-          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC);
+          Work work = member.startSum(tensor.view());
           if (member.rank() == 0) {
             waiting.set(Thread.currentThread());
             assertThatThrownBy(work::await).isInstanceOf(WaitInterruptedException.class);

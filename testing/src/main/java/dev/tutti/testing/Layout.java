@@ -29,7 +29,7 @@ enum Layout {
   Tensor allocate(ContractSubject subject, DType dtype, long[] shape) {
     long[] base = baseShape(shape);
     if (this == HEAP) {
-      long bytes = Arrays.stream(shape).reduce(dtype.byteSize(), (a, b) -> a * b);
+      long bytes = TestData.numel(shape) * dtype.byteSize();
       long[] array = new long[Math.toIntExact((bytes + 7) / 8)];
       return Tensor.wrap(MemorySegment.ofArray(array), dtype, base);
     }
@@ -53,7 +53,7 @@ enum Layout {
     int last = shape.length - 1;
     switch (this) {
       case CONTIGUOUS, HEAP -> {}
-      case OFFSET -> base = new long[] {Arrays.stream(shape).reduce(1, (a, b) -> a * b) + 3};
+      case OFFSET -> base = new long[] {TestData.numel(shape) + 3};
       case TRANSPOSED -> {
         if (last >= 1) {
           base[last] = shape[last - 1];

@@ -59,7 +59,7 @@ public interface ListenerContract extends GroupContract {
           ListenerRecorder recorder = new ListenerRecorder();
           member.group().addListener(recorder);
           for (int i = 0; i < 20; i++) {
-            member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
+            member.startSum(member.floats(1).view());
           }
           Waiting.until("20 ends", () -> recorder.ends.size() == 20);
           assertThat(recorder.before).extracting(GroupListener.OpEvent::id).doesNotHaveDuplicates();
@@ -82,8 +82,7 @@ public interface ListenerContract extends GroupContract {
           ListenerRecorder recorder = new ListenerRecorder();
           member.group().addListener(recorder);
           member.assertUsable();
-          Work work =
-              member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
+          Work work = member.startSum(member.floats(1).view());
           work.await();
           assertThat(work.isSuccess()).isTrue();
           Waiting.until("two ends", () -> recorder.ends.size() == 2);

@@ -4,7 +4,6 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * A call of an operation that only rank 0 makes, so that it waits for the others, in a group of its
@@ -13,11 +12,9 @@ import java.util.stream.IntStream;
 record LoneCall(OpType op, Member member, Refusals.Call call) {
   /** Creates one call of each operation that the backend declares; all ranks must do so. */
   static List<LoneCall> ofEach(Member member) throws Exception {
-    List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
     List<LoneCall> calls = new ArrayList<>();
     for (OpType op : GoodCalls.declared(member.capabilities())) {
-      ProcessGroup group = member.group().subgroup(all).orElseThrow();
-      Member own = member.in(group);
+      Member own = member.in(member.twin());
       calls.add(new LoneCall(op, own, new GoodCalls(own, member.size() - 1, 0).of(op)));
     }
     // What rank 0 calls shall not meet another that still sets up a group.

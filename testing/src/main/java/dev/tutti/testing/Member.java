@@ -8,9 +8,11 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /** A rank of a {@link ContractWorld}, as its test body sees it. */
 final class Member {
@@ -46,6 +48,16 @@ final class Member {
     return (rank() + size() - 1) % size();
   }
 
+  /** Returns the ranks of the group. */
+  List<Integer> ranks() {
+    return IntStream.range(0, size()).boxed().toList();
+  }
+
+  /** Creates another group of the same ranks. */
+  ProcessGroup twin() {
+    return group.subgroup(ranks()).orElseThrow();
+  }
+
   Capabilities capabilities() {
     return world.capabilities();
   }
@@ -70,9 +82,26 @@ final class Member {
 
   /** Returns memory to receive into, filled with values. */
   TestTensor blank(Layout layout, DType dtype, long... shape) {
-    long numel = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
     double filling = dtype == DType.BOOL ? 1 : dtype.isOpaque() ? 0 : 99;
-    return tensor(layout, dtype, TestData.constant(dtype, filling, numel), shape);
+    double[] values = TestData.constant(dtype, filling, TestData.numel(shape));
+    return tensor(layout, dtype, values, shape);
+  }
+
+  /** Returns such memory for one tensor from each rank. */
+  List<TestTensor> blanks(Layout layout, DType dtype, long... shape) {
+    return ranks().stream().map(_ -> blank(layout, dtype, shape)).toList();
+  }
+
+  /** Returns this rank's one of the equal parts of a vector. */
+  Tensor ownPart(TestTensor vector) {
+    long numel = vector.view().numel() / size();
+    return vector.view().narrow(0, numel * rank(), numel);
+  }
+
+  /** Returns elements to move, which are different on each rank. */
+  TestTensor toMove(Layout layout, DType dtype, long seed, long... shape) {
+    double[] values = TestData.toMove(dtype, rank(), seed, TestData.numel(shape));
+    return tensor(layout, dtype, values, shape);
   }
 
   /** Returns the layouts that tensors of the backend may have. */
@@ -128,6 +157,16 @@ final class Member {
     return world.subject().allocate(dtype, shape);
   }
 
+  /** Starts to send a tensor to the next rank. */
+  Work sendToNext(TestTensor tensor, int tag) {
+    return group.send(tensor.view(), next(), tag, CallOptions.ASYNC);
+  }
+
+  /** Starts to receive a tensor from the previous rank. */
+  Work recvFromPrevious(TestTensor tensor, int tag) {
+    return group.recv(tensor.view(), previous(), tag, CallOptions.ASYNC);
+  }
+
   /** Waits, through the group's store, until all ranks have reached this call. */
   void meet() {
     group.store().barrier("meet", size(), Waiting.LONG);
@@ -144,9 +183,19 @@ final class Member {
     }
   }
 
+  /** Starts to sum a tensor over the ranks. */
+  Work startSum(Tensor tensor) {
+    return group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
+  }
+
+  /** Sums a tensor over the ranks and waits until that is over, even on a device. */
+  void awaitSum(Tensor tensor) {
+    group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT).await();
+  }
+
   /** Runs an all-reduce and waits until it is over, even on a device. */
   void awaitSum() {
-    group.allReduce(floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT).await();
+    awaitSum(floats(1).view());
   }
 
   /** Asserts that the group works: its next collective has the right result. */

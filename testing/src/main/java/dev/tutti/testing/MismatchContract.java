@@ -14,6 +14,7 @@ import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.spi.PeerMismatchException;
 import java.time.Duration;
@@ -42,15 +43,16 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherOperationsFail(ContractWorld world) throws Exception {
-    check(
-        world,
-        (member, numel, isOdd) -> {
-          if (isOdd) {
-            member.group().broadcast(member.scratch(DType.FLOAT32, numel), 0);
-          } else {
-            member.group().allReduce(member.scratch(DType.FLOAT32, numel));
-          }
-        });
+    check(world, MismatchContract::callOtherOperation);
+  }
+
+  private static void callOtherOperation(Member member, long numel, boolean isOdd) {
+    Tensor tensor = member.scratch(DType.FLOAT32, numel);
+    if (isOdd) {
+      member.group().broadcast(tensor, 0);
+    } else {
+      member.group().allReduce(tensor);
+    }
   }
 
   /** Fails if a rank asks for another algorithm. */
@@ -134,10 +136,11 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherSizesFail(ContractWorld world) throws Exception {
-    check(
-        world,
-        (member, numel, isOdd) ->
-            member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)));
+    check(world, MismatchContract::callWithOtherSize);
+  }
+
+  private static void callWithOtherSize(Member member, long numel, boolean isOdd) {
+    member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel));
   }
 
   /** Fails if a rank passes elements of another type of the same size. */
@@ -148,10 +151,11 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherTypesFail(ContractWorld world) throws Exception {
-    check(
-        world,
-        (member, numel, isOdd) ->
-            member.group().allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)));
+    check(world, MismatchContract::callWithOtherType);
+  }
+
+  private static void callWithOtherType(Member member, long numel, boolean isOdd) {
+    member.group().allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel));
   }
 
   /** Fails if a rank uses another operator. */
@@ -162,13 +166,12 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherOperatorsFail(ContractWorld world) throws Exception {
-    ReduceOp other = otherThanSum(world);
-    check(
-        world,
-        (member, numel, isOdd) ->
-            member
-                .group()
-                .allReduce(member.scratch(DType.INT32, numel), isOdd ? other : ReduceOp.SUM));
+    check(world, MismatchContract::callWithOtherOperator);
+  }
+
+  private static void callWithOtherOperator(Member member, long numel, boolean isOdd) {
+    ReduceOp op = isOdd ? otherThanSum(member.world()) : ReduceOp.SUM;
+    member.group().allReduce(member.scratch(DType.INT32, numel), op);
   }
 
   /** Fails if a rank names another root. */
@@ -179,12 +182,12 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherRootsFail(ContractWorld world) throws Exception {
-    check(
-        world,
-        (member, numel, isOdd) ->
-            member
-                .group()
-                .broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? member.rank() : 0));
+    check(world, MismatchContract::callWithOtherRoot);
+  }
+
+  private static void callWithOtherRoot(Member member, long numel, boolean isOdd) {
+    int root = isOdd ? Math.max(1, member.rank()) : 0;
+    member.group().broadcast(member.scratch(DType.FLOAT32, numel), root);
   }
 
   /** Names the odd rank on all ranks if the others are a majority, and otherwise no rank. */
@@ -197,27 +200,11 @@ public interface MismatchContract extends GroupContract {
   default void theOddRankIsNamed(ContractWorld world) throws Exception {
     List<OddCall> calls =
         List.of(
-            (member, numel, isOdd) ->
-                member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)),
-            (member, numel, isOdd) ->
-                member
-                    .group()
-                    .allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)),
-            (member, numel, isOdd) ->
-                member
-                    .group()
-                    .allReduce(
-                        member.scratch(DType.INT32, numel),
-                        isOdd ? otherThanSum(world) : ReduceOp.SUM),
-            (member, numel, isOdd) ->
-                member.group().broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? 1 : 0),
-            (member, numel, isOdd) -> {
-              if (isOdd) {
-                member.group().broadcast(member.scratch(DType.FLOAT32, numel), 0);
-              } else {
-                member.group().allReduce(member.scratch(DType.FLOAT32, numel));
-              }
-            });
+            MismatchContract::callWithOtherSize,
+            MismatchContract::callWithOtherType,
+            MismatchContract::callWithOtherOperator,
+            MismatchContract::callWithOtherRoot,
+            MismatchContract::callOtherOperation);
     for (OddCall call : calls) {
       for (int odd = 0; odd < world.size(); odd++) {
         int oddRank = odd;

@@ -7,7 +7,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.Codec;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import java.util.ArrayList;
 import java.util.List;
 
 /** Tests of the object collectives: every length, every root, and codecs that fail. */
@@ -169,10 +168,6 @@ public interface ObjectContract extends GroupContract {
   }
 
   private static List<String> texts(Member member, int length) {
-    List<String> all = new ArrayList<>();
-    for (int rank = 0; rank < member.size(); rank++) {
-      all.add(text(rank, length));
-    }
-    return all;
+    return member.ranks().stream().map(rank -> text(rank, length)).toList();
   }
 }

@@ -11,7 +11,6 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import dev.tutti.testing.Member.LayoutPair;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,12 +28,7 @@ public interface PointToPointContract extends GroupContract {
       features = Feature.REAL_RESULTS,
       minSize = 2)
   default void sendMovesEveryType(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (DType dtype : member.movable()) {
-            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
-          }
-        });
+    world.run(member -> Moves.everyType(member, PointToPointContract::checkRing));
   }
 
   /**
@@ -47,15 +41,10 @@ public interface PointToPointContract extends GroupContract {
   default void sendTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (long numel : world.partSizes()) {
-            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
-          }
+          Moves.anySizeAndLayout(member, PointToPointContract::checkRing);
           long large = world.isLarge() ? 100_000 : 1_000_003;
           checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, large);
           checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
-          for (LayoutPair pair : member.layoutPairs()) {
-            checkRing(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
-          }
         });
   }
 
@@ -72,7 +61,7 @@ public interface PointToPointContract extends GroupContract {
           List<Work> sends = new ArrayList<>();
           for (int tag : sent) {
             TestTensor tensor = member.floats(member.rank(), tag % 1000);
-            sends.add(member.group().send(tensor.view(), member.next(), tag, CallOptions.ASYNC));
+            sends.add(member.sendToNext(tensor, tag));
           }
           for (int tag : received) {
             TestTensor tensor = member.floats(-1, -1);
@@ -103,11 +92,9 @@ public interface PointToPointContract extends GroupContract {
               for (int i = 0; i < count; i++) {
                 if ((pass == 0) == receiveFirst) {
                   received.add(member.floats(-1));
-                  Tensor target = received.get(i).view();
-                  works.add(member.group().recv(target, member.previous(), 0, CallOptions.ASYNC));
+                  works.add(member.recvFromPrevious(received.get(i), 0));
                 } else {
-                  Tensor source = member.floats(1000.0 * member.rank() + i).view();
-                  works.add(member.group().send(source, member.next(), 0, CallOptions.ASYNC));
+                  works.add(member.sendToNext(member.floats(1000.0 * member.rank() + i), 0));
                 }
               }
               member.meet();
@@ -132,36 +119,28 @@ public interface PointToPointContract extends GroupContract {
         member -> {
           List<Work> works = new ArrayList<>();
           List<TestTensor> received = new ArrayList<>();
+          List<Integer> peers =
+              member.ranks().stream().filter(rank -> rank != member.rank()).toList();
           for (int round = 0; round < rounds; round++) {
-            for (int peer = 0; peer < member.size(); peer++) {
-              if (peer != member.rank()) {
-                double[] values =
-                    TestData.constant(DType.INT32, 100.0 * member.rank() + round, numel);
-                Tensor tensor = member.tensor(DType.INT32, values, numel).view();
-                works.add(member.group().send(tensor, peer, 0, CallOptions.ASYNC));
-              }
+            double[] values = TestData.constant(DType.INT32, 100.0 * member.rank() + round, numel);
+            for (int peer : peers) {
+              Tensor tensor = member.tensor(DType.INT32, values, numel).view();
+              works.add(member.group().send(tensor, peer, 0, CallOptions.ASYNC));
             }
           }
           for (int round = 0; round < rounds; round++) {
-            for (int peer = 0; peer < member.size(); peer++) {
-              if (peer != member.rank()) {
-                TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
-                received.add(tensor);
-                works.add(member.group().recv(tensor.view(), peer, 0, CallOptions.ASYNC));
-              }
+            for (int peer : peers) {
+              TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
+              received.add(tensor);
+              works.add(member.group().recv(tensor.view(), peer, 0, CallOptions.ASYNC));
             }
           }
           works.forEach(Work::await);
           int i = 0;
           for (int round = 0; round < rounds; round++) {
-            for (int peer = 0; peer < member.size(); peer++) {
-              if (peer != member.rank()) {
-                received
-                    .get(i++)
-                    .assertValues(
-                        "message " + round + " from " + peer,
-                        TestData.constant(DType.INT32, 100.0 * peer + round, numel));
-              }
+            for (int peer : peers) {
+              double[] sent = TestData.constant(DType.INT32, 100.0 * peer + round, numel);
+              received.get(i++).assertValues("message " + round + " from " + peer, sent);
             }
           }
         });
@@ -206,24 +185,16 @@ public interface PointToPointContract extends GroupContract {
           int numel = world.isLarge() ? 9_001 : 1_000_003;
           double[] mine = TestData.constant(DType.INT32, member.rank(), numel);
           TestTensor polled = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
-          Tensor source = member.tensor(DType.INT32, mine, numel).view();
-          Work send = member.group().send(source, member.next(), 0, CallOptions.ASYNC);
-          Work recv = member.group().recv(polled.view(), member.previous(), 0, CallOptions.ASYNC);
+          Work send = member.sendToNext(member.tensor(DType.INT32, mine, numel), 0);
+          Work recv = member.recvFromPrevious(polled, 0);
           Waiting.until("the end of the receive", recv::isCompleted);
           Waiting.until("the end of the send", send::isCompleted);
           polled.assertValues(
               "message that was polled", TestData.constant(DType.INT32, member.previous(), numel));
           TestTensor promised = member.floats(-1);
           CompletableFuture<List<Tensor>> sent =
-              member
-                  .group()
-                  .send(member.floats(member.rank()).view(), member.next(), 0, CallOptions.ASYNC)
-                  .toCompletableFuture();
-          member
-              .group()
-              .recv(promised.view(), member.previous(), 0, CallOptions.ASYNC)
-              .toCompletableFuture()
-              .get(1, TimeUnit.MINUTES);
+              member.sendToNext(member.floats(member.rank()), 0).toCompletableFuture();
+          member.recvFromPrevious(promised, 0).toCompletableFuture().get(1, TimeUnit.MINUTES);
           sent.get(1, TimeUnit.MINUTES);
           promised.assertValues("message of a future", member.previous());
         });
@@ -236,10 +207,8 @@ public interface PointToPointContract extends GroupContract {
   default void sourceRankIsKnownOfReceivesOnly(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          Work send =
-              member.group().send(member.floats(1).view(), member.next(), 0, CallOptions.ASYNC);
-          Work recv =
-              member.group().recv(member.floats(0).view(), member.previous(), 0, CallOptions.ASYNC);
+          Work send = member.sendToNext(member.floats(1), 0);
+          Work recv = member.recvFromPrevious(member.floats(0), 0);
           recv.await();
           send.await();
           assertThat(recv.sourceRank()).isEqualTo(member.previous());
@@ -259,14 +228,9 @@ public interface PointToPointContract extends GroupContract {
         member -> {
           for (int tag = 0; tag < 8; tag++) {
             TestTensor received = member.floats(-1);
-            Work recv =
-                member.group().recv(received.view(), member.previous(), tag, CallOptions.ASYNC);
+            Work recv = member.recvFromPrevious(received, tag);
             member.assertUsable();
-            Work send =
-                member
-                    .group()
-                    .send(
-                        member.floats(member.rank()).view(), member.next(), tag, CallOptions.ASYNC);
+            Work send = member.sendToNext(member.floats(member.rank()), tag);
             member.assertUsable();
             send.await();
             recv.await();
@@ -283,10 +247,7 @@ public interface PointToPointContract extends GroupContract {
   default void anEarlyMessageWaitsForItsReceive(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          Work send =
-              member
-                  .group()
-                  .send(member.floats(member.rank()).view(), member.next(), 0, CallOptions.ASYNC);
+          Work send = member.sendToNext(member.floats(member.rank()), 0);
           if (!member.capabilities().has(Feature.STREAM_ORDERED)) {
             assertThat(send.await(Duration.ofMillis(20))).as("a send before its receive").isFalse();
           }
@@ -340,7 +301,7 @@ public interface PointToPointContract extends GroupContract {
     world.run(
         member -> {
           TestTensor received = member.floats(-1);
-          Work recv = member.group().recv(received.view(), member.previous(), 0, CallOptions.ASYNC);
+          Work recv = member.recvFromPrevious(received, 0);
           assertThat(recv.await(Duration.ofMillis(20))).isFalse();
           assertThat(recv.isCompleted()).isFalse();
           member.meet();
@@ -351,18 +312,14 @@ public interface PointToPointContract extends GroupContract {
   }
 
   private static void checkRing(Member member, Layout in, Layout out, DType dtype, long... shape) {
-    long numel = 1;
-    for (long size : shape) {
-      numel *= size;
-    }
-    double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-    TestTensor source = member.tensor(in, dtype, mine, shape);
+    long numel = TestData.numel(shape);
+    TestTensor source = member.toMove(in, dtype, numel, shape);
     TestTensor target = member.blank(out, dtype, shape);
-    Work send = member.group().send(source.view(), member.next(), 0, CallOptions.ASYNC);
+    Work send = member.sendToNext(source, 0);
     member.group().recv(target.view(), member.previous());
     send.await();
     String what = "message of " + dtype.label();
-    target.assertValues(what, TestData.toMove(dtype, member.previous(), numel, numel));
-    source.assertValues(what + ", source", mine);
+    target.assertMoved(what, member.previous(), numel);
+    source.assertMoved(what + ", source", member.rank(), numel);
   }
 }

@@ -14,13 +14,11 @@ public interface ReduceContract extends GroupContract {
   /** Reduces every type with every operator to every root. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceIsExactOnWholeNumbersToEveryRoot(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            for (int root : world.roots()) {
-              checkReduce(member, reduction, root, Layout.CONTIGUOUS, 37);
-            }
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 37),
+        (member, reduction) -> {
+          for (int root : world.roots()) {
+            checkReduce(member, reduction, root, Layout.CONTIGUOUS, 37);
           }
         });
   }
@@ -28,13 +26,10 @@ public interface ReduceContract extends GroupContract {
   /** Reduces real numbers within the rounding tolerance. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceOfRealNumbersIsNearTheReference(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.realOfEachKind(world, 1023);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            checkReduce(member, reduction, member.size() - 1, Layout.CONTIGUOUS, 1023);
-          }
-        });
+    world.runEach(
+        ReductionCase.realOfEachKind(world, 1023),
+        (member, reduction) ->
+            checkReduce(member, reduction, member.size() - 1, Layout.CONTIGUOUS, 1023));
   }
 
   /** Reduces sizes around the number of ranks and around powers of two. */
@@ -57,13 +52,11 @@ public interface ReduceContract extends GroupContract {
   /** Reduces tensors of every memory layout. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceTakesAnyLayout(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            for (Layout layout : member.layouts(reduction)) {
-              checkReduce(member, reduction, 0, layout, 5, 7);
-            }
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 35),
+        (member, reduction) -> {
+          for (Layout layout : member.layouts(reduction)) {
+            checkReduce(member, reduction, 0, layout, 5, 7);
           }
         });
   }

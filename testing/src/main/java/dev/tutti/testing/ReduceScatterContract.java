@@ -19,26 +19,22 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces lists of every type with every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            checkList(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
-          }
-        });
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 7L * world.size()),
+        (member, reduction) ->
+            checkList(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7));
   }
 
   /** Reduces lists of tensors of every size and layout. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
-    long[] sizes = world.partSizes();
-    List<ReductionCase> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, world.partSizes());
     ReductionCase layouts = sum(world, 15);
     ReductionCase scalars = sum(world, 1);
     world.run(
         member -> {
-          for (int i = 0; i < sizes.length; i++) {
-            checkList(member, cases.get(i), Layout.CONTIGUOUS, Layout.CONTIGUOUS, sizes[i]);
+          for (ReductionCase each : cases) {
+            checkList(member, each, Layout.CONTIGUOUS, Layout.CONTIGUOUS, each.partNumel());
           }
           checkList(member, scalars, Layout.CONTIGUOUS, Layout.CONTIGUOUS);
           for (LayoutPair pair : member.layoutPairs()) {
@@ -72,38 +68,31 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces one tensor of every type with every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
-          }
-        });
+    world.runEach(
+        ReductionCase.exactOfEachKind(world, 7L * world.size()),
+        (member, reduction) ->
+            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7));
   }
 
   /** Reduces real numbers within the rounding tolerance. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoOfRealNumbersIsNearTheReference(ContractWorld world)
       throws Exception {
-    List<ReductionCase> cases = ReductionCase.realOfEachKind(world, 129 * world.size());
-    world.run(
-        member -> {
-          for (ReductionCase reduction : cases) {
-            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 129);
-          }
-        });
+    world.runEach(
+        ReductionCase.realOfEachKind(world, 129 * world.size()),
+        (member, reduction) ->
+            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 129));
   }
 
   /** Reduces one tensor of every size and layout. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
-    long[] sizes = world.partSizes();
-    List<ReductionCase> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, world.partSizes());
     ReductionCase layouts = sum(world, 15);
     world.run(
         member -> {
-          for (int i = 0; i < sizes.length; i++) {
-            checkInto(member, cases.get(i), Layout.CONTIGUOUS, Layout.CONTIGUOUS, sizes[i]);
+          for (ReductionCase each : cases) {
+            checkInto(member, each, Layout.CONTIGUOUS, Layout.CONTIGUOUS, each.partNumel());
           }
           for (LayoutPair pair : member.layoutPairs()) {
             checkInto(member, layouts, pair.input(), pair.output(), 3, 5);
@@ -135,8 +124,8 @@ public interface ReduceScatterContract extends GroupContract {
             member
                 .group()
                 .reduceScatterIntoCoalesced(
-                    outputs.stream().map(TestTensor::view).toList(),
-                    inputs.stream().map(TestTensor::view).toList(),
+                    TestTensor.views(outputs),
+                    TestTensor.views(inputs),
                     small.get(i).op(member.rank()),
                     CallOptions.DEFAULT);
             for (int p = 0; p < parts.size(); p++) {
@@ -151,24 +140,19 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces lists with this rank's input as the output. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterWorksInPlace(ContractWorld world) throws Exception {
-    long[] sizes = world.partSizes();
-    List<ReductionCase> cases = sized(world, sizes);
-    world.run(
-        member -> {
-          for (int i = 0; i < sizes.length; i++) {
-            List<TestTensor> inputs = new ArrayList<>();
-            for (int part = 0; part < member.size(); part++) {
-              inputs.add(cases.get(i).inputPart(member, Layout.CONTIGUOUS, part, sizes[i]));
-            }
-            TestTensor own = inputs.get(member.rank());
-            List<Tensor> views = inputs.stream().map(TestTensor::view).toList();
-            member.group().reduceScatter(own.view(), views, cases.get(i).op(member.rank()));
-            String what = "reduceScatter in place";
-            cases.get(i).checkPart(what, own, member.rank());
-            for (int part = 0; part < member.size(); part++) {
-              if (part != member.rank()) {
-                cases.get(i).checkInputPartUntouched(what, member, inputs.get(part), part);
-              }
+    world.runEach(
+        sized(world, world.partSizes()),
+        (member, reduction) -> {
+          List<TestTensor> inputs =
+              reduction.inputParts(member, Layout.CONTIGUOUS, reduction.partNumel());
+          TestTensor own = inputs.get(member.rank());
+          List<Tensor> views = TestTensor.views(inputs);
+          member.group().reduceScatter(own.view(), views, reduction.op(member.rank()));
+          String what = "reduceScatter in place";
+          reduction.checkPart(what, own, member.rank());
+          for (int part = 0; part < member.size(); part++) {
+            if (part != member.rank()) {
+              reduction.checkInputPartUntouched(what, member, inputs.get(part), part);
             }
           }
         });
@@ -177,41 +161,29 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces tensors with this rank's part of the input as the output. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoWorksInPlace(ContractWorld world) throws Exception {
-    long[] sizes = world.partSizes();
-    List<ReductionCase> cases = sized(world, sizes);
-    world.run(
-        member -> {
-          for (int i = 0; i < sizes.length; i++) {
-            TestTensor input = cases.get(i).input(member);
-            Tensor output = input.view().narrow(0, sizes[i] * member.rank(), sizes[i]);
-            member.group().reduceScatterInto(output, input.view(), cases.get(i).op(member.rank()));
-            cases.get(i).checkPartInPlace("reduceScatterInto in place", member, input);
-          }
+    world.runEach(
+        sized(world, world.partSizes()),
+        (member, reduction) -> {
+          TestTensor input = reduction.input(member);
+          Tensor output = member.ownPart(input);
+          member.group().reduceScatterInto(output, input.view(), reduction.op(member.rank()));
+          reduction.checkPartInPlace("reduceScatterInto in place", member, input);
         });
   }
 
   /** Reduces several tensors with this rank's parts of the inputs as the outputs. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
-    long[] sizes = {5, 1024};
-    List<ReductionCase> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, 5, 1024);
     world.run(
         member -> {
-          List<TestTensor> inputs = new ArrayList<>();
-          List<Tensor> outputs = new ArrayList<>();
-          for (int i = 0; i < sizes.length; i++) {
-            TestTensor input = cases.get(i).input(member);
-            inputs.add(input);
-            outputs.add(input.view().narrow(0, sizes[i] * member.rank(), sizes[i]));
-          }
+          List<TestTensor> inputs = cases.stream().map(each -> each.input(member)).toList();
+          List<Tensor> outputs = inputs.stream().map(member::ownPart).toList();
           member
               .group()
               .reduceScatterIntoCoalesced(
-                  outputs,
-                  inputs.stream().map(TestTensor::view).toList(),
-                  ReduceOp.SUM,
-                  CallOptions.DEFAULT);
-          for (int i = 0; i < sizes.length; i++) {
+                  outputs, TestTensor.views(inputs), ReduceOp.SUM, CallOptions.DEFAULT);
+          for (int i = 0; i < cases.size(); i++) {
             cases
                 .get(i)
                 .checkPartInPlace("reduceScatterIntoCoalesced in place", member, inputs.get(i));
@@ -229,17 +201,11 @@ public interface ReduceScatterContract extends GroupContract {
 
   private static void checkList(
       Member member, ReductionCase reduction, Layout in, Layout out, long... shape) {
-    List<TestTensor> inputs = new ArrayList<>();
-    for (int part = 0; part < member.size(); part++) {
-      inputs.add(reduction.inputPart(member, in, part, shape));
-    }
+    List<TestTensor> inputs = reduction.inputParts(member, in, shape);
     TestTensor output = reduction.output(member, out, shape);
     member
         .group()
-        .reduceScatter(
-            output.view(),
-            inputs.stream().map(TestTensor::view).toList(),
-            reduction.op(member.rank()));
+        .reduceScatter(output.view(), TestTensor.views(inputs), reduction.op(member.rank()));
     reduction.checkPart("reduceScatter", output, member.rank());
     for (int part = 0; part < member.size(); part++) {
       reduction.checkInputPartUntouched("reduceScatter", member, inputs.get(part), part);

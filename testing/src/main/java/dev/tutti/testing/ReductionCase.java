@@ -101,12 +101,9 @@ final class ReductionCase {
     return rounded.toDoubleArray();
   }
 
-  DType dtype() {
-    return dtype;
-  }
-
-  ReduceOp.Kind kind() {
-    return kind;
+  /** Returns the number of elements of one of the equal parts of the input. */
+  long partNumel() {
+    return numel / inputs.size();
   }
 
   /** Returns the operator of a rank; with PREMUL_SUM, each rank has a different factor. */
@@ -125,16 +122,17 @@ final class ReductionCase {
     return member.tensor(layout, dtype, inputs.get(member.rank()), shape);
   }
 
-  /** Returns one of the equal parts of a rank's input. */
-  TestTensor inputPart(Member member, Layout layout, int part, long... shape) {
-    return member.tensor(layout, dtype, part(inputs.get(member.rank()), part), shape);
+  /** Returns the equal parts of a rank's input. */
+  List<TestTensor> inputParts(Member member, Layout layout, long... shape) {
+    double[] input = inputs.get(member.rank());
+    return member.ranks().stream()
+        .map(part -> member.tensor(layout, dtype, part(input, part), shape))
+        .toList();
   }
 
   /** Returns memory for a result or a part of it, filled with a value that no result has. */
   TestTensor output(Member member, Layout layout, long... shape) {
-    long count = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-    double[] other = TestData.constant(dtype, dtype == DType.BOOL ? 1 : 99, count);
-    return member.tensor(layout, dtype, other, shape);
+    return member.blank(layout, dtype, shape);
   }
 
   /** Asserts that a tensor holds the result. */
@@ -164,11 +162,9 @@ final class ReductionCase {
         throw e;
       }
       throw new AssertionError(
-          "the reduction of "
-              + current
-              + " failed; if the backend does not support it, its capabilities must not declare it:"
-              + " "
-              + e,
+          ("the reduction of %s failed; if the backend does not support it, its capabilities must"
+                  + " not declare it: %s")
+              .formatted(current, e),
           e);
     } finally {
       CURRENT.remove();

@@ -24,15 +24,14 @@ interface StoreConcurrencyTests extends StoreFixture {
         calls()
             .all(
                 threads,
-                thread ->
-                    () -> {
-                      Store handle = thread % 2 == 0 ? store() : calls().duplicate(store());
-                      List<Long> values = new ArrayList<>();
-                      for (int i = 0; i < each; i++) {
-                        values.add(handle.add("count", 1));
-                      }
-                      return values;
-                    });
+                thread -> {
+                  Store handle = thread % 2 == 0 ? store() : calls().duplicate(store());
+                  List<Long> values = new ArrayList<>();
+                  for (int i = 0; i < each; i++) {
+                    values.add(handle.add("count", 1));
+                  }
+                  return values;
+                });
     assertThat(store().add("count", 0)).isEqualTo(threads * each);
     assertThat(seen.stream().flatMap(List::stream))
         .containsExactlyInAnyOrderElementsOf(
@@ -47,14 +46,13 @@ interface StoreConcurrencyTests extends StoreFixture {
     calls()
         .all(
             threads,
-            thread ->
-                () -> {
-                  Store handle = thread % 2 == 0 ? store() : calls().duplicate(store());
-                  for (int i = 0; i < each; i++) {
-                    handle.append("key", StoreFixture.bytes('a' + thread, 'a' + thread));
-                  }
-                  return thread;
-                });
+            thread -> {
+              Store handle = thread % 2 == 0 ? store() : calls().duplicate(store());
+              for (int i = 0; i < each; i++) {
+                handle.append("key", StoreFixture.bytes('a' + thread, 'a' + thread));
+              }
+              return thread;
+            });
     byte[] all = store().get("key", LONG);
     assertThat(all).hasSize(threads * each * 2);
     for (int i = 0; i < all.length; i += 2) {
@@ -70,9 +68,7 @@ interface StoreConcurrencyTests extends StoreFixture {
     for (int round = 0; round < 10; round++) {
       String key = "leader" + round;
       List<Boolean> stored =
-          calls()
-              .all(
-                  6, thread -> () -> store().compareSet(key, null, StoreFixture.bytes(1)).stored());
+          calls().all(6, thread -> store().compareSet(key, null, StoreFixture.bytes(1)).stored());
       assertThat(stored).containsOnlyOnce(true);
     }
   }
@@ -83,22 +79,21 @@ interface StoreConcurrencyTests extends StoreFixture {
     calls()
         .all(
             4,
-            thread ->
-                () -> {
-                  byte[] seen = store().get("count", LONG);
-                  for (int i = 0; i < 25; i++) {
-                    while (true) {
-                      int next = Integer.parseInt(new String(seen, UTF_8)) + 1;
-                      Store.Swap swap =
-                          store().compareSet("count", seen, Integer.toString(next).getBytes(UTF_8));
-                      seen = swap.value();
-                      if (swap.stored()) {
-                        break;
-                      }
-                    }
+            thread -> {
+              byte[] seen = store().get("count", LONG);
+              for (int i = 0; i < 25; i++) {
+                while (true) {
+                  int next = Integer.parseInt(new String(seen, UTF_8)) + 1;
+                  Store.Swap swap =
+                      store().compareSet("count", seen, Integer.toString(next).getBytes(UTF_8));
+                  seen = swap.value();
+                  if (swap.stored()) {
+                    break;
                   }
-                  return thread;
-                });
+                }
+              }
+              return thread;
+            });
     assertThat(store().get("count", LONG)).asString(UTF_8).isEqualTo("100");
   }
 
@@ -118,17 +113,16 @@ interface StoreConcurrencyTests extends StoreFixture {
     calls()
         .all(
             3,
-            thread ->
-                () -> {
-                  Store handle = thread == 0 ? store() : calls().duplicate(store());
-                  int seen = 0;
-                  while (seen < last) {
-                    int now = Integer.parseInt(new String(handle.get("clock", LONG), UTF_8));
-                    assertThat(now).isGreaterThanOrEqualTo(seen);
-                    seen = now;
-                  }
-                  return seen;
-                });
+            thread -> {
+              Store handle = thread == 0 ? store() : calls().duplicate(store());
+              int seen = 0;
+              while (seen < last) {
+                int now = Integer.parseInt(new String(handle.get("clock", LONG), UTF_8));
+                assertThat(now).isGreaterThanOrEqualTo(seen);
+                seen = now;
+              }
+              return seen;
+            });
     Calls.ended(writer);
   }
 

@@ -133,27 +133,25 @@ interface StoreQueueTests extends StoreFixture {
                     calls()
                         .all(
                             4,
-                            producer ->
-                                () -> {
-                                  Store handle = calls().duplicate(store());
-                                  for (int i = 0; i < each; i++) {
-                                    handle.queuePush("queue", bytes(producer, i));
-                                  }
-                                  return producer;
-                                }));
+                            producer -> {
+                              Store handle = calls().duplicate(store());
+                              for (int i = 0; i < each; i++) {
+                                handle.queuePush("queue", bytes(producer, i));
+                              }
+                              return producer;
+                            }));
     List<List<Integer>> popped =
         calls()
             .all(
                 4,
-                consumer ->
-                    () -> {
-                      List<Integer> got = new ArrayList<>();
-                      for (int i = 0; i < each; i++) {
-                        byte[] value = store().queuePop("queue", LONG);
-                        got.add(value[0] * each + value[1]);
-                      }
-                      return got;
-                    });
+                consumer -> {
+                  List<Integer> got = new ArrayList<>();
+                  for (int i = 0; i < each; i++) {
+                    byte[] value = store().queuePop("queue", LONG);
+                    got.add(value[0] * each + value[1]);
+                  }
+                  return got;
+                });
     Calls.ended(pushed);
     List<Integer> all = popped.stream().flatMap(List::stream).sorted().toList();
     assertThat(all).hasSize(4 * each).doesNotHaveDuplicates();
@@ -183,17 +181,16 @@ interface StoreQueueTests extends StoreFixture {
     calls()
         .all(
             members,
-            member ->
-                () -> {
-                  Store handle = member % 2 == 0 ? store() : calls().duplicate(store());
-                  for (int round = 1; round <= rounds; round++) {
-                    arrived.incrementAndGet();
-                    handle.barrier("barrier", members, LONG);
-                    assertThat(arrived.get()).isEqualTo(round * members);
-                    handle.barrier("barrier", members, LONG);
-                  }
-                  return member;
-                });
+            member -> {
+              Store handle = member % 2 == 0 ? store() : calls().duplicate(store());
+              for (int round = 1; round <= rounds; round++) {
+                arrived.incrementAndGet();
+                handle.barrier("barrier", members, LONG);
+                assertThat(arrived.get()).isEqualTo(round * members);
+                handle.barrier("barrier", members, LONG);
+              }
+              return member;
+            });
     assertThat(arrived).hasValue(members * rounds);
     assertThat(store().listKeys()).isEmpty();
   }
@@ -204,19 +201,18 @@ interface StoreQueueTests extends StoreFixture {
     calls()
         .all(
             members,
-            member ->
-                () -> {
-                  Store handle = calls().duplicate(store());
-                  for (int round = 0; round < 20; round++) {
-                    handle.set("from" + member, bytes(round));
-                    handle.barrier("written", members, LONG);
-                    for (int peer = 0; peer < members; peer++) {
-                      assertThat(handle.get("from" + peer, LONG)).containsExactly(round);
-                    }
-                    handle.barrier("read", members, LONG);
-                  }
-                  return member;
-                });
+            member -> {
+              Store handle = calls().duplicate(store());
+              for (int round = 0; round < 20; round++) {
+                handle.set("from" + member, bytes(round));
+                handle.barrier("written", members, LONG);
+                for (int peer = 0; peer < members; peer++) {
+                  assertThat(handle.get("from" + peer, LONG)).containsExactly(round);
+                }
+                handle.barrier("read", members, LONG);
+              }
+              return member;
+            });
   }
 
   @Test

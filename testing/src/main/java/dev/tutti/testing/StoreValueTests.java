@@ -165,30 +165,36 @@ interface StoreValueTests extends StoreFixture {
   }
 
   private void refusesKey(String key, String message) {
+    operationsOn(store(), key)
+        .forEach(
+            (name, operation) ->
+                assertThatIllegalArgumentException()
+                    .as(name)
+                    .isThrownBy(operation::run)
+                    .withMessageContaining(message));
+    assertThat(store().keyCount()).isZero();
+  }
+
+  /** Returns a call of each operation that takes keys, by name. */
+  private static Map<String, Runnable> operationsOn(Store store, String key) {
     List<String> keys = List.of("good", key);
     byte[] value = bytes(1);
     Map<String, Runnable> operations = new TreeMap<>();
-    operations.put("set", () -> store().set(key, value));
-    operations.put("get", () -> store().get(key, ZERO));
-    operations.put("add", () -> store().add(key, 1));
-    operations.put("compareSet", () -> store().compareSet(key, null, value));
-    operations.put("wait", () -> store().await(keys, ZERO));
-    operations.put("check", () -> store().check(keys));
-    operations.put("deleteKey", () -> store().deleteKey(key));
-    operations.put("append", () -> store().append(key, value));
-    operations.put("multiGet", () -> store().multiGet(keys, ZERO));
-    operations.put("multiSet", () -> store().multiSet(keys, List.of(value, value)));
-    operations.put("queuePush", () -> store().queuePush(key, value));
-    operations.put("queuePop", () -> store().queuePop(key, ZERO));
-    operations.put("queueLength", () -> store().queueLength(key));
-    operations.put("barrier", () -> store().barrier(key, 1, ZERO));
-    operations.forEach(
-        (name, operation) ->
-            assertThatIllegalArgumentException()
-                .as(name)
-                .isThrownBy(operation::run)
-                .withMessageContaining(message));
-    assertThat(store().keyCount()).isZero();
+    operations.put("set", () -> store.set(key, value));
+    operations.put("get", () -> store.get(key, ZERO));
+    operations.put("add", () -> store.add(key, 1));
+    operations.put("compareSet", () -> store.compareSet(key, null, value));
+    operations.put("wait", () -> store.await(keys, ZERO));
+    operations.put("check", () -> store.check(keys));
+    operations.put("deleteKey", () -> store.deleteKey(key));
+    operations.put("append", () -> store.append(key, value));
+    operations.put("multiGet", () -> store.multiGet(keys, ZERO));
+    operations.put("multiSet", () -> store.multiSet(keys, List.of(value, value)));
+    operations.put("queuePush", () -> store.queuePush(key, value));
+    operations.put("queuePop", () -> store.queuePop(key, ZERO));
+    operations.put("queueLength", () -> store.queueLength(key));
+    operations.put("barrier", () -> store.barrier(key, 1, ZERO));
+    return operations;
   }
 
   @Test
@@ -400,24 +406,9 @@ interface StoreValueTests extends StoreFixture {
     closed.set("key", "value");
     closed.close();
     closed.close();
-    List<String> keys = List.of("key");
-    Map<String, Runnable> operations = new TreeMap<>();
-    operations.put("set", () -> closed.set("key", bytes(1)));
-    operations.put("get", () -> closed.get("key", ZERO));
-    operations.put("add", () -> closed.add("counter", 1));
-    operations.put("compareSet", () -> closed.compareSet("other", null, bytes(1)));
-    operations.put("wait", () -> closed.await(keys, ZERO));
-    operations.put("check", () -> closed.check(keys));
-    operations.put("deleteKey", () -> closed.deleteKey("key"));
+    Map<String, Runnable> operations = operationsOn(closed, "key");
     operations.put("keyCount", closed::keyCount);
-    operations.put("append", () -> closed.append("key", bytes(1)));
-    operations.put("multiGet", () -> closed.multiGet(keys, ZERO));
-    operations.put("multiSet", () -> closed.multiSet(keys, List.of(bytes(1))));
-    operations.put("queuePush", () -> closed.queuePush("key", bytes(1)));
-    operations.put("queuePop", () -> closed.queuePop("key", ZERO));
-    operations.put("queueLength", () -> closed.queueLength("key"));
     operations.put("listKeys", closed::listKeys);
-    operations.put("barrier", () -> closed.barrier("key", 1, ZERO));
     operations.put("duplicate", closed::duplicate);
     operations.forEach(
         (name, operation) ->

@@ -25,80 +25,42 @@ import org.junit.jupiter.params.provider.EnumSource;
 interface StoreWaitTests extends StoreFixture {
   /** A way to make a key exist. */
   enum Write {
-    SET {
-      @Override
-      void to(Store store, String key) {
-        store.set(key, bytes(1));
-      }
-    },
-    ADD {
-      @Override
-      void to(Store store, String key) {
-        store.add(key, 1);
-      }
-    },
-    APPEND {
-      @Override
-      void to(Store store, String key) {
-        store.append(key, bytes(1));
-      }
-    },
-    COMPARE_SET {
-      @Override
-      void to(Store store, String key) {
-        store.compareSet(key, null, bytes(1));
-      }
-    },
-    MULTI_SET {
-      @Override
-      void to(Store store, String key) {
-        store.multiSet(List.of("other", key), List.of(bytes(1), bytes(1)));
-      }
-    },
-    QUEUE_PUSH {
-      @Override
-      void to(Store store, String key) {
-        store.queuePush(key, bytes(1));
-      }
-    };
+    SET,
+    ADD,
+    APPEND,
+    COMPARE_SET,
+    MULTI_SET,
+    QUEUE_PUSH;
 
-    abstract void to(Store store, String key);
+    void to(Store store, String key) {
+      switch (this) {
+        case SET -> store.set(key, bytes(1));
+        case ADD -> store.add(key, 1);
+        case APPEND -> store.append(key, bytes(1));
+        case COMPARE_SET -> store.compareSet(key, null, bytes(1));
+        case MULTI_SET -> store.multiSet(List.of("other", key), List.of(bytes(1), bytes(1)));
+        case QUEUE_PUSH -> store.queuePush(key, bytes(1));
+      }
+    }
   }
 
   /** A way to wait for the key "key". */
   enum Blocking {
-    GET {
-      @Override
-      void on(Store store, Duration timeout) {
-        store.get("key", timeout);
-      }
-    },
-    WAIT {
-      @Override
-      void on(Store store, Duration timeout) {
-        store.await(List.of("key"), timeout);
-      }
-    },
-    MULTI_GET {
-      @Override
-      void on(Store store, Duration timeout) {
-        store.multiGet(List.of("key"), timeout);
-      }
-    },
-    QUEUE_POP {
-      @Override
-      void on(Store store, Duration timeout) {
-        store.queuePop("key", timeout);
-      }
-    },
-    BARRIER {
-      @Override
-      void on(Store store, Duration timeout) {
-        store.barrier("key", 2, timeout);
-      }
-    };
+    GET,
+    WAIT,
+    MULTI_GET,
+    QUEUE_POP,
+    BARRIER;
 
-    abstract void on(Store store, Duration timeout);
+    void on(Store store, Duration timeout) {
+      switch (this) {
+        case GET -> store.get("key", timeout);
+        case WAIT -> store.await(List.of("key"), timeout);
+        case MULTI_GET -> store.multiGet(List.of("key"), timeout);
+        case QUEUE_POP -> store.queuePop("key", timeout);
+        case BARRIER -> store.barrier("key", 2, timeout);
+      }
+    }
   }
 
   @ParameterizedTest

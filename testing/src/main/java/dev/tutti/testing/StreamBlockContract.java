@@ -10,12 +10,8 @@ import dev.tutti.StreamBlockStatus;
 import dev.tutti.spi.DeviceEvent;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -144,16 +140,12 @@ public abstract class StreamBlockContract {
   void anyThreadMayRelease() throws Exception {
     StreamBlock block = block(UNBOUNDED);
     DeviceEvent after = fixture.record();
-    List<Callable<Void>> calls = new ArrayList<>();
-    for (int i = 0; i < 8; i++) {
-      calls.add(
-          () -> {
-            block.abort();
-            block.status();
-            return null;
-          });
-    }
-    onThreads(calls);
+    Calls.Action release =
+        () -> {
+          block.abort();
+          block.status();
+        };
+    Calls.runAll(Collections.nCopies(8, release));
     assertReached(after);
     assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
   }
@@ -162,13 +154,12 @@ public abstract class StreamBlockContract {
   void streamsOfOtherThreadsGoOn() throws Exception {
     StreamBlock block = block(UNBOUNDED);
     DeviceEvent held = fixture.record();
-    Callable<Void> other =
+    Calls.Action other =
         () -> {
           fixture.useNewStream();
           assertReached(fixture.record());
-          return null;
         };
-    onThreads(List.of(other));
+    Calls.runAll(List.of(other));
     assertHeld(held);
     block.abort();
     assertReached(held);
@@ -251,16 +242,5 @@ public abstract class StreamBlockContract {
         .as("whether the stream continues")
         .isTrue();
     assertThat(event.isReached()).isTrue();
-  }
-
-  private static void onThreads(List<Callable<Void>> calls) throws Exception {
-    ExecutorService threads = Executors.newFixedThreadPool(calls.size());
-    try {
-      for (Future<Void> call : threads.invokeAll(calls, 2, TimeUnit.MINUTES)) {
-        call.get();
-      }
-    } finally {
-      threads.shutdownNow();
-    }
   }
 }

@@ -3,7 +3,6 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
@@ -32,11 +31,7 @@ public interface SubgroupContract extends GroupContract {
           int color = member.rank() % 2;
           ProcessGroup half = member.group().split(color, -member.rank()).orElseThrow();
           List<Integer> expected =
-              IntStream.range(0, member.size())
-                  .map(i -> member.size() - 1 - i)
-                  .filter(rank -> rank % 2 == color)
-                  .boxed()
-                  .toList();
+              member.ranks().reversed().stream().filter(rank -> rank % 2 == color).toList();
           assertThat(half.globalRanks()).isEqualTo(expected);
           assertThat(half.size()).isEqualTo(expected.size());
           assertThat(half.rank()).isEqualTo(expected.indexOf(member.rank()));
@@ -70,9 +65,8 @@ public interface SubgroupContract extends GroupContract {
             checkReduceScatter(own);
           }
           if (capabilities.has(OpType.SEND) && capabilities.has(OpType.RECV)) {
-            TestTensor sent = own.floats(100 + own.rank());
             TestTensor received = own.floats(0);
-            Work send = own.group().send(sent.view(), own.next(), 0, CallOptions.ASYNC);
+            Work send = own.sendToNext(own.floats(100 + own.rank()), 0);
             own.group().recv(received.view(), own.previous());
             send.await();
             received.assertValues("message of the rank before", 100 + own.previous());
@@ -81,15 +75,9 @@ public interface SubgroupContract extends GroupContract {
   }
 
   private static void checkAllGather(Member member) {
-    List<TestTensor> parts = new ArrayList<>();
-    for (int rank = 0; rank < member.size(); rank++) {
-      parts.add(member.floats(0));
-    }
-    member
-        .group()
-        .allGather(
-            parts.stream().map(TestTensor::view).toList(),
-            member.floats(100 + member.rank()).view());
+    List<TestTensor> parts = member.blanks(Layout.CONTIGUOUS, DType.FLOAT32, 1);
+    Tensor mine = member.floats(100 + member.rank()).view();
+    member.group().allGather(TestTensor.views(parts), mine);
     for (int rank = 0; rank < member.size(); rank++) {
       parts.get(rank).assertValues("part of rank " + rank + " of the group", 100 + rank);
     }
@@ -168,9 +156,8 @@ public interface SubgroupContract extends GroupContract {
   default void groupsNestAndCountAlone(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          List<Integer> tail = all.subList(1, all.size());
-          ProcessGroup outer = member.group().subgroup(all).orElseThrow();
+          List<Integer> tail = member.ranks().subList(1, member.size());
+          ProcessGroup outer = member.twin();
           Optional<ProcessGroup> inner = outer.subgroup(tail);
           assertThat(inner.isPresent()).isEqualTo(member.rank() > 0);
           for (int i = 0; i < 3; i++) {
@@ -236,10 +223,9 @@ public interface SubgroupContract extends GroupContract {
   default void closingReachesChildrenNotParents(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          ProcessGroup first = member.group().subgroup(all).orElseThrow();
-          ProcessGroup second = member.group().subgroup(all).orElseThrow();
-          ProcessGroup nested = second.subgroup(all).orElseThrow();
+          ProcessGroup first = member.twin();
+          ProcessGroup second = member.twin();
+          ProcessGroup nested = member.in(second).twin();
           member.in(first).assertUsable();
           first.close();
           assertThat(first.isClosed()).isTrue();
@@ -260,9 +246,8 @@ public interface SubgroupContract extends GroupContract {
   default void abortingASubgroupLeavesTheOthers(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
-          ProcessGroup doomed = member.group().subgroup(all).orElseThrow();
-          ProcessGroup sibling = member.group().subgroup(all).orElseThrow();
+          ProcessGroup doomed = member.twin();
+          ProcessGroup sibling = member.twin();
           if (member.rank() == 0) {
             doomed.abort("no longer needed");
           }
@@ -281,7 +266,7 @@ public interface SubgroupContract extends GroupContract {
     world.run(
         member -> {
           int last = member.size() - 1;
-          List<Integer> ranks = IntStream.rangeClosed(0, last).boxed().toList();
+          List<Integer> ranks = member.ranks();
           Store store = member.group().store();
           if (member.rank() == last) {
             ranks = last == 1 ? List.of(1) : List.of(0, last);
@@ -316,14 +301,13 @@ public interface SubgroupContract extends GroupContract {
   /** Refuses lists that cannot be a group. */
   @ContractTest
   default void subgroupRefusesBadLists(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          ProcessGroup group = member.group();
-          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of()));
-          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of(0, 0)));
-          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of(member.size())));
-          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(-1)));
-          member.assertUsable();
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
+          refused.badArgument("subgroup", () -> group.subgroup(List.of()));
+          refused.badArgument("subgroup", () -> group.subgroup(List.of(0, 0)));
+          refused.badArgument("subgroup", () -> group.subgroup(List.of(member.size())));
+          refused.badArgument("ranks", () -> group.subgroup(List.of(-1)));
         });
   }
 }

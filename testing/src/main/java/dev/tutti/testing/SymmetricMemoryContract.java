@@ -4,14 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
-import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
-import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -286,12 +284,12 @@ public interface SymmetricMemoryContract extends GroupContract {
   /** Refuses impossible sizes before anything is sent. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void impossibleSizesAreRefused(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
+    Refusals.check(
+        world,
+        (member, group, refused) -> {
           for (long size : new long[] {0, -1, Long.MIN_VALUE, Long.MAX_VALUE}) {
-            Refusals.badArgument(member, "byteSize", () -> member.group().allocateSymmetric(size));
+            refused.badArgument("byteSize", () -> group.allocateSymmetric(size));
           }
-          member.assertUsable();
         });
   }
 
@@ -340,7 +338,7 @@ public interface SymmetricMemoryContract extends GroupContract {
           for (int i = 0; i < 5; i++) {
             TestTensor tensor = member.floats(i);
             tensors.add(tensor);
-            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC));
+            works.add(member.startSum(tensor.view()));
           }
           try (SymmetricMemory memory = member.group().allocateSymmetric(8)) {
             if (member.capabilities().has(Feature.STREAM_ORDERED)) {
@@ -428,11 +426,10 @@ public interface SymmetricMemoryContract extends GroupContract {
               Calls calls = new Calls()) {
             calls.all(
                 threads,
-                channel ->
-                    () -> {
-                      mix(member, memory, channel, steps);
-                      return channel;
-                    });
+                channel -> {
+                  mix(member, memory, channel, steps);
+                  return channel;
+                });
             assertThat(member.group().failure()).isEmpty();
             member.meet();
           }

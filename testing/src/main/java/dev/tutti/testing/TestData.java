@@ -16,6 +16,11 @@ final class TestData {
     return Math.toIntExact(dtype.isComplex() ? numel * 2 : numel);
   }
 
+  /** Returns the number of elements of a shape. */
+  static long numel(long... shape) {
+    return Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+  }
+
   /** Creates elements that a type represents exactly, for operations that only move them. */
   static double[] toMove(DType dtype, int rank, long seed, long numel) {
     double[] values = new double[reals(dtype, numel)];

@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * A tensor under test, together with the memory around it, so that a test sees whether only the
@@ -51,6 +52,11 @@ final class TestTensor {
     return view;
   }
 
+  /** Returns the tensors of several test tensors. */
+  static List<Tensor> views(List<TestTensor> tensors) {
+    return tensors.stream().map(TestTensor::view).toList();
+  }
+
   /** Returns the elements in row-major order. */
   double[] values() {
     return numbers(hostView()).toDoubleArray();
@@ -64,6 +70,18 @@ final class TestTensor {
   /** Asserts the exact elements; zeros of both signs are equal. */
   void assertValues(String what, double... expected) {
     assertClose(what, expected, new double[expected.length]);
+  }
+
+  /** Asserts the elements that {@link Member#toMove} gave to a rank. */
+  void assertMoved(String what, int rank, long seed) {
+    assertValues(what, TestData.toMove(view.dtype(), rank, seed, view.numel()));
+  }
+
+  /** Asserts that each tensor, in their order, has the elements that a rank had to move. */
+  static void assertMovedFromEach(String what, List<TestTensor> tensors, long seed) {
+    for (int rank = 0; rank < tensors.size(); rank++) {
+      tensors.get(rank).assertMoved(what + " " + rank, rank, seed);
+    }
   }
 
   /** Asserts the elements, each within its tolerance, and that nothing else was written. */
@@ -80,22 +98,17 @@ final class TestTensor {
               || Math.abs(actual[i] - expected[i]) <= tolerance[i];
       if (!same) {
         throw new AssertionError(
-            what
-                + ": element "
-                + i
-                + " is "
-                + actual[i]
-                + ", expected "
-                + expected[i]
-                + (tolerance[i] > 0 ? " within " + tolerance[i] : "")
-                + "; "
-                + layout
-                + " "
-                + view
-                + " holds "
-                + excerpt(actual, i)
-                + ", expected "
-                + excerpt(expected, i));
+            "%s: element %s is %s, expected %s%s; %s %s holds %s, expected %s"
+                .formatted(
+                    what,
+                    i,
+                    actual[i],
+                    expected[i],
+                    tolerance[i] > 0 ? " within " + tolerance[i] : "",
+                    layout,
+                    view,
+                    excerpt(actual, i),
+                    excerpt(expected, i)));
       }
     }
     assertGapsUntouched(what);
@@ -113,14 +126,8 @@ final class TestTensor {
     long at = actual.segment().mismatch(expected.segment());
     if (at >= 0) {
       throw new AssertionError(
-          what
-              + ": byte "
-              + at
-              + " outside the elements of "
-              + layout
-              + " "
-              + view
-              + " was overwritten");
+          "%s: byte %s outside the elements of %s %s was overwritten"
+              .formatted(what, at, layout, view));
     }
   }
 

@@ -41,7 +41,7 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.floats(1).view();
-          Work work = member.group().allReduce(tensor, ReduceOp.SUM, async());
+          Work work = member.startSum(tensor);
           Waiting.until("the end of the work", work::isCompleted);
           assertFinished(work, tensor);
         });
@@ -58,7 +58,7 @@ public interface WorkContract extends GroupContract {
             Waiting.open(seen);
           }
           TestTensor tensor = member.floats(member.rank());
-          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
+          Work work = member.startSum(tensor.view());
           if (!late) {
             assertThat(work.await(Duration.ofMillis(20))).isFalse();
             assertThat(work.await(Duration.ZERO)).isFalse();
@@ -82,7 +82,7 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.floats(1).view();
-          Work work = member.group().allReduce(tensor, ReduceOp.SUM, async());
+          Work work = member.startSum(tensor);
           CompletableFuture<List<Tensor>> early = work.toCompletableFuture();
           assertThat(early.get(1, TimeUnit.MINUTES)).containsExactly(tensor);
           assertThat(work.isCompleted()).isTrue();
@@ -104,7 +104,7 @@ public interface WorkContract extends GroupContract {
             return;
           }
           try {
-            Work work = member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async());
+            Work work = member.startSum(member.floats(1).view());
             Work batch =
                 member
                     .group()
@@ -141,7 +141,7 @@ public interface WorkContract extends GroupContract {
             Waiting.open(cancelled);
           }
           TestTensor tensor = member.floats(1);
-          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
+          Work work = member.startSum(tensor.view());
           CompletableFuture<List<Tensor>> other = work.toCompletableFuture();
           if (!late) {
             assertThat(work.toCompletableFuture().cancel(true)).isTrue();
@@ -163,21 +163,10 @@ public interface WorkContract extends GroupContract {
           Tensor third = member.floats(1).view();
           CompletableFuture<Void> chain =
               member
-                  .group()
-                  .allReduce(member.floats(1).view(), ReduceOp.SUM, async())
+                  .startSum(member.floats(1).view())
                   .toCompletableFuture()
-                  .thenAccept(
-                      done ->
-                          member
-                              .group()
-                              .allReduce(second.view(), ReduceOp.SUM, CallOptions.DEFAULT)
-                              .await())
-                  .thenAccept(
-                      done ->
-                          member
-                              .group()
-                              .allReduce(third, ReduceOp.SUM, CallOptions.DEFAULT)
-                              .await());
+                  .thenAccept(done -> member.awaitSum(second.view()))
+                  .thenAccept(done -> member.awaitSum(third));
           chain.get(1, TimeUnit.MINUTES);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
           if (world.hasRealResults()) {
@@ -197,14 +186,14 @@ public interface WorkContract extends GroupContract {
           if (late) {
             Waiting.open(added);
           }
-          Work work = member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async());
+          Work work = member.startSum(member.floats(1).view());
           CompletableFuture<Void> blocked = CompletableFuture.completedFuture(null);
           if (!late) {
             blocked = work.toCompletableFuture().thenAccept(done -> block(release));
             added.countDown();
           }
           for (int i = 0; i < 10; i++) {
-            member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async()).await();
+            member.startSum(member.floats(1).view()).await();
           }
           member.assertUsable();
           assertThat(late || !blocked.isDone()).as("the action is blocked").isTrue();
@@ -230,7 +219,7 @@ public interface WorkContract extends GroupContract {
           assertThat(member.group().sequenceNumber()).isZero();
           List<Work> works = new ArrayList<>();
           for (int i = 1; i <= 10; i++) {
-            CallOptions options = i % 3 == 0 ? CallOptions.DEFAULT : async();
+            CallOptions options = i % 3 == 0 ? CallOptions.DEFAULT : CallOptions.ASYNC;
             works.add(member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, options));
             assertThat(works.get(i - 1).sequenceNumber()).isEqualTo(i);
             assertThat(member.group().sequenceNumber()).isEqualTo(i);
@@ -256,7 +245,7 @@ public interface WorkContract extends GroupContract {
           for (ReductionCase reduction : cases) {
             TestTensor tensor = reduction.input(member);
             tensors.add(tensor);
-            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
+            works.add(member.startSum(tensor.view()));
           }
           Collections.reverse(works);
           works.forEach(Work::await);
@@ -276,7 +265,7 @@ public interface WorkContract extends GroupContract {
             TestTensor tensor = member.floats(1, member.rank());
             List<Work> works = new ArrayList<>();
             for (int i = 0; i < 3; i++) {
-              works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
+              works.add(member.startSum(tensor.view()));
             }
             member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.DEFAULT).await();
             Waiting.until(
@@ -299,7 +288,7 @@ public interface WorkContract extends GroupContract {
           for (Layout layout : member.layouts()) {
             TestTensor tensor = reduction.input(member, layout, 5, 7);
             tensors.add(tensor);
-            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
+            works.add(member.startSum(tensor.view()));
           }
           for (int i = 0; i < works.size(); i++) {
             works.get(i).await();
@@ -316,19 +305,15 @@ public interface WorkContract extends GroupContract {
           for (Layout layout : member.layouts()) {
             TestTensor tensor =
                 member.tensor(layout, DType.FLOAT32, new double[] {1, 2, 3, 4, 5, 6}, 2, 3);
-            Work last = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
+            Work last = member.startSum(tensor.view());
             for (int i = 0; i < 3; i++) {
-              last = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
+              last = member.startSum(tensor.view());
             }
             last.await();
             double f = Math.pow(member.size(), 4);
             tensor.assertValues("four sums in a row", f, 2 * f, 3 * f, 4 * f, 5 * f, 6 * f);
           }
         });
-  }
-
-  private static CallOptions async() {
-    return CallOptions.ASYNC;
   }
 
   private static void assertFinished(Work work, Tensor result) {
