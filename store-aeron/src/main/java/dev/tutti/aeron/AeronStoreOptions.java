@@ -11,6 +11,7 @@ import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 
@@ -321,48 +322,22 @@ public final class AeronStoreOptions {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof AeronStoreOptions o
-        && host.equals(o.host)
-        && port == o.port
-        && server == o.server
-        && timeout.equals(o.timeout)
-        && token.equals(o.token)
-        && transport.equals(o.transport)
-        && directory.equals(o.directory)
-        && driver.equals(o.driver)
-        && lease.equals(o.lease)
-        && spin == o.spin;
+    return other instanceof AeronStoreOptions options && values().equals(options.values());
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return values().hashCode();
   }
 
   @Override
   public String toString() {
-    return "AeronStoreOptions["
-        + "host="
-        + host
-        + ", port="
-        + port
-        + ", server="
-        + server
-        + ", timeout="
-        + timeout
-        + ", token="
-        + token
-        + ", transport="
-        + transport
-        + ", directory="
-        + directory
-        + ", driver="
-        + driver
-        + ", lease="
-        + lease
-        + ", spin="
-        + spin
-        + "]";
+    return ("AeronStoreOptions[host=%s, port=%s, server=%s, timeout=%s, token=%s, transport=%s,"
+            + " directory=%s, driver=%s, lease=%s, spin=%s]")
+        .formatted(values().toArray());
+  }
+
+  private List<Object> values() {
+    return List.of(host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 }

@@ -71,8 +71,7 @@ final class C10dDialect implements Dialect {
     return client.call(
         (connection, deadline) -> {
           RemoteReads.putRead(connection.out, key, client.nonce());
-          connection.out.putByte((byte) Wire.COMPARE_SET);
-          connection.out.putKey(key);
+          connection.out.putQuery(Wire.COMPARE_SET, key);
           connection.out.putBytes(wireExpected);
           connection.out.putBytes(desired);
           connection.send(deadline);
@@ -122,14 +121,7 @@ final class C10dDialect implements Dialect {
     long deadline = Arguments.deadline(nanos);
     Pause pause = new Pause(deadline);
     long slice = FIRST_LOOK_NANOS;
-    try (SideWait wait =
-        SideWait.start(
-            client,
-            out -> {
-              out.putByte((byte) Wire.WAIT);
-              out.putKeys(keys);
-            },
-            nanos)) {
+    try (SideWait wait = SideWait.start(client, out -> out.putQuery(Wire.WAIT, keys), nanos)) {
       while (true) {
         long left = deadline - System.nanoTime();
         boolean came = wait.answered(deadline - Math.max(0, left - slice));
@@ -183,10 +175,7 @@ final class C10dDialect implements Dialect {
       known =
           client.knows(
               nanos,
-              out -> {
-                out.putByte((byte) Wire.QUEUE_LENGTH);
-                out.putKey("tutti/probe");
-              },
+              out -> out.putQuery(Wire.QUEUE_LENGTH, "tutti/probe"),
               (connection, deadline) -> connection.readLong(deadline));
       queues = known;
     }

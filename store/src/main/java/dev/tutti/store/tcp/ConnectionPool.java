@@ -37,10 +37,6 @@ final class ConnectionPool implements AutoCloseable {
     this.tls = tls;
   }
 
-  String host() {
-    return host;
-  }
-
   int port() {
     return port;
   }

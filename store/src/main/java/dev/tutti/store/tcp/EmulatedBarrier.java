@@ -118,20 +118,8 @@ final class EmulatedBarrier {
   }
 
   private void release(long round, long nanos) {
-    client.send(
-        out -> {
-          out.putByte((byte) Wire.SET);
-          out.putKey(releaseKey(round));
-          out.putBytes(new byte[] {'1'});
-        });
-    client.call(
-        nanos,
-        (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.DELETE_KEY);
-          connection.out.putKey(releaseKey(round - 1));
-          connection.send(deadline);
-          return connection.readLong(deadline);
-        });
+    client.send(Wire.SET, releaseKey(round), new byte[] {'1'});
+    client.ask(nanos, Wire.DELETE_KEY, releaseKey(round - 1));
   }
 
   private State read(long nanos) {
@@ -158,8 +146,7 @@ final class EmulatedBarrier {
     return client.call(
         nanos,
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.COMPARE_SET);
-          connection.out.putKey(stateKey);
+          connection.out.putQuery(Wire.COMPARE_SET, stateKey);
           connection.out.putBytes(now.text);
           connection.out.putBytes(next.text);
           connection.send(deadline);

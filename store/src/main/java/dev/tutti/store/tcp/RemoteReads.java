@@ -31,8 +31,7 @@ final class RemoteReads {
 
   /** Adds a request for a value, which must be known to exist unless the server is Tutti's. */
   static void putRead(SendQueue out, String key, byte[] nonce) {
-    out.putByte((byte) Wire.COMPARE_SET);
-    out.putKey(key);
+    out.putQuery(Wire.COMPARE_SET, key);
     out.putBytes(nonce);
     out.putBytes(nonce);
   }
@@ -107,8 +106,7 @@ final class RemoteReads {
     return client.call(
         nanos,
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.CHECK);
-          connection.out.putKeys(keys);
+          connection.out.putQuery(Wire.CHECK, keys);
           connection.send(deadline);
           return connection.readByte(deadline) == Wire.READY;
         });
@@ -124,8 +122,7 @@ final class RemoteReads {
           end - System.nanoTime(),
           (connection, deadline) -> {
             for (String key : chunk) {
-              connection.out.putByte((byte) Wire.CHECK);
-              connection.out.putKeys(List.of(key));
+              connection.out.putQuery(Wire.CHECK, List.of(key));
             }
             connection.send(deadline);
             for (String key : chunk) {
@@ -156,8 +153,7 @@ final class RemoteReads {
     return client.call(
         nanos,
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.QUEUE_POP);
-          connection.out.putKey(key);
+          connection.out.putQuery(Wire.QUEUE_POP, key);
           connection.send(deadline);
           return connection.readLong(deadline) > 0 ? connection.readBytes(deadline) : null;
         });

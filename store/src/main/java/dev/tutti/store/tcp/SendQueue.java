@@ -63,6 +63,18 @@ final class SendQueue {
     pending += Long.BYTES;
   }
 
+  /** Adds a query, and the key that it begins with. */
+  void putQuery(int query, String key) {
+    putByte((byte) query);
+    putKey(key);
+  }
+
+  /** Adds a query, and the list of keys that it begins with. */
+  void putQuery(int query, List<String> keys) {
+    putByte((byte) query);
+    putKeys(keys);
+  }
+
   /** Adds a key as text, with its length. */
   void putKey(String key) {
     byte[] bytes = key.getBytes(StandardCharsets.UTF_8);

@@ -5,20 +5,17 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTokenException;
-import dev.tutti.store.JobToken;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Locks;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
-import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /** Sends requests to one store server on behalf of one {@link TcpStore}. */
@@ -86,10 +83,10 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Connects, retrying with growing pauses until the deadline. */
-  static TcpClient connect(
-      String host, int port, JobToken token, @Nullable SSLContext tls, Duration timeout) {
-    TcpClient client =
-        new TcpClient(new ConnectionPool(host, port, token, tls), Arguments.nanos(timeout));
+  static TcpClient connect(TcpStoreOptions server) {
+    ConnectionPool pool =
+        new ConnectionPool(server.host(), server.port(), server.token(), server.tls());
+    TcpClient client = new TcpClient(pool, Arguments.nanos(server.timeout()));
     client.connect();
     return client;
   }
@@ -150,10 +147,7 @@ final class TcpClient implements AutoCloseable {
   private TcpConnection openMain(long deadline) throws IOException {
     TcpConnection connection = pool.open(deadline);
     try {
-      connection.out.putByte((byte) Wire.COMPARE_SET);
-      connection.out.putKey(Wire.CAPABILITY);
-      connection.out.putBytes(nonce);
-      connection.out.putBytes(nonce);
+      RemoteReads.putRead(connection.out, Wire.CAPABILITY, nonce);
       connection.send(deadline);
       byte[] answer = firstAnswer(connection, deadline);
       String found =
@@ -253,6 +247,26 @@ final class TcpClient implements AutoCloseable {
     } finally {
       mainLock.unlock();
     }
+  }
+
+  /** Sends a query with a key and a value that has no reply. */
+  void send(int query, String key, byte[] value) {
+    send(
+        out -> {
+          out.putQuery(query, key);
+          out.putBytes(value);
+        });
+  }
+
+  /** Sends a query with a key, and returns the number in the reply. */
+  long ask(long nanos, int query, String key) {
+    return call(
+        nanos,
+        (connection, deadline) -> {
+          connection.out.putQuery(query, key);
+          connection.send(deadline);
+          return connection.readLong(deadline);
+        });
   }
 
   /** Ensures that the server has executed all requests so far. */

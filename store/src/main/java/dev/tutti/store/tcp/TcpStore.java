@@ -64,12 +64,7 @@ public final class TcpStore implements Store {
     try {
       this.options = options;
       this.server = started;
-      connected =
-          started == null
-              ? TcpClient.connect(
-                  options.host(), options.port(), options.token(), options.tls(), options.timeout())
-              : TcpClient.connect(
-                  "127.0.0.1", started.port(), options.token(), options.tls(), options.timeout());
+      connected = TcpClient.connect(started == null ? options : options.ofClient(started.port()));
       this.client = connected;
       this.dialect = client.isTutti() ? new TuttiDialect(client) : new C10dDialect(client);
       if (options.waitForWorkers() && options.worldSize() > 0) {
@@ -123,7 +118,7 @@ public final class TcpStore implements Store {
   public void set(String key, byte[] value) {
     String wireKey = wire(key);
     Arguments.value(key, value);
-    send(Wire.SET, wireKey, value);
+    client.send(Wire.SET, wireKey, value);
   }
 
   @Override
@@ -156,8 +151,7 @@ public final class TcpStore implements Store {
   private long addTo(String wireKey, long delta) {
     return client.call(
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.ADD);
-          connection.out.putKey(wireKey);
+          connection.out.putQuery(Wire.ADD, wireKey);
           connection.out.putLong(delta);
           connection.send(deadline);
           return connection.readLong(deadline);
@@ -200,7 +194,7 @@ public final class TcpStore implements Store {
   @Override
   public boolean deleteKey(String key) {
     String wireKey = wire(key);
-    return ask(Wire.DELETE_KEY, wireKey) > 0;
+    return client.ask(Arguments.nanos(timeout()), Wire.DELETE_KEY, wireKey) > 0;
   }
 
   @Override
@@ -208,8 +202,7 @@ public final class TcpStore implements Store {
     return client.call(
         (connection, deadline) -> {
           connection.out.putByte((byte) Wire.GET_NUM_KEYS);
-          connection.out.putByte((byte) Wire.CHECK);
-          connection.out.putKeys(List.of(Wire.INIT_KEY));
+          connection.out.putQuery(Wire.CHECK, List.of(Wire.INIT_KEY));
           connection.send(deadline);
           long all = connection.readLong(deadline);
           return connection.readByte(deadline) == Wire.READY ? all - 1 : all;
@@ -223,8 +216,7 @@ public final class TcpStore implements Store {
     try {
       client.call(
           (connection, deadline) -> {
-            connection.out.putByte((byte) Wire.APPEND);
-            connection.out.putKey(wireKey);
+            connection.out.putQuery(Wire.APPEND, wireKey);
             connection.out.putBytes(value);
             TcpClient.putSync(connection.out);
             connection.send(deadline);
@@ -313,7 +305,7 @@ public final class TcpStore implements Store {
     String wireKey = wire(key);
     Arguments.value(key, value);
     dialect.requireQueues(IO_NANOS);
-    send(Wire.QUEUE_PUSH, wireKey, value);
+    client.send(Wire.QUEUE_PUSH, wireKey, value);
   }
 
   @Override
@@ -339,7 +331,7 @@ public final class TcpStore implements Store {
   public long queueLength(String key) {
     String wireKey = wire(key);
     dialect.requireQueues(IO_NANOS);
-    return ask(Wire.QUEUE_LENGTH, wireKey);
+    return client.ask(Arguments.nanos(timeout()), Wire.QUEUE_LENGTH, wireKey);
   }
 
   @Override
@@ -377,16 +369,7 @@ public final class TcpStore implements Store {
   @Override
   public TcpStore duplicate() {
     client.pool().requireOpen();
-    return new TcpStore(
-        new TcpStoreOptions(
-            client.pool().host(),
-            client.pool().port(),
-            false,
-            0,
-            false,
-            options.timeout(),
-            options.token(),
-            options.tls()));
+    return new TcpStore(options.ofClient(port()));
   }
 
   /** Closes the connections, and the server if this store started it. */
@@ -401,27 +384,6 @@ public final class TcpStore implements Store {
   @Override
   public String toString() {
     return "TcpStore[" + client.server() + "]";
-  }
-
-  /** Sends a query with a key and a value that has no reply. */
-  private void send(int query, String wireKey, byte[] value) {
-    client.send(
-        out -> {
-          out.putByte((byte) query);
-          out.putKey(wireKey);
-          out.putBytes(value);
-        });
-  }
-
-  /** Sends a query with a key, and returns the number in the reply. */
-  private long ask(int query, String wireKey) {
-    return client.call(
-        (connection, deadline) -> {
-          connection.out.putByte((byte) query);
-          connection.out.putKey(wireKey);
-          connection.send(deadline);
-          return connection.readLong(deadline);
-        });
   }
 
   /**

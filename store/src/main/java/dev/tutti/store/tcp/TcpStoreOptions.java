@@ -5,6 +5,8 @@ import dev.tutti.Store;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -76,6 +78,12 @@ public final class TcpStoreOptions {
         Store.DEFAULT_TIMEOUT,
         JobToken.fromEnvironment(),
         TlsSettings.load(Settings.fromEnvironment()));
+  }
+
+  /** Returns these options for one more client of this process, which is not counted. */
+  TcpStoreOptions ofClient(int serverPort) {
+    return new TcpStoreOptions(
+        server ? "127.0.0.1" : host, serverPort, false, 0, false, timeout, token, tls);
   }
 
   /**
@@ -189,41 +197,22 @@ public final class TcpStoreOptions {
 
   @Override
   public boolean equals(@Nullable Object other) {
-    return other instanceof TcpStoreOptions o
-        && host.equals(o.host)
-        && port == o.port
-        && server == o.server
-        && worldSize == o.worldSize
-        && waitForWorkers == o.waitForWorkers
-        && timeout.equals(o.timeout)
-        && token.equals(o.token)
-        && Objects.equals(tls, o.tls);
+    return other instanceof TcpStoreOptions options && values().equals(options.values());
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return values().hashCode();
   }
 
   @Override
   public String toString() {
-    return "TcpStoreOptions["
-        + "host="
-        + host
-        + ", port="
-        + port
-        + ", server="
-        + server
-        + ", worldSize="
-        + worldSize
-        + ", waitForWorkers="
-        + waitForWorkers
-        + ", timeout="
-        + timeout
-        + ", token="
-        + token
-        + ", tls="
-        + tls
-        + "]";
+    return ("TcpStoreOptions[host=%s, port=%s, server=%s, worldSize=%s, waitForWorkers=%s,"
+            + " timeout=%s, token=%s, tls=%s]")
+        .formatted(values().toArray());
+  }
+
+  private List<@Nullable Object> values() {
+    return Arrays.asList(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 }

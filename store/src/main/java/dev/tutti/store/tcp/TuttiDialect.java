@@ -24,8 +24,7 @@ final class TuttiDialect implements Dialect {
   public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
     return client.call(
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.SWAP);
-          connection.out.putKey(key);
+          connection.out.putQuery(Wire.SWAP, key);
           connection.out.putLong(expected == null ? 0 : 1);
           connection.out.putBytes(expected == null ? Arguments.NO_BYTES : expected);
           connection.out.putBytes(desired);
@@ -40,10 +39,7 @@ final class TuttiDialect implements Dialect {
   public @Nullable List<byte[]> fetch(List<String> keys, long nanos) {
     return SideWait.await(
         client,
-        out -> {
-          out.putByte((byte) Wire.FETCH);
-          out.putKeys(keys);
-        },
+        out -> out.putQuery(Wire.FETCH, keys),
         (connection, deadline) -> {
           List<byte[]> values = new ArrayList<>(keys.size());
           for (int i = 0; i < keys.size(); i++) {
@@ -61,10 +57,7 @@ final class TuttiDialect implements Dialect {
     Boolean came =
         SideWait.await(
             client,
-            out -> {
-              out.putByte((byte) Wire.LOOK);
-              out.putKeys(keys);
-            },
+            out -> out.putQuery(Wire.LOOK, keys),
             (connection, deadline) -> true,
             nanos,
             TcpClient.GRACE_NANOS,
@@ -76,10 +69,7 @@ final class TuttiDialect implements Dialect {
   public byte @Nullable [] take(String key, long nanos) {
     return SideWait.await(
         client,
-        out -> {
-          out.putByte((byte) Wire.TAKE);
-          out.putKey(key);
-        },
+        out -> out.putQuery(Wire.TAKE, key),
         (connection, deadline) -> connection.readBytes(deadline),
         nanos,
         TcpStore.IO_NANOS,
@@ -97,8 +87,7 @@ final class TuttiDialect implements Dialect {
           SideWait.await(
               client,
               out -> {
-                out.putByte((byte) Wire.BARRIER);
-                out.putKey(key);
+                out.putQuery(Wire.BARRIER, key);
                 out.putLong(size);
               },
               (connection, readDeadline) -> true,
@@ -121,8 +110,7 @@ final class TuttiDialect implements Dialect {
     return client.call(
         0,
         (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.BARRIER_STATE);
-          connection.out.putKey(key);
+          connection.out.putQuery(Wire.BARRIER_STATE, key);
           connection.send(deadline);
           return new int[] {
             (int) connection.readLong(deadline), (int) connection.readLong(deadline)
