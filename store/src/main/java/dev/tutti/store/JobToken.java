@@ -57,12 +57,8 @@ public final class JobToken {
     if (text.isEmpty()) {
       return NONE;
     }
-    int end = text.length();
-    while (end > 0 && (text.charAt(end - 1) == '\n' || text.charAt(end - 1) == '\r')) {
-      end--;
-    }
-    String secret = text.substring(0, end);
-    int characters = secret.codePointCount(0, end);
+    String secret = text.replaceFirst("[\r\n]+\\z", "");
+    int characters = secret.codePointCount(0, secret.length());
     if (characters < MIN_CHARACTERS) {
       throw new IllegalArgumentException(
           "the token must have at least %d characters, but has %d"

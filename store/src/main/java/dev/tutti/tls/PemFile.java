@@ -61,9 +61,8 @@ public final class PemFile {
     int end = text.indexOf(KEY_END);
     if (begin < 0 || end < begin) {
       throw new InvalidKeySpecException(
-          "the file contains no '"
-              + KEY_BEGIN
-              + "'; 'openssl pkcs8 -topk8 -nocrypt' converts other kinds of keys");
+          "the file contains no '%s'; 'openssl pkcs8 -topk8 -nocrypt' converts other kinds of keys"
+              .formatted(KEY_BEGIN));
     }
     try {
       byte[] bytes =
@@ -71,9 +70,8 @@ public final class PemFile {
       return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(bytes));
     } catch (IllegalArgumentException | InvalidKeySpecException e) {
       throw new InvalidKeySpecException(
-          "the file's key is not a valid key for "
-              + algorithm
-              + ", the algorithm of the certificate",
+          "the file's key is not a valid key for %s, the algorithm of the certificate"
+              .formatted(algorithm),
           e);
     }
   }

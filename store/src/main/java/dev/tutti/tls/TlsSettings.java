@@ -83,10 +83,8 @@ public final class TlsSettings {
         return "not encrypted (to encrypt traffic between ranks, set " + ENABLED.name() + ")";
       }
       X509Certificate own = read(settings, by, CERTIFICATE, PemFile::certificates).get(0);
-      return "encrypted between ranks, as "
-          + own.getSubjectX500Principal()
-          + ", until "
-          + own.getNotAfter().toInstant();
+      return "encrypted between ranks, as %s, until %s"
+          .formatted(own.getSubjectX500Principal(), own.getNotAfter().toInstant());
     } catch (IllegalArgumentException e) {
       return "cannot be encrypted: " + e.getMessage();
     }
@@ -210,11 +208,8 @@ public final class TlsSettings {
     String name = settings.get(setting);
     if (name.isEmpty()) {
       throw new IllegalArgumentException(
-          setting.name()
-              + " is not set, and "
-              + by.name()
-              + " requires it: "
-              + setting.description());
+          "%s is not set, and %s requires it: %s"
+              .formatted(setting.name(), by.name(), setting.description()));
     }
     try {
       return reader.read(Path.of(name));

@@ -1,6 +1,5 @@
 package dev.tutti.store.tcp;
 
-import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -23,9 +22,7 @@ final class ForeignServerException extends IOException {
   /** Creates the exception of a process that does not use encryption, although the server does. */
   static ForeignServerException ofTls() {
     return new ForeignServerException(
-        "the server there uses TLS, but this process does not; "
-            + TlsSettings.ENABLED.name()
-            + " must be the same for the server and all ranks");
+        "the server there uses TLS, but this process does not; " + TlsRefusedException.SAME);
   }
 
   /**

@@ -263,13 +263,9 @@ public final class TcpStoreServer implements AutoCloseable {
   @Override
   public void close() {
     loop.stop();
-    boolean interrupted = false;
     try {
       thread.join(CLOSE);
     } catch (InterruptedException e) {
-      interrupted = true;
-    }
-    if (interrupted) {
       Thread.currentThread().interrupt();
     }
   }

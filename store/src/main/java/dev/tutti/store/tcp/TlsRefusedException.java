@@ -34,28 +34,24 @@ final class TlsRefusedException extends RefusedException {
           true,
           cause);
     }
-    return new TlsRefusedException(text(cause, "this process", "it"), false, cause);
+    return new TlsRefusedException(text(cause, "this process"), false, cause);
   }
 
   /** Describes why a connection cannot be encrypted, for the server. */
   static String ofServer(SSLException cause) {
-    return text(cause, "this server", "it");
+    return text(cause, "this server");
   }
 
-  private static String text(IOException cause, String self, String peer) {
+  private static String text(IOException cause, String self) {
     String reason = TlsFailures.text(cause);
     return TlsFailures.isOfPeer(cause)
-        ? peer + " refused " + self + ": " + reason + check(self, peer)
-        : self + " refused " + peer + ": " + reason + check(peer, self);
+        ? "it refused " + self + ": " + reason + check(self, "the other side")
+        : self + " refused it: " + reason + check("the other side", self);
   }
 
   private static String check(String shows, String trusts) {
     return "; %s, and %s of %s must be issued by an authority in %s of %s"
         .formatted(
-            SAME,
-            TlsSettings.CERTIFICATE.name(),
-            shows.equals("it") ? "the other side" : shows,
-            TlsSettings.AUTHORITIES.name(),
-            trusts.equals("it") ? "the other side" : trusts);
+            SAME, TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
   }
 }

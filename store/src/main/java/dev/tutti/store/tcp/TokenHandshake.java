@@ -44,11 +44,9 @@ final class TokenHandshake {
       throw e;
     } catch (IOException e) {
       throw new TokenException(
-          "it closed the connection when asked for a token, so it has none or is a PyTorch store"
-              + " server, which does not support tokens ("
-              + e.getMessage()
-              + "); "
-              + TokenException.SAME,
+          ("it closed the connection when asked for a token, so it has none or is a PyTorch store"
+                  + " server, which does not support tokens (%s); %s")
+              .formatted(e.getMessage(), TokenException.SAME),
           true);
     }
     if (answer != Wire.TOKEN_OK) {
