@@ -19,6 +19,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.agrona.CloseHelper;
 
 /**
  * A member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
@@ -103,7 +104,7 @@ public final class AeronClusterServer implements AutoCloseable {
               options.directory(),
               options.driver(),
               timing,
-              ClusterNode.SESSIONS + DEFAULT_CLIENTS);
+              ClusterNode.SESSIONS + AeronStoreServer.DEFAULT_CLIENTS);
       driver = started;
       node =
           new ClusterNode(
@@ -116,10 +117,7 @@ public final class AeronClusterServer implements AutoCloseable {
               options.spin(),
               () -> ended = true);
     } catch (RuntimeException e) {
-      if (started != null) {
-        started.close();
-      }
-      folder.close();
+      CloseHelper.quietCloseAll(started, folder);
       throw e instanceof StoreException
           ? e
           : new StoreException("cannot start member %d of %s: %s".formatted(member, all, e), e);
@@ -135,8 +133,6 @@ public final class AeronClusterServer implements AutoCloseable {
               .formatted(all, JobToken.SETTING.name()));
     }
   }
-
-  private static final int DEFAULT_CLIENTS = AeronStoreServer.DEFAULT_CLIENTS;
 
   private static void requirePorts(HostPort own) {
     for (int i = 0; i < ClusterMembers.PORTS; i++) {

@@ -38,6 +38,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import org.agrona.CloseHelper;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -176,13 +177,8 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   private void release(@Nullable Aeron client, @Nullable EmbeddedDriver started) {
-    closeListener();
-    if (client != null) {
-      client.close();
-    }
-    if (started != null) {
-      started.close();
-    }
+    close(port);
+    CloseHelper.quietCloseAll(client, started);
   }
 
   /** Returns the port. */
@@ -199,7 +195,7 @@ public final class AeronStoreServer implements AutoCloseable {
     try {
       agent.run();
     } finally {
-      closeListener();
+      close(port);
       if (!closed) {
         end.start();
       }
@@ -434,7 +430,7 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   private void shutDown() {
-    closeListener();
+    close(port);
     strangers.forEach(Control::close);
     agent.stop();
     joinAgent();
@@ -456,10 +452,6 @@ public final class AeronStoreServer implements AutoCloseable {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-  }
-
-  private void closeListener() {
-    close(port);
   }
 
   @Override

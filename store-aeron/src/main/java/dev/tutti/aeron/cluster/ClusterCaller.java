@@ -108,17 +108,17 @@ final class ClusterCaller extends Caller {
   }
 
   private void run(Slot slot, BodyReader body) {
-    if (!waits(slot.code)) {
+    if (waits(slot.code)) {
+      runWait(slot, body.rest());
+    } else {
       service.commands().run(this, slot.code, slot.call, body);
-      return;
     }
-    byte[] request = body.rest();
-    slot.request = request;
-    slot.order = service.nextOrder();
-    runWait(slot, request);
   }
 
-  private void runWait(Slot slot, byte[] request) {
+  /** Runs a call that may wait; also resumes one that was waiting when a snapshot was taken. */
+  void runWait(Slot slot, byte[] request) {
+    slot.request = request;
+    slot.order = service.nextOrder();
     BodyReader body = new BodyReader().wrap(new UnsafeBuffer(request), 0, request.length);
     try {
       service.commands().run(this, slot.code, slot.call, body);
@@ -127,13 +127,6 @@ final class ClusterCaller extends Caller {
         slot.request = null;
       }
     }
-  }
-
-  /** Resumes a call that was waiting when a snapshot was taken. */
-  void resume(Slot slot, byte[] request) {
-    slot.request = request;
-    slot.order = service.nextOrder();
-    runWait(slot, request);
   }
 
   @Override

@@ -165,7 +165,7 @@ final class ClusterSnapshot {
       }
       case WAITING -> {
         ClusterCaller caller = caller(in);
-        caller.resume(slot(caller, in), in.readBytes());
+        caller.runWait(slot(caller, in), in.readBytes());
       }
       case END -> ended = true;
       default -> throw new ClusterException("the snapshot has an unknown record " + record);

@@ -35,6 +35,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongFunction;
+import org.agrona.CloseHelper;
 import org.jspecify.annotations.Nullable;
 
 /** The opener of a session with a server, which retries with growing pauses until the deadline. */
@@ -214,10 +215,7 @@ public final class SessionOpener {
           server);
       return link;
     } catch (IOException | RuntimeException | Error e) {
-      if (aeron != null) {
-        aeron.close();
-      }
-      driver.close();
+      CloseHelper.quietCloseAll(aeron, driver);
       throw e;
     }
   }
