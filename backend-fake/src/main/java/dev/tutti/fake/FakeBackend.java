@@ -24,14 +24,12 @@ final class FakeBackend implements Backend {
   private void collective(Operation op) {
     if (errorOnCollective) {
       throw new TuttiException(
-          op.type().label()
-              + " #"
-              + op.sequenceNumber()
-              + " on rank "
-              + rank
-              + " of the fake backend fails as "
-              + FakeProvider.ERROR_ON_COLLECTIVE.name()
-              + " or the program asked");
+          "%s #%s on rank %s of the fake backend fails as %s or the program asked"
+              .formatted(
+                  op.type().label(),
+                  op.sequenceNumber(),
+                  rank,
+                  FakeProvider.ERROR_ON_COLLECTIVE.name()));
     }
   }
 

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -92,14 +93,7 @@ public final class Faults {
           dropped.clear();
           parted.clear();
         });
-    List<FaultyBackend> all;
-    lock.lock();
-    try {
-      all = List.copyOf(backends);
-    } finally {
-      lock.unlock();
-    }
-    all.forEach(FaultyBackend::release);
+    locked(() -> List.copyOf(backends)).forEach(FaultyBackend::release);
   }
 
   /**
@@ -133,12 +127,7 @@ public final class Faults {
    * @param rank the rank
    */
   public boolean isKilled(int rank) {
-    lock.lock();
-    try {
-      return killed.contains(rank);
-    } finally {
-      lock.unlock();
-    }
+    return locked(() -> killed.contains(rank));
   }
 
   /**
@@ -172,19 +161,26 @@ public final class Faults {
     }
   }
 
+  private <T> T locked(Supplier<T> look) {
+    lock.lock();
+    try {
+      return look.get();
+    } finally {
+      lock.unlock();
+    }
+  }
+
   void wake() {
     update(() -> {});
   }
 
   void register(FaultyBackend backend) {
-    boolean dead;
-    lock.lock();
-    try {
-      backends.add(backend);
-      dead = killed.contains(backend.globalRank());
-    } finally {
-      lock.unlock();
-    }
+    boolean dead =
+        locked(
+            () -> {
+              backends.add(backend);
+              return killed.contains(backend.globalRank());
+            });
     if (dead) {
       backend.die();
     }
@@ -210,12 +206,8 @@ public final class Faults {
             && each.opType == op.type()
             && each.sequence == op.sequenceNumber()) {
           throw new InjectedFaultException(
-              op.type().label()
-                  + " #"
-                  + op.sequenceNumber()
-                  + " of rank "
-                  + rank
-                  + " was told to fail");
+              "%s #%s of rank %s was told to fail"
+                  .formatted(op.type().label(), op.sequenceNumber(), rank));
         }
       }
     } finally {
@@ -224,30 +216,15 @@ public final class Faults {
   }
 
   Duration delayOf(int rank) {
-    lock.lock();
-    try {
-      return delays.getOrDefault(rank, Duration.ZERO);
-    } finally {
-      lock.unlock();
-    }
+    return locked(() -> delays.getOrDefault(rank, Duration.ZERO));
   }
 
   boolean isDropped(int from, int to) {
-    lock.lock();
-    try {
-      return dropped.contains(new Pair(from, to));
-    } finally {
-      lock.unlock();
-    }
+    return locked(() -> dropped.contains(new Pair(from, to)));
   }
 
   boolean isParted(int one, int other) {
-    lock.lock();
-    try {
-      return parted.contains(new Pair(one, other));
-    } finally {
-      lock.unlock();
-    }
+    return locked(() -> parted.contains(new Pair(one, other)));
   }
 
   /** A reason why a rank cannot continue; null if it can. */

@@ -104,12 +104,8 @@ final class FaultyBackend extends DecoratedBackend {
             op.deadlineNanos());
     if (obstacle != null) {
       throw new TimeoutException(
-          op.call().describe(op.sequenceNumber())
-              + ": rank "
-              + context.rank()
-              + " "
-              + obstacle
-              + " and cannot take part before its deadline");
+          "%s: rank %s %s and cannot take part before its deadline"
+              .formatted(op.call().describe(op.sequenceNumber()), context.rank(), obstacle));
     }
   }
 

@@ -130,15 +130,13 @@ final class Hub {
     try {
       if (context.size() != size || members[rank] != null) {
         throw new IllegalArgumentException(
-            "rank "
-                + rank
-                + " of "
-                + context.size()
-                + " cannot join threaded group "
-                + group
-                + " of "
-                + size
-                + (context.size() == size ? ": it has already joined" : ""));
+            "rank %s of %s cannot join threaded group %s of %s%s"
+                .formatted(
+                    rank,
+                    context.size(),
+                    group,
+                    size,
+                    context.size() == size ? ": it has already joined" : ""));
       }
       members[rank] = context;
       joined++;

@@ -48,13 +48,8 @@ final class Mailbox {
     }
 
     String describe() {
-      return op.type().label()
-          + " #"
-          + op.sequenceNumber()
-          + " "
-          + tensor.describe()
-          + " tag "
-          + tag;
+      return "%s #%s %s tag %s"
+          .formatted(op.type().label(), op.sequenceNumber(), tensor.describe(), tag);
     }
   }
 
@@ -123,14 +118,8 @@ final class Mailbox {
   private void transfer(Message send, Message recv) {
     if (send.tensor.dtype() != recv.tensor.dtype() || send.tensor.numel() != recv.tensor.numel()) {
       String text =
-          "rank "
-              + send.source
-              + " called "
-              + send.describe()
-              + " to rank "
-              + send.target
-              + ", which called "
-              + recv.describe();
+          "rank %s called %s to rank %s, which called %s"
+              .formatted(send.source, send.describe(), send.target, recv.describe());
       send.op.fail(new PeerMismatchException(text), -1);
       recv.op.fail(new PeerMismatchException(text), -1);
       return;

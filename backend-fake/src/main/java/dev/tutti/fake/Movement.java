@@ -49,13 +49,8 @@ final class Movement {
           collectSlices(rank, calls);
         }
       }
-      case ALL_GATHER -> {
-        for (int peer = 0; peer < calls.size(); peer++) {
-          copy(calls.get(peer).inputs().get(0), own.outputs().get(peer));
-        }
-      }
-      case GATHER -> {
-        if (rank == own.root()) {
+      case ALL_GATHER, GATHER -> {
+        if (own.type() == OpType.ALL_GATHER || rank == own.root()) {
           for (int peer = 0; peer < calls.size(); peer++) {
             copy(calls.get(peer).inputs().get(0), own.outputs().get(peer));
           }
@@ -155,40 +150,21 @@ final class Movement {
     }
     for (int to = 0; to < size; to++) {
       for (int from = 0; from < size; from++) {
-        Tensor given = null;
-        Tensor taken = null;
-        switch (first.type()) {
-          case ALL_GATHER -> {
-            given = calls.get(from).inputs().get(0);
-            taken = calls.get(to).outputs().get(from);
-          }
-          case GATHER -> {
-            if (to == first.root()) {
-              given = calls.get(from).inputs().get(0);
-              taken = calls.get(to).outputs().get(from);
-            }
-          }
-          case SCATTER -> {
-            if (from == first.root()) {
-              given = calls.get(from).inputs().get(to);
-              taken = calls.get(to).outputs().get(0);
-            }
-          }
-          case ALL_TO_ALL, ALL_TO_ALL_SINGLE -> {
-            given = calls.get(from).inputs().get(to);
-            taken = calls.get(to).outputs().get(from);
-          }
-          default -> {}
+        boolean meets =
+            switch (first.type()) {
+              case GATHER -> to == first.root();
+              case SCATTER -> from == first.root();
+              default -> true;
+            };
+        if (!meets) {
+          continue;
         }
-        if (given != null && taken != null && given.numel() != taken.numel()) {
-          return "rank "
-              + to
-              + " expects "
-              + taken.describe()
-              + " from rank "
-              + from
-              + ", which gives "
-              + given.describe();
+        boolean gathers = first.type() == OpType.ALL_GATHER || first.type() == OpType.GATHER;
+        Tensor given = calls.get(from).inputs().get(gathers ? 0 : to);
+        Tensor taken = calls.get(to).outputs().get(first.type() == OpType.SCATTER ? 0 : from);
+        if (given.numel() != taken.numel()) {
+          return "rank %s expects %s from rank %s, which gives %s"
+              .formatted(to, taken.describe(), from, given.describe());
         }
       }
     }

@@ -8,7 +8,6 @@ import dev.tutti.cpu.SparseSum;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import java.io.IOException;
-import java.nio.channels.ClosedByInterruptException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -85,15 +84,8 @@ final class ThreadedBackend implements Backend {
               .block();
       if (block == null) {
         throw new BackendException(
-            "allocateSymmetric on rank "
-                + rank
-                + ": rank 0 of group "
-                + hub.group()
-                + " has no room for "
-                + hub.size()
-                + " buffers of "
-                + byteSize
-                + " bytes");
+            "allocateSymmetric on rank %s: rank 0 of group %s has no room for %s buffers of %s bytes"
+                .formatted(rank, hub.group(), hub.size(), byteSize));
       }
       if (own != null) {
         hub.watch(own);
@@ -109,17 +101,10 @@ final class ThreadedBackend implements Backend {
     }
   }
 
-  /** Creates a block, ignoring interrupts of this thread, which would close its file. */
+  /** Creates a block; returns null if there is no room for it. */
   private @Nullable SharedBlock blockFor(long byteSize) {
-    boolean interrupted = Thread.interrupted();
     try {
-      while (true) {
-        try {
-          return new SharedBlock(hub.group(), hub.size(), byteSize);
-        } catch (ClosedByInterruptException e) {
-          interrupted |= Thread.interrupted();
-        }
-      }
+      return new SharedBlock(hub.group(), hub.size(), byteSize);
     } catch (IOException | OutOfMemoryError | ArithmeticException e) {
       System.getLogger(ThreadedBackend.class.getName())
           .log(
@@ -127,10 +112,6 @@ final class ThreadedBackend implements Backend {
               "rank " + rank + ", group " + hub.group() + ": cannot allocate symmetric memory",
               e);
       return null;
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 

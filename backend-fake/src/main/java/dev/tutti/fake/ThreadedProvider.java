@@ -102,21 +102,16 @@ public final class ThreadedProvider implements BackendProvider {
     } catch (StoreTimeoutException e) {
       throw (TimeoutException)
           new TimeoutException(
-                  "rank 0 did not join threaded group "
-                      + context.group()
-                      + " within "
-                      + context.timeout())
+                  "rank 0 did not join threaded group %s within %s"
+                      .formatted(context.group(), context.timeout()))
               .initCause(e);
     }
     @Nullable Hub hub = MEETING.get(new String(id, StandardCharsets.UTF_8));
     if (hub == null) {
       throw new BackendException(
-          "rank "
-              + context.rank()
-              + " of group "
-              + context.group()
-              + " cannot find rank 0 in this JVM: either the ranks of backend threaded are not"
-              + " threads of one JVM, or rank 0 has given up");
+          ("rank %s of group %s cannot find rank 0 in this JVM: either the ranks of backend"
+                  + " threaded are not threads of one JVM, or rank 0 has given up")
+              .formatted(context.rank(), context.group()));
     }
     hub.join(context, deadlineNanos);
     return new ThreadedBackend(hub, context.rank());
