@@ -109,6 +109,11 @@ public final class ContractWorld {
 
   /** Runs a body on all ranks of a new group that is created with changed options. */
   void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
+    Probe<Boolean> probe =
+        member -> {
+          body.run(member);
+          return true;
+        };
     ThreadGroup threads = new ThreadGroup("contract");
     OptionalInt only = subject.onlyRank();
     if (only.isPresent()) {
@@ -118,9 +123,9 @@ public final class ContractWorld {
               .withRank(only.getAsInt())
               .withSize(size);
       new LoneRank(complete(change, options), subject.timeout())
-          .run(threads, group -> enter(group, body));
+          .run(threads, group -> enter(group, probe));
     } else {
-      world(change, threads).run(group -> enter(group, body));
+      world(change, threads).run(group -> enter(group, probe));
     }
     Leaks.assertNoThreads(threads, subject.sharedThreads());
   }
@@ -135,30 +140,15 @@ public final class ContractWorld {
       throw new TestAbortedException("compares the ranks, which run in other JVMs here");
     }
     ThreadGroup threads = new ThreadGroup("contract");
-    List<T> found =
-        world(options -> options, threads)
-            .call(
-                group -> {
-                  Registration leave = subject.enter(group.rank());
-                  try {
-                    return ReductionCase.naming(() -> probe.run(new Member(this, group)));
-                  } finally {
-                    leave.close();
-                  }
-                });
+    List<T> found = world(options -> options, threads).call(group -> enter(group, probe));
     Leaks.assertNoThreads(threads, subject.sharedThreads());
     return found;
   }
 
-  private void enter(ProcessGroup group, Body body) throws Exception {
+  private <T> T enter(ProcessGroup group, Probe<T> probe) throws Exception {
     Registration leave = subject.enter(group.rank());
     try {
-      Object _ =
-          ReductionCase.naming(
-              () -> {
-                body.run(new Member(this, group));
-                return true;
-              });
+      return ReductionCase.naming(() -> probe.run(new Member(this, group)));
     } finally {
       leave.close();
     }
