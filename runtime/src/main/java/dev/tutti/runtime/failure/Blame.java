@@ -24,7 +24,7 @@ public record Blame(Kind kind, int rank) {
    *    is lost, and is blamed.
    * 3. The connection to the store ended: the rank that serves the store is lost, and is blamed. If
    *    no rank of the group serves it, no rank is blamed, and never the rank that called.
-   * 4. An operation ran out of time, and the store does not answer for a second: no rank can be
+   * 4. An operation ran out of time, and the store does not answer in time: no rank can be
    *    asked, and the rank that serves the store is blamed. This holds even if a backend named
    *    another rank that is late, since that rank may also be waiting for the store.
    * 5. Calls do not match: more than half of the ranks made the same call, and the first of the
@@ -36,11 +36,14 @@ public record Blame(Kind kind, int rank) {
    *    waiting for another one.
    * 7. A peer that gave up because of a rank it cannot name is not to blame: the ranks ask (6).
    * 8. While a group is set up, a connection that was reset or refused may be one that the peer
-   *    closed unseen as it gave up. Its report is awaited for a second; without one it is lost (2).
+   *    closed unseen as it gave up. Its report is awaited for as long as any answer; without one it is lost
+   *    (2).
    *
    * A rank that stood still does not judge: the ends and the missed deadlines that it finds when it
    * continues are the others' reaction to its silence. It blames itself, unless another rank has
    * reported a finding of its own.
+   *
+   * AnswerTimes says how long answers and reports are awaited, and how long a rank must stand still.
    *
    * The first event in the log of the JobMonitor, and the first finding beside it, count for all
    * ranks. Without a store each rank decides by itself.

@@ -5,6 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.RankProgress;
@@ -32,20 +33,14 @@ public final class Failures {
    * name the same first failure.
    *
    * A store that hangs or is gone can delay this but not prevent it: a rank that cannot report its
-   * failure within a second decides alone, every further step through the store is bounded, and
-   * after SETTLE_NANOS a waiting thread or the watchdog settles on what this rank knows. The first
-   * verdict stands. Blame defines which rank the verdict names.
+   * failure in time decides alone, every further step through the store is bounded, and after the
+   * longest of the AnswerTimes a waiting thread or the watchdog settles on what this rank knows. The
+   * first verdict stands. Blame defines which rank the verdict names.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
-  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
-  private static final Duration ASK = Duration.ofSeconds(1);
-
-  /** How long a rank that is behind may take to reach the call that does not match. */
-  private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
-
-  private static final long DIAGNOSIS_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final GroupIdentity identity;
+  private final AnswerTimes times;
   private final JobMonitor monitor;
   private final FailingGroup group;
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
@@ -58,6 +53,7 @@ public final class Failures {
 
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
+    this.times = AnswerTimes.of(identity.settings());
     this.monitor = monitor;
     this.group = group;
   }
@@ -117,7 +113,8 @@ public final class Failures {
   /** Settles on what this rank knows if the others cannot be asked. */
   public void checkOverdue(long nowNanos) {
     Known first = known.get();
-    if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
+    long limit = Deadlines.nanos(times.verdict());
+    if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > limit) {
       settle(alone(first.event));
     }
   }
@@ -131,7 +128,8 @@ public final class Failures {
   }
 
   private boolean stoodStill(FailureEvent event) {
-    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, identity.rank());
+    return Watchdog.stoodStill(times.standstill())
+        && Blame.mayFollowFromStandstill(event, identity.rank());
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
@@ -142,7 +140,7 @@ public final class Failures {
       return null;
     }
     boolean interrupted = false;
-    long limit = System.nanoTime() + SETTLE_NANOS;
+    long limit = Deadlines.in(times.verdict());
     while (true) {
       try {
         if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
@@ -281,7 +279,7 @@ public final class Failures {
       if (stoodStill) {
         return BoundedCalls.call(
             "tutti-ask-" + identity.name() + "-" + identity.rank(),
-            ASK,
+            times.answer(),
             () ->
                 new AgreedFailure(
                     Blame.afterStandstill(event, identity.rank()),
@@ -290,7 +288,7 @@ public final class Failures {
       return switch (event.kind()) {
         case TIMEOUT, MISMATCH -> {
           if (event.kind() == Kind.MISMATCH) {
-            group.awaitCall(event, System.nanoTime() + CALL_NANOS);
+            group.awaitCall(event, Deadlines.in(times.call()));
           }
           group.publishProgress(false);
           yield new AgreedFailure(event, findMissing(event));
@@ -300,7 +298,7 @@ public final class Failures {
                 ? new AgreedFailure(event)
                 : BoundedCalls.call(
                     "tutti-ask-" + identity.name() + "-" + identity.rank(),
-                    ASK,
+                    times.answer(),
                     () -> findClosed(event));
         default -> new AgreedFailure(event);
       };
@@ -331,8 +329,7 @@ public final class Failures {
       return earlier;
     }
     Diagnosis own =
-        TimeoutDiagnosis.gather(
-            identity, monitor.board(), event, System.nanoTime() + DIAGNOSIS_NANOS);
+        TimeoutDiagnosis.gather(identity, monitor.board(), event, Deadlines.in(times.answer()));
     return monitor.board().agree(identity.name(), own);
   }
 

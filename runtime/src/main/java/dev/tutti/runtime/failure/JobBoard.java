@@ -5,7 +5,6 @@ import dev.tutti.StoreException;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.RankProgress;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -16,10 +15,12 @@ import org.jspecify.annotations.Nullable;
 public final class JobBoard {
   private final Store store;
   private final int rank;
+  private final AnswerTimes times;
 
-  JobBoard(Store store, int rank) {
+  JobBoard(Store store, int rank, AnswerTimes times) {
     this.store = store;
     this.rank = rank;
+    this.times = times;
   }
 
   /**
@@ -57,7 +58,7 @@ public final class JobBoard {
   @Nullable RankProgress closeOf(String group, int globalRank) {
     RankProgress progress =
         store.check(List.of(progressKey(group, globalRank)))
-            ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
+            ? progressOf(group, globalRank, Deadlines.in(times.answer()))
             : null;
     return progress != null && progress.closed() ? progress : null;
   }

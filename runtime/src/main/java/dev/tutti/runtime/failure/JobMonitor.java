@@ -54,7 +54,6 @@ public final class JobMonitor implements AutoCloseable {
   private static final String EVENT = "event/";
 
   private static final Duration SLICE = Duration.ofSeconds(20);
-  private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(1);
   private static final int RETRIES = 5;
   private static final int LATE_RETRIES = 300;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -64,6 +63,7 @@ public final class JobMonitor implements AutoCloseable {
   private final Store writeStore;
   private final int rank;
   private final int serverRank;
+  private final AnswerTimes times;
   private final Thread reader;
   private final Object delivery = new Object();
   private final JoinedGroups groups = new JoinedGroups();
@@ -78,18 +78,20 @@ public final class JobMonitor implements AutoCloseable {
   private volatile boolean closed;
   private final AtomicInteger reports = new AtomicInteger();
   private volatile boolean unheard;
-  private volatile long silentNanos = System.nanoTime() - REPORT_TIMEOUT.toNanos();
+  private volatile long silentUntil = System.nanoTime();
 
   /**
    * Creates a monitor.
    *
    * @param serverRank the rank that serves the store; -1 if none does
+   * @param times how long to wait for answers
    */
-  public JobMonitor(Store store, int rank, int serverRank) {
+  public JobMonitor(Store store, int rank, int serverRank, AnswerTimes times) {
+    this.times = times;
     this.readStore = store.duplicate();
     this.writeStore = store.duplicate();
-    this.board = new JobBoard(writeStore, rank);
-    this.questions = new Questions(writeStore, board, rank);
+    this.board = new JobBoard(writeStore, rank, times);
+    this.questions = new Questions(writeStore, board, rank, times);
     this.rank = rank;
     this.serverRank = serverRank;
     this.reader =
@@ -144,18 +146,18 @@ public final class JobMonitor implements AutoCloseable {
 
   /**
    * Writes an event to the log, and returns the first event of its group, which may be an earlier
-   * one of another rank. Blocks on the store for a second at most; if the store does not answer,
-   * the event is delivered on this rank alone, and returned {@linkplain Blame#withoutStore as it is
+   * one of another rank. Waits for the store as long as for any answer; if it does not answer, the
+   * event is delivered on this rank alone, and returned {@linkplain Blame#withoutStore as it is
    * judged then}.
    */
   public FailureEvent report(FailureEvent event) {
-    if (System.nanoTime() - silentNanos < REPORT_TIMEOUT.toNanos()) {
+    if (System.nanoTime() - silentUntil < 0) {
       unheard = true;
       return acceptAlone(event);
     }
     reports.incrementAndGet();
     try {
-      return BoundedCalls.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> writeReport(event));
+      return BoundedCalls.call("tutti-report-" + rank, times.answer(), () -> writeReport(event));
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot report a failure to the other ranks: {1}", rank, e);
       unheard = true;
@@ -188,7 +190,7 @@ public final class JobMonitor implements AutoCloseable {
 
   /** Notes that the store has just failed to answer, so that it is not asked again at once. */
   public void noteSilence() {
-    silentNanos = System.nanoTime();
+    silentUntil = Deadlines.in(times.answer());
   }
 
   /**

@@ -6,25 +6,23 @@ import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /** Keeps the answers to questions in the store, and the findings made from them. */
 final class Questions {
   private static final String PREFIX = "answer/";
-  private static final long ANSWER_NANOS = TimeUnit.SECONDS.toNanos(1);
-  private static final Duration FINDING = Duration.ofSeconds(3);
 
   private final Store store;
   private final JobBoard board;
   private final int rank;
+  private final AnswerTimes times;
   private long lastAnswered;
 
-  Questions(Store store, JobBoard board, int rank) {
+  Questions(Store store, JobBoard board, int rank, AnswerTimes times) {
     this.store = store;
     this.board = board;
     this.rank = rank;
+    this.times = times;
   }
 
   /** Writes this rank's answer, replacing its last one. */
@@ -40,7 +38,7 @@ final class Questions {
    * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
    */
   String find(long number, Question question, GroupIdentity group) {
-    long deadline = System.nanoTime() + ANSWER_NANOS;
+    long deadline = Deadlines.in(times.answer());
     String found =
         TimeoutDiagnosis.ofSlow(
                 group,
@@ -64,7 +62,7 @@ final class Questions {
 
   /** Waits for the finding of another rank. */
   String findingOf(long number) {
-    byte[] text = store.get(PREFIX + number, FINDING);
+    byte[] text = store.get(PREFIX + number, times.verdict());
     return new String(text, StandardCharsets.UTF_8);
   }
 }

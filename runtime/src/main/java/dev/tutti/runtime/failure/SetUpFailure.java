@@ -34,11 +34,10 @@ public final class SetUpFailure {
    * not answer is blamed.
    */
   private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
-  private static final Duration ANSWER = Duration.ofSeconds(1);
-  private static final Duration ASK = Duration.ofSeconds(2);
 
   private final JobMonitor monitor;
   private final GroupIdentity group;
+  private final AnswerTimes times;
   private final boolean isPart;
   private final Runnable end;
   private final CountDownLatch heard = new CountDownLatch(1);
@@ -54,6 +53,7 @@ public final class SetUpFailure {
   public SetUpFailure(JobMonitor monitor, GroupIdentity group, boolean isPart, Runnable end) {
     this.monitor = monitor;
     this.group = group;
+    this.times = AnswerTimes.of(group.settings());
     this.isPart = isPart;
     this.end = end;
   }
@@ -82,7 +82,7 @@ public final class SetUpFailure {
   public RuntimeException of(RuntimeException cause) {
     boolean silent =
         cause instanceof StoreSilentException || (Blame.mayBeExplained(cause) && !awaitReason());
-    boolean stoodStill = isPart && Watchdog.stoodStill();
+    boolean stoodStill = isPart && Watchdog.stoodStill(times.standstill());
     FailureEvent own = eventOf(cause);
     boolean follows =
         Blame.mayFollowFromStandstill(own, group.rank())
@@ -129,8 +129,8 @@ public final class SetUpFailure {
   }
 
   /**
-   * Runs a step, unless another rank reports within a second why a peer left, or the store is
-   * silent, which by itself ends the set-up on all ranks. Does not block.
+   * Runs a step, unless another rank reports in time why a peer left, or the store is silent, which
+   * by itself ends the set-up on all ranks. Does not block.
    */
   public void unlessExplained(Runnable step) {
     Thread.ofPlatform()
@@ -158,9 +158,11 @@ public final class SetUpFailure {
       boolean _ =
           BoundedCalls.call(
               thread,
-              ANSWER,
+              times.answer(),
               () -> monitor.board().hasJoined(group.globalRanks().get(group.rank())));
-      boolean _ = BoundedCalls.call(thread, ASK, () -> heard.await(ANSWER.toNanos(), NANOSECONDS));
+      boolean _ =
+          BoundedCalls.call(
+              thread, times.answers(), () -> heard.await(times.answer().toNanos(), NANOSECONDS));
       waited = true;
       return true;
     } catch (Exception e) {
@@ -210,7 +212,7 @@ public final class SetUpFailure {
     try {
       return BoundedCalls.call(
           "tutti-ask-" + group.name() + "-" + group.rank(),
-          ASK,
+          times.answers(),
           () -> findMissing(event, stoodStill));
     } catch (Exception e) {
       LOG.log(
@@ -235,6 +237,7 @@ public final class SetUpFailure {
             group.name(),
             stoodStill
                 ? Blame.ofStandstill(group.rank())
-                : TimeoutDiagnosis.gather(group, monitor.board(), event, Deadlines.in(ANSWER)));
+                : TimeoutDiagnosis.gather(
+                    group, monitor.board(), event, Deadlines.in(times.answer())));
   }
 }

@@ -20,7 +20,6 @@ public final class SlowReports {
    * waiting thread takes no part in it.
    */
   private static final System.Logger LOG = System.getLogger(SlowReports.class.getName());
-  private static final Duration ASK = Duration.ofSeconds(5);
 
   private final GroupIdentity identity;
   private final JobMonitor monitor;
@@ -64,7 +63,7 @@ public final class SlowReports {
     try {
       return BoundedCalls.call(
           "tutti-ask-" + identity.name() + "-" + identity.rank(),
-          ASK,
+          AnswerTimes.of(identity.settings()).question(),
           () -> monitor.whatKeeps(question, identity));
     } catch (Exception e) {
       return "the store does not answer, so no rank can be asked";

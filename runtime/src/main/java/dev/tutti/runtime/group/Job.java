@@ -8,6 +8,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.AgreedFailure;
+import dev.tutti.runtime.failure.AnswerTimes;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.JobMonitor;
@@ -62,7 +63,6 @@ final class Job {
 
   private static final Duration LEAVE = Duration.ofSeconds(2);
   private static final Duration RELEASE = Duration.ofSeconds(2);
-  private static final Duration ASK = Duration.ofSeconds(1);
 
   final int rank;
   final int size;
@@ -73,6 +73,7 @@ final class Job {
   private final @Nullable Device device;
   private final Store rootStore;
   private final Store ownStore;
+  private final AnswerTimes times;
   private final JobMonitor monitor;
 
   private volatile @Nullable AutoCloseable debug;
@@ -114,7 +115,9 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
-    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), rank, meeting.serverRank());
+    this.times = AnswerTimes.of(settings);
+    this.monitor =
+        new JobMonitor(new UninterruptedStore(ownStore), rank, meeting.serverRank(), times);
   }
 
   /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
@@ -171,7 +174,7 @@ final class Job {
       @Nullable Group parent,
       List<Integer> ranks) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
-    SetUp setUp = new SetUp(name, groupRank, deadlineNanos);
+    SetUp setUp = new SetUp(name, groupRank, deadlineNanos, times.answer());
     Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
     for (String type : providers.keySet()) {
       stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
@@ -416,7 +419,7 @@ final class Job {
       List<Integer> missing =
           BoundedCalls.call(
               "tutti-ask-" + rank,
-              ASK,
+              times.answer(),
               () ->
                   IntStream.range(0, size)
                       .filter(r -> !monitor.board().hasJoined(r))

@@ -180,7 +180,7 @@ final class Subgroups {
               PeerLateException.ranks(missing) + " did not call it"));
       group.failures.throwAgreed();
     }
-    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), StoreWait.answerBy(deadline));
+    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), wait.answerBy(deadline));
     List<Member> members = new ArrayList<>();
     for (int r = 0; r < answers.size(); r++) {
       members.add(Member.parse(r, answers.get(r)));

@@ -1,6 +1,7 @@
 package dev.tutti.runtime.operation;
 
 import java.lang.System.Logger.Level;
+import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
@@ -25,7 +26,7 @@ public final class Watchdog {
   static final long PERIOD_NANOS = 1_000_000_000;
   private static final long RETRY_NANOS = 100_000_000;
 
-  /** How late this thread must be for the process to count as having stood still. */
+  /** More than a busy machine delays a thread. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
@@ -33,7 +34,10 @@ public final class Watchdog {
   private static volatile Thread thread = Thread.currentThread();
   private static volatile long wakeAt = System.nanoTime();
   private static boolean running;
-  private static volatile long stoodStillAt = System.nanoTime() - 4 * STANDSTILL_NANOS;
+  private static volatile Standstill last = new Standstill(0, System.nanoTime());
+
+  /** How late this thread was, and when. */
+  private record Standstill(long nanos, long endNanos) {}
 
   private Watchdog() {}
 
@@ -61,8 +65,9 @@ public final class Watchdog {
   /** Looks at all groups; returns when to look again. */
   private static long look() {
     long now = System.nanoTime();
-    if (now - wakeAt > STANDSTILL_NANOS) {
-      stoodStillAt = now;
+    long late = now - wakeAt;
+    if (late > STANDSTILL_NANOS) {
+      last = new Standstill(late, now);
     }
     long next = now + PERIOD_NANOS;
     wakeAt = next;
@@ -82,11 +87,15 @@ public final class Watchdog {
   /**
    * Tells whether this process stood still until recently, for instance because it was stopped:
    * this thread is late, or was a moment ago.
+   *
+   * @param limit how late this thread must be; at least 2.5 s, which a busy machine may delay it
    */
-  public static boolean stoodStill() {
+  public static boolean stoodStill(Duration limit) {
+    long least = Math.max(STANDSTILL_NANOS, Deadlines.nanos(limit));
     long now = System.nanoTime();
-    return (!WATCHED.isEmpty() && now - wakeAt > STANDSTILL_NANOS)
-        || now - stoodStillAt < 2 * STANDSTILL_NANOS;
+    Standstill ended = last;
+    return (!WATCHED.isEmpty() && now - wakeAt > least)
+        || (ended.nanos > least && (now - ended.endNanos) / 2 < least);
   }
 
   private static void run() {

@@ -5,6 +5,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.AnswerTimes;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.Deadlines;
@@ -17,28 +18,29 @@ import java.util.function.Supplier;
 
 /** Waits for the keys of other ranks of a group, but only as long as the group lives. */
 public final class StoreWait {
-  private static final Duration ANSWER = Duration.ofSeconds(1);
   private static final Duration SLICE = Duration.ofMillis(100);
 
   private final GroupIdentity group;
   private final Failures failures;
   private final Store store;
+  private final Duration answer;
 
   public StoreWait(GroupIdentity group, Failures failures, Store store) {
     this.group = group;
     this.failures = failures;
     this.store = store;
+    this.answer = AnswerTimes.of(group.settings()).answer();
   }
 
   /**
    * Makes a call to the store that has no deadline of its own.
    *
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
-   * @throws StoreSilentException if the call does not end by the deadline; a server gets at least a
-   *     second
+   * @throws StoreSilentException if the call does not end by the deadline; a server gets at least
+   *     the time of an answer
    */
   public <T> T call(long deadlineNanos, Supplier<T> call) {
-    return call(group.name(), group.rank(), store, deadlineNanos, call);
+    return call(group.name(), group.rank(), store, answerBy(deadlineNanos), call);
   }
 
   /**
@@ -47,12 +49,10 @@ public final class StoreWait {
    * @param group the group for which the call is made
    * @param rank the rank in the group
    * @param store the store that is called
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
-   * @throws StoreSilentException if the call does not end by the deadline; a server gets at least a
-   *     second
+   * @param limit how long the call may take
+   * @throws StoreSilentException if the call takes longer
    */
-  static <T> T call(String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
-    Duration limit = answerBy(deadlineNanos);
+  static <T> T call(String group, int rank, Store store, Duration limit, Supplier<T> call) {
     try {
       return BoundedCalls.call("tutti-ask-" + group + "-" + rank, limit, call::get);
     } catch (RuntimeException e) {
@@ -65,10 +65,15 @@ public final class StoreWait {
     }
   }
 
-  /** Returns how long a server may take to answer by a deadline: at least a second. */
-  public static Duration answerBy(long deadlineNanos) {
+  /** Returns how long a server may take to answer by a deadline: at least the time of an answer. */
+  public Duration answerBy(long deadlineNanos) {
+    return answerBy(deadlineNanos, answer);
+  }
+
+  /** Returns how long a server may take to answer by a deadline: at least a given time. */
+  static Duration answerBy(long deadlineNanos, Duration least) {
     Duration left = Deadlines.left(deadlineNanos);
-    return left.compareTo(ANSWER) < 0 ? ANSWER : left;
+    return left.compareTo(least) < 0 ? least : left;
   }
 
   /**

@@ -28,8 +28,13 @@ public final class UninterruptedStore implements Store {
    * @param group the group that is set up
    * @param rank the rank in the group
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param answer the least time that the server has for an answer
    */
-  public record SetUp(String group, int rank, long deadlineNanos) {}
+  public record SetUp(String group, int rank, long deadlineNanos, Duration answer) {
+    private Duration limit() {
+      return StoreWait.answerBy(deadlineNanos, answer);
+    }
+  }
 
   /**
    * Creates a view of a store.
@@ -92,8 +97,7 @@ public final class UninterruptedStore implements Store {
     try {
       return bound == null
           ? call.apply(store)
-          : StoreWait.call(
-              bound.group, bound.rank, store, bound.deadlineNanos, () -> call.apply(store));
+          : StoreWait.call(bound.group, bound.rank, store, bound.limit(), () -> call.apply(store));
     } finally {
       if (begun != null) {
         EVENTS.endStoreCall(begun, name, key);

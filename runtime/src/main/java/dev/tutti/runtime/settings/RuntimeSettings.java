@@ -47,6 +47,17 @@ public final class RuntimeSettings {
           "longest time that close waits for pending operations and, where this rank serves the"
               + " store, for the other ranks to leave");
 
+  /** How long an answer may take while ranks find out why something failed. */
+  public static final Setting<Duration> ANSWER_TIMEOUT =
+      checked(
+          Setting.duration(
+              "TUTTI_ANSWER_TIMEOUT",
+              Duration.ofSeconds(1),
+              "how long a rank waits for an answer of another rank or of the store while it finds"
+                  + " out why something failed; longer for overloaded machines"),
+          Duration::isPositive,
+          "expected a time longer than 0");
+
   /** How long an operation may wait before it is reported. */
   public static final Setting<Duration> SLOW =
       Setting.duration(
@@ -231,6 +242,7 @@ public final class RuntimeSettings {
         STORE,
         TIMEOUT,
         CLOSE_TIMEOUT,
+        ANSWER_TIMEOUT,
         SLOW,
         FLIGHT_RECORD,
         FR_BUFFER_SIZE,

@@ -23,6 +23,7 @@ public final class SettingNames {
           "TUTTI_AERON_LEASE",
           "TUTTI_AERON_SPIN",
           "TUTTI_AERON_TRANSPORT",
+          "TUTTI_ANSWER_TIMEOUT",
           "TUTTI_BACKEND",
           "TUTTI_CLASS_PATH",
           "TUTTI_CLOSE_TIMEOUT",

@@ -1,6 +1,7 @@
 package dev.tutti.runtime.failure;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.OpType;
 import dev.tutti.Store;
@@ -14,6 +15,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -23,6 +25,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests which ranks learn of failures when connections to the store are lost. */
 @Timeout(300)
 class JobMonitorTest {
+  private static final AnswerTimes TIMES = new AnswerTimes(Duration.ofSeconds(1));
+
   private final HashStore shared = new HashStore();
   private final AtomicInteger losses = new AtomicInteger();
 
@@ -53,7 +57,7 @@ class JobMonitorTest {
   void failuresAreHeardOfAfterAConnectionWasLost(int count) throws Exception {
     losses.set(count);
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1, TIMES)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -69,7 +73,7 @@ class JobMonitorTest {
   @Test
   void aRankThatCannotReadTheLogFailsItsGroups() throws Exception {
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1, TIMES)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(2, 3), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -87,7 +91,7 @@ class JobMonitorTest {
   private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
       throws Exception {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server, TIMES)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1, 2), heard::complete);
       stuck.stuck = true;
@@ -106,7 +110,7 @@ class JobMonitorTest {
   @Test
   void aReportThatTheStoreTakesLateIsNotLost() {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1, TIMES)) {
       stuck.stuck = true;
       FailureEvent own =
           new FailureEvent(
@@ -119,6 +123,33 @@ class JobMonitorTest {
       monitor.awaitReports(Duration.ofMinutes(1));
       assertThat(monitor.isUnheard()).isFalse();
       assertThat(FailureEvent.decode(shared.get("event/1")).message()).isEqualTo("enough");
+    }
+  }
+
+  /** With the default, the report would count as lost after a second. */
+  @Test
+  void aReportMayTakeAsLongAsTheSettingSays() throws Exception {
+    StuckStore stuck = new StuckStore();
+    AnswerTimes times = new AnswerTimes(Duration.ofMinutes(4));
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, 0, times)) {
+      stuck.stuck = true;
+      FailureEvent own =
+          new FailureEvent(
+              "0",
+              FailureEvent.Kind.TIMEOUT,
+              1,
+              -1,
+              OpType.ALL_REDUCE,
+              3,
+              Duration.ZERO,
+              "no data");
+      CompletableFuture<FailureEvent> report =
+          CompletableFuture.supplyAsync(() -> monitor.report(own));
+      assertThat(catchThrowable(() -> report.get(1500, TimeUnit.MILLISECONDS)))
+          .isInstanceOf(TimeoutException.class);
+      stuck.released.countDown();
+      assertThat(report.get(60, TimeUnit.SECONDS)).isEqualTo(own);
+      assertThat(monitor.isUnheard()).isFalse();
     }
   }
 

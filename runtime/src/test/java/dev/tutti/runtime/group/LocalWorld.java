@@ -5,6 +5,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
@@ -20,11 +21,15 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.UnaryOperator;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
+  /** Longer than any test; for ranks and stores that do answer, however busy the machine is. */
+  private static final String PATIENCE = "10m";
+
   private static final Duration ATTEMPTS = Duration.ofSeconds(150);
 
   public interface Body<T> {
@@ -55,14 +60,30 @@ public final class LocalWorld {
 
   /**
    * Joins, runs once all have joined, and closes once all have run; returns the results in rank
-   * order.
+   * order. Ranks wait for answers of others for as long as it takes.
    */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
-    return run(size, new HashStore(), provider, body);
+    return run(size, new HashStore(), provider, LocalWorld::patient, body);
   }
 
-  /** Does the same with a given store. */
+  /** Does the same with a given store, which may hang; ranks wait for answers for a second. */
   public static <T> List<T> run(int size, Store store, BackendProvider provider, Body<T> body)
+      throws Exception {
+    return run(size, store, provider, UnaryOperator.identity(), body);
+  }
+
+  /** Lets a rank wait for answers of others and of the store for as long as it takes. */
+  static GroupOptions patient(GroupOptions options) {
+    return options.withSettings(options.settings().with(RuntimeSettings.ANSWER_TIMEOUT, PATIENCE));
+  }
+
+  /** Does the same with a given store and changed options. */
+  static <T> List<T> run(
+      int size,
+      Store store,
+      BackendProvider provider,
+      UnaryOperator<GroupOptions> change,
+      Body<T> body)
       throws Exception {
     CountDownLatch joined = new CountDownLatch(size);
     CountDownLatch ended = new CountDownLatch(size);
@@ -71,7 +92,7 @@ public final class LocalWorld {
         store,
         provider,
         (options, rank) -> {
-          try (ProcessGroup group = join(options, joined)) {
+          try (ProcessGroup group = join(change.apply(options), joined)) {
             if (!joined.await(100, TimeUnit.SECONDS)) {
               throw new AssertionError("a rank has not joined");
             }
@@ -145,7 +166,7 @@ public final class LocalWorld {
   public static void attempt(Duration usual, Attempt attempt) throws Exception {
     long limit = System.nanoTime() + ATTEMPTS.toNanos();
     while (true) {
-      boolean busy = Watchdog.stoodStill();
+      boolean busy = Watchdog.stoodStill(Duration.ZERO);
       long start = System.nanoTime();
       try {
         attempt.run();
@@ -154,7 +175,7 @@ public final class LocalWorld {
         throw e;
       } catch (Exception | AssertionError e) {
         long now = System.nanoTime();
-        busy |= e instanceof BusyException || Watchdog.stoodStill();
+        busy |= e instanceof BusyException || Watchdog.stoodStill(Duration.ZERO);
         busy |= now - start > usual.toNanos();
         if (!busy || now - limit > 0) {
           throw e;

@@ -20,7 +20,11 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 2, unit = TimeUnit.MINUTES)
 class UninterruptedStoreTest {
   private static UninterruptedStore store(Store below, Duration left) {
-    return new UninterruptedStore(below, new SetUp("1.0", 2, Deadlines.in(left)));
+    return store(below, left, Duration.ofSeconds(1));
+  }
+
+  private static UninterruptedStore store(Store below, Duration left, Duration answer) {
+    return new UninterruptedStore(below, new SetUp("1.0", 2, Deadlines.in(left), answer));
   }
 
   @Test
@@ -37,6 +41,20 @@ class UninterruptedStoreTest {
           .isInstanceOf(StoreSilentException.class);
       assertThatThrownBy(() -> store.compareSet("key", null, new byte[0]))
           .isInstanceOf(StoreSilentException.class);
+    } finally {
+      server.released.countDown();
+    }
+  }
+
+  @Test
+  void aServerHasTheTimeOfAnAnswerAfterTheDeadline() {
+    StuckStore server = new StuckStore();
+    UninterruptedStore store = store(server.store(), Duration.ZERO, Duration.ofMillis(70));
+    server.stuck = true;
+    try {
+      assertThatThrownBy(() -> store.set("key", "value"))
+          .isInstanceOf(StoreSilentException.class)
+          .hasMessageEndingWith(" does not answer within 70 ms");
     } finally {
       server.released.countDown();
     }

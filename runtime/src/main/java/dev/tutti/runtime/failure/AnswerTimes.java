@@ -1,0 +1,56 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.Settings;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import java.time.Duration;
+
+/**
+ * How long a rank waits for what other ranks and the store tell it while it finds out why something
+ * failed. All these times follow from one setting.
+ *
+ * @param answer how long one answer of another rank or of the store may take
+ */
+public record AnswerTimes(Duration answer) {
+  /*
+   * A rank that makes a call, publishes that, and then asks the others has come to a verdict before
+   * a thread that waits for it gives up: call, answer and answer are less than verdict. Ranks that
+   * adopt another's finding wait for longer than that rank needs, and a report of a slow operation
+   * waits for longer still.
+   */
+
+  /** Cuts off what is too long to be added to a time. */
+  public AnswerTimes {
+    answer = Deadlines.cut(answer);
+  }
+
+  /** Returns the times that follow from the settings of a rank. */
+  public static AnswerTimes of(Settings settings) {
+    return new AnswerTimes(settings.get(RuntimeSettings.ANSWER_TIMEOUT));
+  }
+
+  /** Returns how long a rank that is behind may take to reach the call that does not match. */
+  public Duration call() {
+    return answer.multipliedBy(4).dividedBy(5);
+  }
+
+  /** Returns how long this rank waits for an answer that itself depends on answers of others. */
+  public Duration answers() {
+    return answer.multipliedBy(2);
+  }
+
+  /** Returns how late a thread of this rank must be for the rank to count as having stood still. */
+  public Duration standstill() {
+    return answer.multipliedBy(5).dividedBy(2);
+  }
+
+  /** Returns after what time this rank decides alone if the ranks have not agreed. */
+  public Duration verdict() {
+    return answer.multipliedBy(3);
+  }
+
+  /** Returns how long the question of what keeps a slow operation may take in all. */
+  public Duration question() {
+    return answer.multipliedBy(5);
+  }
+}

@@ -1,0 +1,49 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Settings;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class AnswerTimesTest {
+  private static AnswerTimes times(String answer) {
+    return AnswerTimes.of(
+        Settings.ofEnvironment(Map.of(RuntimeSettings.ANSWER_TIMEOUT.name(), answer)));
+  }
+
+  @Test
+  void allTimesFollowFromTheSetting() {
+    AnswerTimes times = times("");
+    assertThat(times.answer()).isEqualTo(Duration.ofSeconds(1));
+    assertThat(times.call()).isEqualTo(Duration.ofMillis(800));
+    assertThat(times.answers()).isEqualTo(Duration.ofSeconds(2));
+    assertThat(times.standstill()).isEqualTo(Duration.ofMillis(2500));
+    assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(3));
+    assertThat(times.question()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(times("4m").verdict()).isEqualTo(Duration.ofMinutes(12));
+  }
+
+  @Test
+  void aRankComesToAVerdictBeforeItsThreadsGiveUp() {
+    AnswerTimes times = times("7s");
+    assertThat(times.call().plus(times.answer()).plus(times.answer())).isLessThan(times.verdict());
+  }
+
+  @Test
+  void theLongestTimeCanBeAddedToAnother() {
+    assertThat(new AnswerTimes(Duration.ofSeconds(Long.MAX_VALUE)).question())
+        .isGreaterThan(Duration.ofDays(36500));
+  }
+
+  @Test
+  void aTimeOfZeroIsRefused() {
+    assertThatThrownBy(() -> times("0"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("TUTTI_ANSWER_TIMEOUT='0'")
+        .hasMessageContaining("expected a time longer than 0");
+  }
+}
