@@ -35,22 +35,28 @@ import org.junit.jupiter.api.Test;
 class SubgroupTest {
   @Test
   void aSplitNamesTheRankThatDoesNotCome() throws Exception {
+    HashStore store = new HashStore();
     List<Throwable> failures =
-        CallTimes.whenPunctual(
-            2,
-            Duration.ofSeconds(1),
-            (timeout, times) ->
-                LocalWorld.run(
-                    3,
-                    new LocalProvider(),
-                    group -> {
-                      if (group.rank() == 1) {
-                        LocalWorld.until("the failure", () -> group.failure().isPresent());
-                        return group.failure().orElseThrow();
-                      }
-                      group.setTimeout(timeout);
-                      return times.failing("rank 1 did not call it", () -> group.split(0, 0));
-                    }));
+        LocalWorld.run(
+            3,
+            store,
+            new LocalProvider(),
+            LocalWorld::patient,
+            group -> {
+              if (group.rank() == 1) {
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+                return group.failure().orElseThrow();
+              }
+              if (group.rank() == 2) {
+                group.setTimeout(Duration.ofMinutes(10));
+              } else {
+                LocalWorld.until(
+                    "rank 2",
+                    () -> store.listKeys().stream().anyMatch(key -> key.matches(".*/split/.*/2")));
+                group.setTimeout(Duration.ofMillis(300));
+              }
+              return catchThrowable(() -> group.split(0, 0));
+            });
     for (int rank : new int[] {0, 2}) {
       CollectiveException failure = (CollectiveException) failures.get(rank);
       assertThat(failure).hasMessageContaining("rank 1 did not call it").isNotNull();
@@ -277,9 +283,7 @@ class SubgroupTest {
   /** Rank 0 is not to blame: it waits for rank 1, which skipped the call. */
   @Test
   void aTimeoutTellsWhoWaitsForOthersToMakeAGroup() throws Exception {
-    List<Throwable> failures =
-        CallTimes.whenPunctual(2, Duration.ofMillis(300), SubgroupTest::whileRankZeroMakesAGroup);
-    assertThat(failures)
+    assertThat(whileRankZeroMakesAGroup(Duration.ofMillis(300)))
         .allSatisfy(
             failure -> {
               assertThat(failure)
@@ -290,9 +294,10 @@ class SubgroupTest {
             });
   }
 
-  private static List<Throwable> whileRankZeroMakesAGroup(Duration timeout, CallTimes times)
-      throws Exception {
+  /** Lets ranks 1 and 2 reduce, and rank 1 wait for a short time, which begins after rank 2. */
+  private static List<Throwable> whileRankZeroMakesAGroup(Duration brief) throws Exception {
     CountDownLatch waits = new CountDownLatch(1);
+    AtomicReference<ProcessGroup> rankTwo = new AtomicReference<>();
     return LocalWorld.run(
         3,
         new WaitingProvider(
@@ -305,9 +310,14 @@ class SubgroupTest {
             return catchThrowable(() -> group.subgroup(List.of(0, 1)));
           }
           assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
-          return times.failing(
-              "allReduce failed",
-              () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(timeout)));
+          if (group.rank() == 2) {
+            rankTwo.set(group);
+          } else {
+            LocalWorld.until("rank 2", () -> GroupTest.hasCalled(rankTwo.get()));
+          }
+          CallOptions options =
+              CallOptions.timeout(group.rank() == 2 ? Duration.ofMinutes(10) : brief);
+          return catchThrowable(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, options));
         });
   }
 
