@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.GroupOptions;
 import dev.tutti.MismatchException;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
@@ -24,12 +25,12 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests which rank a failure names, and that all ranks name the same one. */
 @Timeout(300)
-@RepeatedWhenBusy
 class FailureReportTest {
   private static final Duration SHORT = Duration.ofMillis(300);
 
@@ -42,9 +43,17 @@ class FailureReportTest {
    */
   private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
       throws Exception {
+    return play(LocalWorld::patient, provider, roles);
+  }
+
+  private static List<CollectiveException> play(
+      UnaryOperator<GroupOptions> change, ScriptedProvider provider, Role... roles)
+      throws Exception {
     return LocalWorld.run(
         roles.length,
+        new HashStore(),
         provider,
+        change,
         group -> {
           roles[group.rank()].play(group);
           LocalWorld.until("the failure", () -> group.failure().isPresent());
@@ -158,6 +167,7 @@ class FailureReportTest {
         };
     for (CollectiveException failure :
         play(
+            UnaryOperator.identity(),
             provider,
             group ->
                 assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
@@ -420,11 +430,11 @@ class FailureReportTest {
             provider,
             (options, rank) -> {
               if (rank == 1) {
-                ProcessGroup.init(options).close();
+                ProcessGroup.init(LocalWorld.patient(options)).close();
                 closed.countDown();
                 return null;
               }
-              try (ProcessGroup group = ProcessGroup.init(options)) {
+              try (ProcessGroup group = ProcessGroup.init(LocalWorld.patient(options))) {
                 Throwable failure;
                 if (rank == 0) {
                   failure = catchThrowable(() -> group.allReduce(Tensor.of(1f)));
