@@ -4,49 +4,63 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
  * The times at which ranks make a call with a short timeout. On a busy machine, a rank may call so
- * late that it looks as absent as one that stays away, or stand still until it blames itself, does
- * not answer or report what it called, or finds that the store does not answer; such a run proves
- * nothing.
+ * late that it looks as absent as one that stays away; such a run proves nothing.
  */
 final class CallTimes {
   private static final System.Logger LOG = System.getLogger(CallTimes.class.getName());
 
+  private static final int MOST_RUNS = 8;
+
   /** A call with a longer timeout may outlast the time for which ranks wait for each other. */
   private static final Duration LONGEST = Waiting.LONG.dividedBy(4);
 
-  private final AtomicReference<Span> span = new AtomicReference<>();
-  private volatile boolean tooSlow;
+  private final Queue<Caller> callers = new ConcurrentLinkedQueue<>();
+  private final int count;
+  private final AtomicBoolean punctual = new AtomicBoolean();
 
-  /** The first and the last call, in terms of {@link System#nanoTime()}. */
-  private record Span(long first, long last) {
-    Span with(long call) {
-      return new Span(call - first < 0 ? call : first, call - last > 0 ? call : last);
+  /**
+   * A rank that is about to make its call.
+   *
+   * @param member the rank
+   * @param number the number of its last collective
+   * @param nanos the time, in terms of {@link System#nanoTime()}
+   */
+  private record Caller(Member member, long number, long nanos) {
+    boolean hasCalled() {
+      return member.group().sequenceNumber() > number;
     }
   }
 
   /** A test in a world of its own. */
   @FunctionalInterface
   interface Attempt {
-    /**
-     * Returns false if a rank called so late, or stood still for so long, that it proves nothing.
-     */
+    /** Returns false if a rank called so late that it proves nothing. */
     boolean isPunctual(Duration timeout) throws Exception;
   }
 
-  private CallTimes() {}
+  private CallTimes(int count) {
+    this.count = count;
+  }
 
   /** Attempts a test with a timeout, and with four times more, within limits, until punctual. */
   static void repeat(Duration shortest, Attempt attempt) throws Exception {
     Duration timeout = shortest;
-    while (!attempt.isPunctual(timeout)) {
+    for (int run = 1; !attempt.isPunctual(timeout); run++) {
+      if (run == MOST_RUNS) {
+        throw new AssertionError(
+            "in each of %d runs, a rank called late, at last after half of %s"
+                .formatted(run, timeout));
+      }
       LOG.log(Level.INFO, "repeats a test whose timeout of {0} was too short here", timeout);
       Duration longer = timeout.multipliedBy(4);
       timeout = longer.compareTo(LONGEST) < 0 ? longer : LONGEST;
@@ -54,34 +68,15 @@ final class CallTimes {
   }
 
   /**
-   * Runs a body on all ranks, and a new one if a check failed because a rank stood still and so
-   * blamed itself.
-   */
-  static void repeatStandstills(ContractWorld world, Supplier<ContractWorld.Body> bodies)
-      throws Exception {
-    while (true) {
-      try {
-        world.run(bodies.get());
-        return;
-      } catch (AssertionError wrong) {
-        if (!world.isInOneJvm() || !saysTooSlow(wrong.toString())) {
-          throw wrong;
-        }
-        LOG.log(Level.INFO, "repeats a test, because the machine is busy: {0}", wrong);
-      }
-    }
-  }
-
-  /**
-   * Lets some ranks of a world make a call at the same time, and waits until it has ended on all of
-   * them; the other ranks stay away.
+   * Lets some ranks of a world make a collective call at the same time, and waits until it has
+   * ended on all of them; the other ranks stay away.
    *
    * @param calls tells which ranks call
    * @param timeout the timeout of the call, within half of which all of them must make it
-   * @param call makes and checks the call; a failed check must say what the call threw
+   * @param call makes and checks the call
    * @param after runs on all ranks afterwards
-   * @return whether all called in time and none stood still; if not, the checks do not count, and
-   *     nothing runs after them
+   * @return whether all called in time; if not, the checks do not count, and nothing runs after
+   *     them
    */
   static boolean arePunctual(
       ContractWorld world,
@@ -92,46 +87,52 @@ final class CallTimes {
       throws Exception {
     int callers = (int) IntStream.range(0, world.size()).filter(calls).count();
     CountDownLatch ended = new CountDownLatch(callers);
-    CallTimes times = new CallTimes();
-    world.run(
-        member -> {
-          // Whose thread starts late would be as absent as those that stay away.
-          member.meet();
-          AssertionError wrong = null;
-          if (calls.test(member.rank())) {
-            times.note();
-            wrong = catchThrowableOfType(AssertionError.class, () -> call.run(member));
-            if (wrong != null && saysTooSlow(wrong.toString())) {
-              times.tooSlow = true;
+    CallTimes times = new CallTimes(callers);
+    Thread watch = Thread.startVirtualThread(() -> times.watch(timeout, ended));
+    try {
+      world.run(
+          member -> {
+            // Whose thread starts late would be as absent as those that stay away.
+            member.meet();
+            AssertionError wrong = null;
+            if (calls.test(member.rank())) {
+              times.note(member);
+              wrong = catchThrowableOfType(AssertionError.class, () -> call.run(member));
+              ended.countDown();
             }
-            ended.countDown();
-          }
-          Waiting.open(ended);
-          if (times.prove(timeout)) {
-            if (wrong != null) {
-              throw wrong;
+            Waiting.open(ended);
+            watch.join();
+            if (times.punctual.get()) {
+              if (wrong != null) {
+                throw wrong;
+              }
+              after.run(member);
             }
-            after.run(member);
-          }
-        });
-    return times.prove(timeout);
+          });
+    } finally {
+      watch.interrupt();
+    }
+    return times.punctual.get();
   }
 
-  private static boolean saysTooSlow(String text) {
-    return text.contains("was paused until now")
-        || text.contains(" does not answer")
-        || text.contains("did not report a call in time");
+  private void note(Member member) {
+    callers.add(new Caller(member, member.group().sequenceNumber(), System.nanoTime()));
   }
 
-  private void note() {
-    long now = System.nanoTime();
-    Span _ =
-        span.accumulateAndGet(
-            new Span(now, now), (noted, own) -> noted == null ? own : noted.with(now));
-  }
-
-  private boolean prove(Duration timeout) {
-    Span noted = span.get();
-    return !tooSlow && (noted == null || noted.last - noted.first < timeout.toNanos() / 2);
+  /** Sees whether all ranks have called before half of the timeout of the first has passed. */
+  private void watch(Duration timeout, CountDownLatch ended) {
+    boolean isOver = false;
+    while (!isOver && !Thread.interrupted()) {
+      isOver = ended.getCount() == 0;
+      boolean isComplete = callers.size() == count && callers.stream().allMatch(Caller::hasCalled);
+      long now = System.nanoTime();
+      boolean isLate =
+          callers.stream().anyMatch(caller -> now - caller.nanos > timeout.toNanos() / 2);
+      if (isComplete || isLate) {
+        punctual.set(isComplete && !isLate);
+        return;
+      }
+      LockSupport.parkNanos(1_000_000);
+    }
   }
 }

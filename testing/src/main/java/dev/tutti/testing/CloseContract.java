@@ -134,7 +134,7 @@ public interface CloseContract extends GroupContract {
     int rounds = world.isLarge() ? 2 : 8;
     for (int round = 0; round < rounds; round++) {
       int leaver = round % world.size();
-      CallTimes.repeatStandstills(world, () -> closeAtOnce(world, leaver));
+      world.run(closeAtOnce(world, leaver));
     }
   }
 
@@ -156,7 +156,7 @@ public interface CloseContract extends GroupContract {
   /** Fails the ranks that wait for a rank that closed, long before their deadline. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
-    CallTimes.repeatStandstills(world, () -> closeWhileOthersWait(world.size() - 1));
+    world.run(closeWhileOthersWait(world.size() - 1));
   }
 
   private static ContractWorld.Body closeWhileOthersWait(int leaver) {

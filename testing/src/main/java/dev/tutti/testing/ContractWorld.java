@@ -5,6 +5,7 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
+import dev.tutti.Settings;
 import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
@@ -155,8 +156,10 @@ public final class ContractWorld {
   }
 
   private GroupOptions complete(UnaryOperator<GroupOptions> change, GroupOptions options) {
-    return change.apply(
-        subject.options(options.withTimeout(groupTimeout()).withSettings(subject.settings())));
+    // All ranks do answer, if late on a busy machine.
+    Settings patient =
+        subject.settings().with("TUTTI_ANSWER_TIMEOUT", subject.timeout().toSeconds() + "s");
+    return change.apply(subject.options(options.withTimeout(groupTimeout()).withSettings(patient)));
   }
 
   private ThreadedWorld world(UnaryOperator<GroupOptions> change, ThreadGroup threads) {

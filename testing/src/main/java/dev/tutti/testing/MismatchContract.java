@@ -208,8 +208,7 @@ public interface MismatchContract extends GroupContract {
     for (OddCall call : calls) {
       for (int odd = 0; odd < world.size(); odd++) {
         int oddRank = odd;
-        runPunctually(
-            world,
+        world.run(
             member -> {
               Throwable thrown =
                   catchThrowable(() -> call.run(member, 4, member.rank() == oddRank));
@@ -227,22 +226,6 @@ public interface MismatchContract extends GroupContract {
             });
       }
     }
-  }
-
-  /**
-   * Runs a body on all ranks, again until they begin together: backends give a rank half a second
-   * to make its call before they count who disagrees.
-   */
-  private static void runPunctually(ContractWorld world, ContractWorld.Body body) throws Exception {
-    if (!world.isInOneJvm()) {
-      world.run(body);
-      return;
-    }
-    boolean punctual;
-    do {
-      punctual =
-          CallTimes.arePunctual(world, rank -> true, Duration.ofMillis(800), body, member -> {});
-    } while (!punctual);
   }
 
   /**
