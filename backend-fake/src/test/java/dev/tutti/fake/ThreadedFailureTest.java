@@ -371,8 +371,7 @@ class ThreadedFailureTest {
   @ParameterizedTest
   @CsvSource({"0, 4", "1, 4", "0, 300000", "1, 300000"})
   void theRankWhoseMemoryIsFreedIsBlamedOnAllRanks(int culprit, long count) {
-    Worlds.repeatStandstills(
-        () -> Worlds.run(2, group -> checkBlameOfFreed(group, culprit, count)));
+    Worlds.run(2, group -> checkBlameOfFreed(group, culprit, count));
   }
 
   private static void checkBlameOfFreed(ProcessGroup group, int culprit, long count) {
