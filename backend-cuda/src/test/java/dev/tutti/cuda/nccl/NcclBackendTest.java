@@ -15,7 +15,6 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cuda.BusyMachine;
 import dev.tutti.cuda.CudaRanks;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.ForgottenWorks;
@@ -42,9 +41,6 @@ import org.junit.jupiter.api.Test;
 class NcclBackendTest {
   private static final String ID_KEY = "0//cuda//0";
 
-  /** How long a store may take to answer while a group is set up. */
-  private static final Duration ANSWER = Duration.ofSeconds(1);
-
   private FakeMachine machine;
   private FakeNccl nccl;
 
@@ -69,6 +65,12 @@ class NcclBackendTest {
         .withProvider(
             new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
         .withTimeout(timeout);
+  }
+
+  /** Returns options with a short timeout, but as long an answer of the store as it takes. */
+  private GroupOptions patient(HashStore store, int rank) {
+    return options(store, rank, Duration.ofMillis(300))
+        .withSettings(Settings.fromEnvironment().with("TUTTI_ANSWER_TIMEOUT", "4m"));
   }
 
   private CudaRanks ranks() {
@@ -101,29 +103,21 @@ class NcclBackendTest {
 
   @Test
   void namesTheRankThatDoesNotCome() throws Exception {
-    BusyMachine.repeat(
-        ANSWER,
-        () -> {
-          HashStore store = new HashStore();
-          assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))
-              .isInstanceOf(TuttiException.class)
-              .hasStackTraceContaining("rank 0/2: not all ranks came to the NCCL communicator")
-              .hasStackTraceContaining("ranks [1] did not arrive as ranks of Tutti");
-          assertThat(store.get(ID_KEY, Duration.ZERO)).hasSize(NcclCalls.UNIQUE_ID_BYTES);
-        });
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(patient(store, 0)))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("rank 0/2: not all ranks came to the NCCL communicator")
+        .hasStackTraceContaining("ranks [1] did not arrive as ranks of Tutti");
+    assertThat(store.get(ID_KEY, Duration.ZERO)).hasSize(NcclCalls.UNIQUE_ID_BYTES);
   }
 
   @Test
   void namesRankZeroIfItOffersNothing() throws Exception {
-    BusyMachine.repeat(
-        ANSWER,
-        () -> {
-          HashStore store = new HashStore();
-          assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofMillis(300))))
-              .isInstanceOf(TuttiException.class)
-              .hasRootCauseInstanceOf(StoreTimeoutException.class)
-              .hasStackTraceContaining("rank 0 did not offer an NCCL communicator in time");
-        });
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(patient(store, 1)))
+        .isInstanceOf(TuttiException.class)
+        .hasRootCauseInstanceOf(StoreTimeoutException.class)
+        .hasStackTraceContaining("rank 0 did not offer an NCCL communicator in time");
   }
 
   @Test
