@@ -44,10 +44,6 @@ class RunFailuresTest {
 
   @Test
   void ranksSayWhichOneWasKilled() throws Exception {
-    SlowProcesses.repeat(this::assertThatRanksSayWhichOneWasKilled);
-  }
-
-  private void assertThatRanksSayWhichOneWasKilled() throws Exception {
     try (CommandProcess run = runs.startRanks(EndlessRank.class, "--nproc=3", "--linger=4m")) {
       run.await(lines -> lines.stream().filter(line -> line.contains("] pid ")).count() == 3);
       kill(run, 1);
@@ -71,11 +67,6 @@ class RunFailuresTest {
 
   @Test
   void namesTheRankThatTheOthersBlame() throws Exception {
-    // Rank 0 says the latter where the store does not answer for a second.
-    SlowProcesses.repeat(this::assertThatTheBlamedRankIsNamed, "rank 1 is gone, as detected by");
-  }
-
-  private void assertThatTheBlamedRankIsNamed() throws Exception {
     try (CommandProcess run = runs.startRanks(LeavingRank.class, "--nproc=2", "--linger=1s")) {
       assertThat(run.exitCode()).isEqualTo(1);
       List<String> report =
@@ -94,14 +85,14 @@ class RunFailuresTest {
 
   @Test
   void namesTheRankWhoseCallIsTheOddOne() throws Exception {
-    SlowProcesses.repeat(() -> assertNamesTheOddOne(0));
+    assertNamesTheOddOne(0);
   }
 
   @Tag("full")
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
   void namesTheRankWhoseCallIsTheOddOne(int odd) throws Exception {
-    SlowProcesses.repeat(() -> assertNamesTheOddOne(odd));
+    assertNamesTheOddOne(odd);
   }
 
   private void assertNamesTheOddOne(int odd) throws Exception {
@@ -124,10 +115,6 @@ class RunFailuresTest {
 
   @Test
   void saysWhatRanksCalledOfWhichNoneIsTheOddOne() throws Exception {
-    SlowProcesses.repeat(this::assertThatTheReportSaysWhatBothCalled);
-  }
-
-  private void assertThatTheReportSaysWhatBothCalled() throws Exception {
     try (CommandProcess run =
         runs.startRanks(OddRank.class, List.of("1"), "--nproc=2", "--linger=4m")) {
       assertThat(run.exitCode()).isEqualTo(1);

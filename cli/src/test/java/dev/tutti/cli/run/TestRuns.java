@@ -35,18 +35,23 @@ final class TestRuns implements AfterEachCallback {
     return CommandProcess.startInside(List.of("bash", "-c", script, "bash"), Map.of(), arguments);
   }
 
-  /** Starts ranks whose program is a class of these tests. */
+  /**
+   * Starts ranks whose program is a class of these tests. They wait for answers of others for as
+   * long as it takes.
+   */
   CommandProcess startRanks(Class<?> program, String... options) throws IOException {
     return startRanks(program, List.of(), options);
   }
 
   CommandProcess startRanks(Class<?> program, List<String> arguments, String... options)
       throws IOException {
-    List<String> command = OwnJava.command();
+    List<String> command = new ArrayList<>(List.of("run", "--rdzv-id=" + runId));
+    command.addAll(List.of(options));
+    command.add("--");
+    command.addAll(OwnJava.command());
     command.add(program.getName());
-    command.addFirst("--");
     command.addAll(arguments);
-    return start(command.toArray(String[]::new), options);
+    return CommandProcess.startInside(List.of(), Map.of("TUTTI_ANSWER_TIMEOUT", "4m"), command);
   }
 
   /**
