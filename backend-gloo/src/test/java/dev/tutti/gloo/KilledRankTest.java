@@ -38,9 +38,6 @@ class KilledRankTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(200);
   private static final Duration GIVEN_UP = Duration.ofSeconds(20);
 
-  /** What a rank says of itself that did not run for seconds while others failed. */
-  private static final String STOOD_STILL = "was paused until now";
-
   private static final long STOP_MILLIS = Long.getLong("tutti.stopMillis", 1000);
 
   /** A rank that has been started, and the lines it printed. */
@@ -79,6 +76,9 @@ class KilledRankTest {
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
       builder.environment().put("TUTTI_GLOO_SHARED_DIR", directory.toString());
       builder.environment().put("TUTTI_TIMEOUT", TIMEOUT.toSeconds() + "s");
+      // The ranks that go on do answer, if late on a busy machine; one that was stopped was so for
+      // longer than all these times.
+      builder.environment().put("TUTTI_ANSWER_TIMEOUT", timeout.dividedBy(2).toSeconds() + "s");
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));
@@ -130,9 +130,7 @@ class KilledRankTest {
   void everySurvivorNamesTheKilledRankAndExits(
       int victim, int elements, String shared, String where) throws Exception {
     Starting starting = (rank, port) -> Rank.start(rank, port, elements, shared, where);
-    while (!run(starting, ranks -> everySurvivorNames(victim, where, ranks))) {
-      // A survivor stood still.
-    }
+    run(starting, ranks -> everySurvivorNames(victim, where, ranks));
   }
 
   /** On each of two hosts, two ranks share memory. */
@@ -148,16 +146,14 @@ class KilledRankTest {
   void everySurvivorOnTwoHostsNamesTheKilledRankAndExits(
       int victim, int elements, String where, @TempDir Path directory) throws Exception {
     Starting starting = onHosts(directory, 2, elements, where, TIMEOUT);
-    while (!run(starting, ranks -> everySurvivorNames(victim, where, ranks))) {
-      // A survivor stood still.
-    }
+    run(starting, ranks -> everySurvivorNames(victim, where, ranks));
     try (Stream<Path> files = Files.walk(directory)) {
       assertThat(files.filter(Files::isRegularFile)).isEmpty();
     }
   }
 
-  /** Kills a rank. Returns false if another one stood still, which then blames itself. */
-  private static boolean everySurvivorNames(int victim, String where, List<Rank> ranks)
+  /** Kills a rank. */
+  private static void everySurvivorNames(int victim, String where, List<Rank> ranks)
       throws Exception {
     ranks.get(victim).process().destroyForcibly();
     List<Rank> survivors = ranks.stream().filter(rank -> rank.number() != victim).toList();
@@ -166,9 +162,6 @@ class KilledRankTest {
     List<String> lines = new ArrayList<>();
     for (Rank rank : survivors) {
       lines.add(rank.awaitLine("FAILED", limit));
-    }
-    if (lines.stream().anyMatch(line -> line.contains(STOOD_STILL))) {
-      return false;
     }
     assertThat(lines)
         .allSatisfy(
@@ -181,13 +174,11 @@ class KilledRankTest {
       assertExits(rank, limit);
       assertThat(rank.process().exitValue()).isZero();
     }
-    return true;
   }
 
   /** What happens to ranks that have met. */
   private interface Body {
-    /** Returns false if it proves nothing, because a rank stood still. */
-    boolean run(List<Rank> ranks) throws Exception;
+    void run(List<Rank> ranks) throws Exception;
   }
 
   private interface Starting {
@@ -204,7 +195,7 @@ class KilledRankTest {
   }
 
   /** Runs ranks, and kills or stops one. */
-  private static boolean run(Starting starting, Body body) throws Exception {
+  private static void run(Starting starting, Body body) throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
@@ -214,7 +205,7 @@ class KilledRankTest {
       for (Rank rank : ranks) {
         rank.awaitLine("READY", ready);
       }
-      return body.run(ranks);
+      body.run(ranks);
     } finally {
       for (Rank rank : ranks) {
         rank.process().destroyForcibly();
@@ -233,24 +224,17 @@ class KilledRankTest {
   void aStoppedRankIsGivenUp(int ranksOfHost, int elements, String where, @TempDir Path directory)
       throws Exception {
     Starting starting = onHosts(directory, ranksOfHost, elements, where, GIVEN_UP);
-    while (!run(starting, KilledRankTest::areAllGivingUpRank1)) {
-      // Another rank stood still.
-    }
+    run(starting, KilledRankTest::assertThatAllGiveUpRank1);
   }
 
-  /** Stops rank 1. Returns false if another one stood still, or did not answer in time. */
-  private static boolean areAllGivingUpRank1(List<Rank> ranks) throws Exception {
+  /** Stops rank 1. */
+  private static void assertThatAllGiveUpRank1(List<Rank> ranks) throws Exception {
     Rank stopped = ranks.get(1);
     signal(stopped, "STOP");
     long limit = System.nanoTime() + LIMIT.toNanos();
     for (Rank rank : ranks) {
       if (rank.number() != stopped.number()) {
         String line = rank.awaitLine("FAILED", limit);
-        if (line.contains(STOOD_STILL)
-            || line.contains("the store does not answer")
-            || line.matches(".* rank [023] does not answer.*")) {
-          return false;
-        }
         assertThat(line).containsPattern("FAILED [A-Za-z]+ 1 ").contains("rank 1 does not answer");
         assertExits(rank, limit);
       }
@@ -261,7 +245,6 @@ class KilledRankTest {
         .containsPattern("FAILED [A-Za-z]+ 1 ")
         .contains("this rank, 1, made no progress");
     assertExits(stopped, limit);
-    return true;
   }
 
   private static void assertExits(Rank rank, long limit) throws InterruptedException {
@@ -276,27 +259,24 @@ class KilledRankTest {
   @CsvSource({"4, 1000, ordinary", "2, 1000, messages"})
   void aStoppedRankGoesOn(int ranksOfHost, int elements, String where, @TempDir Path directory)
       throws Exception {
-    boolean goesOn =
-        run(
-            onHosts(directory, ranksOfHost, elements, where, TIMEOUT),
-            ranks -> {
-              signal(ranks.get(1), "STOP");
-              Thread.sleep(STOP_MILLIS);
-              for (Rank rank : ranks) {
-                assertThat(rank.process().isAlive()).isTrue();
-                rank.lines().clear();
-              }
-              signal(ranks.get(1), "CONT");
-              long limit = System.nanoTime() + LIMIT.toNanos();
-              // One line that arrives now may date from before the stop, five cannot.
-              for (int round = 0; round < 5; round++) {
-                for (Rank rank : ranks) {
-                  assertThat(rank.awaitLine("", limit)).isEqualTo("ON");
-                }
-              }
-              return true;
-            });
-    assertThat(goesOn).isTrue();
+    run(
+        onHosts(directory, ranksOfHost, elements, where, TIMEOUT),
+        ranks -> {
+          signal(ranks.get(1), "STOP");
+          Thread.sleep(STOP_MILLIS);
+          for (Rank rank : ranks) {
+            assertThat(rank.process().isAlive()).isTrue();
+            rank.lines().clear();
+          }
+          signal(ranks.get(1), "CONT");
+          long limit = System.nanoTime() + LIMIT.toNanos();
+          // One line that arrives now may date from before the stop, five cannot.
+          for (int round = 0; round < 5; round++) {
+            for (Rank rank : ranks) {
+              assertThat(rank.awaitLine("", limit)).isEqualTo("ON");
+            }
+          }
+        });
   }
 
   private static void signal(Rank rank, String name) throws Exception {
