@@ -1,8 +1,12 @@
 package dev.tutti.runtime.operation;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatNoException;
 
 import dev.tutti.runtime.group.LocalWorld;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
@@ -33,6 +37,29 @@ class WatchdogTest {
       Watchdog.unwatch(good);
     }
     assertThat(looks.get()).isGreaterThan(100);
+  }
+
+  /** A group that keeps the thread busy makes it as late as a process that was stopped. */
+  @Test
+  void theProcessStoodStillIfTheThreadWasLaterThanTheLimit() {
+    CountDownLatch released = new CountDownLatch(1);
+    Watchdog.Watched busy =
+        now -> {
+          assertThatNoException().isThrownBy(() -> released.await(2, TimeUnit.MINUTES));
+          return now + Watchdog.PERIOD_NANOS;
+        };
+    Watchdog.watch(busy);
+    try {
+      LocalWorld.until("the standstill", () -> Watchdog.stoodStill(Duration.ZERO));
+      assertThat(Watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      released.countDown();
+      assertThat(Watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      // The ranks of other tests would blame themselves for it.
+      LocalWorld.until("its being forgotten", () -> !Watchdog.stoodStill(Duration.ZERO));
+    } finally {
+      released.countDown();
+      Watchdog.unwatch(busy);
+    }
   }
 
   @Test
