@@ -162,7 +162,7 @@ class FaultyRankTest {
                     .isInstanceOf(CollectiveException.class)
                     .hasMessageContaining("ranks disagree")
                     .hasMessageContaining("rank " + ODD)
-                    .hasMessageContaining("allReduce SUM float32[1000] of 4000 bytes")
+                    .hasMessageContaining("called allReduce #2 float32[1000]")
                     .message()
                     .doesNotContain("gone", "rank -1", "IllegalState"));
   }

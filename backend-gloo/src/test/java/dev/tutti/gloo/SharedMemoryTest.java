@@ -158,7 +158,7 @@ class SharedMemoryTest {
             failure ->
                 assertThat(failure)
                     .hasMessageContaining("ranks disagree")
-                    .hasMessageContaining(text));
+                    .hasStackTraceContaining(text));
     assertThat(Duration.ofNanos(System.nanoTime() - start))
         .as("no rank waited for its timeout")
         .isLessThan(GlooWorld.TIMEOUT.dividedBy(2));

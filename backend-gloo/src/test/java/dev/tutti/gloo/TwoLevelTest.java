@@ -248,7 +248,7 @@ class TwoLevelTest {
               failure ->
                   assertThat(failure)
                       .hasMessageContaining("ranks disagree")
-                      .hasMessageContaining(text));
+                      .hasStackTraceContaining(text));
       assertThat(Duration.ofNanos(System.nanoTime() - start))
           .as("no rank waited for its timeout")
           .isLessThan(GlooWorld.TIMEOUT.dividedBy(2));

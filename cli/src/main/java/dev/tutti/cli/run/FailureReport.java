@@ -30,27 +30,38 @@ final class FailureReport {
     if (verdict.rank() < 0) {
       return report.add(verdict.text()).toString();
     }
-    String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
-    report.add("the first to fail: " + verdict.text() + where);
-    addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it printed nothing");
-    if (blame != null && blame.rank() < 0) {
-      report.add("  the ranks do not blame a single rank: " + blame.text());
-    } else if (blame != null && blame.rank() != verdict.rank()) {
-      report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
-      String name = "rank " + blame.rank();
-      String heading = "last lines of " + name + ":";
-      addTail(report, plan, blame.rank(), ranks, heading, name + " printed nothing");
+    if (blame != null && blame.isMismatch()) {
+      // All ranks fail at once, so which of them ended first says nothing.
+      boolean isOdd = blame.rank() >= 0;
+      report.add(
+          blame.text() + (isOdd ? "; rank " + blame.rank() + " differs from the others" : ""));
+      addTail(report, plan, isOdd ? blame.rank() : verdict.rank(), ranks);
+    } else {
+      String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
+      report.add("the first to fail: " + verdict.text() + where);
+      addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it");
+      if (blame != null && blame.rank() != verdict.rank()) {
+        report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
+        addTail(report, plan, blame.rank(), ranks);
+      }
     }
     for (LaunchedProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
       if (exit == null) {
         report.add("  rank " + rank.rank() + " has not ended, process " + rank.tree().pid());
-      } else if (rank.rank() != verdict.rank()) {
+      } else if (rank.rank() != verdict.rank() || (blame != null && blame.isMismatch())) {
         report.add("  rank " + rank.rank() + " " + exit.describe());
       }
     }
     plan.logDirectory().ifPresent(logs -> report.add("  logs: " + logs.resolve(plan.runId())));
     return report.toString();
+  }
+
+  /** Adds the last lines of a rank that the line above does not name as the first to fail. */
+  private static void addTail(
+      StringJoiner report, LaunchPlan plan, int number, List<LaunchedProcess> ranks) {
+    String name = "rank " + number;
+    addTail(report, plan, number, ranks, "last lines of " + name + ":", name);
   }
 
   /** Adds the last lines of a rank, if it ran on this node and the plan wants them. */
@@ -60,14 +71,14 @@ final class FailureReport {
       int number,
       List<LaunchedProcess> ranks,
       String heading,
-      String none) {
+      String name) {
     if (plan.tailLines() == 0) {
       return;
     }
     for (LaunchedProcess rank : ranks) {
       if (rank.rank() == number) {
         List<String> lines = rank.tail();
-        report.add("  " + (lines.isEmpty() ? none : heading));
+        report.add("  " + (lines.isEmpty() ? name + " printed nothing" : heading));
         lines.forEach(line -> report.add("    " + line));
       }
     }

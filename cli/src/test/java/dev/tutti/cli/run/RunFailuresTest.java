@@ -1,6 +1,7 @@
 package dev.tutti.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 
 import dev.tutti.cli.process.Posix;
 import java.util.List;
@@ -102,14 +103,22 @@ class RunFailuresTest {
       for (int rank = 0; rank < 3; rank++) {
         String prefix = "[rank" + rank + "] Exception in thread \"main\" ";
         assertThat(run.lines())
-            .anyMatch(
-                line -> line.startsWith(prefix) && line.contains("first failing rank " + odd));
+            .filteredOn(line -> line.startsWith(prefix))
+            .singleElement(STRING)
+            .contains("first failing rank " + odd)
+            .containsOnlyOnce("ranks disagree");
       }
-      assertThat(run.lines())
-          .anyMatch(
-              line ->
-                  line.startsWith("tutti run: the first to fail: rank " + odd + " ")
-                      || line.startsWith("  but the ranks blame rank " + odd + ": "));
+      List<String> report =
+          run.lines().stream().dropWhile(line -> !line.startsWith("tutti run: ")).toList();
+      assertThat(report.getFirst())
+          .startsWith("tutti run: ranks disagree: ")
+          .contains("rank " + odd + " called allReduce #2 float32[2]")
+          .endsWith("; rank " + odd + " differs from the others");
+      assertThat(report.get(1)).isEqualTo("  last lines of rank " + odd + ":");
+      for (int rank = 0; rank < 3; rank++) {
+        String end = "  rank " + rank + " ended with exit code 1 after ";
+        assertThat(report).anyMatch(line -> line.startsWith(end));
+      }
     }
   }
 
@@ -122,7 +131,7 @@ class RunFailuresTest {
           .noneMatch(line -> line.contains("first failing rank"))
           .anyMatch(
               line ->
-                  line.startsWith("  the ranks do not blame a single rank: rank ")
+                  line.startsWith("tutti run: ranks disagree: ")
                       && line.contains("rank 0 called allReduce #2 float32[3]")
                       && line.contains("rank 1 called allReduce #2 float32[2]"));
     }

@@ -35,8 +35,20 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
         event.failedRank() < 0 || (event.isOfMeeting() && finding.failedRank() >= 0)
             ? finding.failedRank()
             : event.failedRank(),
-        finding.text().isEmpty() ? event.message() : event.message() + "; " + finding.text(),
+        text(event, finding),
         false);
+  }
+
+  /**
+   * Joins what the reporter told and what was found out since. What all ranks called replaces what
+   * two of them compared, which remains in the cause of the exception.
+   */
+  private static String text(FailureEvent event, Diagnosis finding) {
+    if (finding.text().isEmpty()) {
+      return event.message();
+    }
+    boolean isWhole = event.kind() == Kind.MISMATCH && Disagreement.isIn(finding.text());
+    return isWhole ? finding.text() : event.message() + "; " + finding.text();
   }
 
   /** Describes what happened, from the point of view of a rank. */
@@ -52,7 +64,8 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
           closed
               ? "rank " + failedRank + " closed its group, while " + who + still() + ": " + text
               : "rank " + failedRank + " is gone, as detected by " + who + where + ": " + text;
-      case MISMATCH, FAILED -> who + " failed" + where + ": " + text;
+      case MISMATCH -> Disagreement.isIn(text) ? text : who + " failed" + where + ": " + text;
+      case FAILED -> who + " failed" + where + ": " + text;
       case ABORTED -> who + " aborted the group: " + text;
     };
   }

@@ -25,6 +25,8 @@ public final class Disagreement {
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);
 
+  private static final String HEADING = "ranks disagree: ";
+
   private Disagreement() {}
 
   /**
@@ -72,6 +74,11 @@ public final class Disagreement {
         .orElse(Diagnosis.NONE);
   }
 
+  /** Tells whether a text says what each rank called. */
+  static boolean isIn(String text) {
+    return text.startsWith(HEADING);
+  }
+
   private static int oddOne(Collection<List<Integer>> kinds, int size) {
     return kinds.stream()
         .filter(most -> 2 * most.size() > size)
@@ -93,6 +100,6 @@ public final class Disagreement {
         .map(
             kind ->
                 PeerLateException.ranks(kind.getValue()) + " called " + kind.getKey().describe())
-        .collect(Collectors.joining(", ", "ranks disagree: ", ""));
+        .collect(Collectors.joining(", ", HEADING, ""));
   }
 }

@@ -23,8 +23,9 @@ public final class FailureLog {
    *
    * @param rank the rank among all; -1 if the calls do not match and there is no majority
    * @param text what happened, as the ranks report it
+   * @param isMismatch whether the calls of the ranks do not match
    */
-  public record Blame(int rank, String text) {}
+  public record Blame(int rank, String text, boolean isMismatch) {}
 
   private FailureLog(Store store) {
     this.store = store;
@@ -61,9 +62,10 @@ public final class FailureLog {
       FailureEvent event = FailureEvent.decode(bytes);
       if (event.group().equals(GROUP) || event.isOfAllGroups()) {
         AgreedFailure verdict = verdict(event);
-        return verdict.failedRank() < 0 && event.kind() != Kind.MISMATCH
+        boolean isMismatch = event.kind() == Kind.MISMATCH;
+        return verdict.failedRank() < 0 && !isMismatch
             ? Optional.empty()
-            : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1)));
+            : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1), isMismatch));
       }
     }
     return Optional.empty();

@@ -40,7 +40,9 @@ class FailureLogTest {
     assertThat(FailureLog.blame(store, 3))
         .contains(
             new Blame(
-                2, "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended"));
+                2,
+                "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended",
+                false));
     assertThat(FailureLog.blame(store, 2)).isEmpty();
   }
 
@@ -51,7 +53,27 @@ class FailureLogTest {
     assertThat(FailureLog.blame(store, 3))
         .contains(
             new Blame(
-                2, "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not called it"));
+                2,
+                "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not called it",
+                false));
+  }
+
+  /** The rank that found the mismatch may be one of those that made the right call. */
+  @Test
+  void aMismatchIsToldOnceAndWithoutTheRankThatFoundIt() {
+    String pair = "ranks disagree: rank 1 called a, but rank 2 called b";
+    String all = "ranks disagree: ranks 0, 1 called allReduce #7, rank 2 called barrier #7";
+    append(1, "0", Kind.MISMATCH, 1, -1, pair);
+    assertThat(FailureLog.blame(store, 3)).contains(new Blame(-1, pair, true));
+    store.set("tutti/3/finding/0", new Diagnosis(2, all).encode());
+    assertThat(FailureLog.blame(store, 3)).contains(new Blame(2, all, true));
+  }
+
+  @Test
+  void aMismatchThatNamesNoCallsNamesTheRankThatFoundIt() {
+    append(1, "0", Kind.MISMATCH, 1, -1, "another size");
+    assertThat(FailureLog.blame(store, 3))
+        .contains(new Blame(-1, "rank 1 failed in allReduce #7: another size", true));
   }
 
   @Test
@@ -75,6 +97,6 @@ class FailureLogTest {
           return null;
         });
     assertThat(FailureLog.blame(store, 0))
-        .contains(new Blame(1, "rank 1 aborted the group: no more data"));
+        .contains(new Blame(1, "rank 1 aborted the group: no more data", false));
   }
 }
