@@ -78,7 +78,8 @@ final class FailureReport {
     for (LaunchedProcess rank : ranks) {
       if (rank.rank() == number) {
         List<String> lines = rank.tail();
-        report.add("  " + (lines.isEmpty() ? name + " printed nothing" : heading));
+        String none = rank.hasPrintedFrames() ? " printed only stack frames" : " printed nothing";
+        report.add("  " + (lines.isEmpty() ? name + none : heading));
         lines.forEach(line -> report.add("    " + line));
       }
     }

@@ -163,10 +163,16 @@ final class LaunchedProcess {
     return tail.lines();
   }
 
+  /** Tells whether the process printed stack frames, on either output. */
+  boolean hasPrintedFrames() {
+    return tail.hasFrames();
+  }
+
   /** The last lines; stack frames are left out, so that exceptions remain. */
   private static final class Tail {
     private final int limit;
     private final ArrayDeque<byte[]> lines = new ArrayDeque<>();
+    private boolean hasFrames;
 
     Tail(int limit) {
       this.limit = limit;
@@ -174,12 +180,17 @@ final class LaunchedProcess {
 
     synchronized void add(byte[] line) {
       if (StackFrames.isFrame(line)) {
+        hasFrames = true;
         return;
       }
       lines.add(line);
       if (lines.size() > limit) {
         lines.remove();
       }
+    }
+
+    synchronized boolean hasFrames() {
+      return hasFrames;
     }
 
     synchronized List<String> lines() {

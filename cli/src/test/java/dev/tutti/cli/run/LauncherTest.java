@@ -219,6 +219,13 @@ class LauncherTest {
   }
 
   @Test
+  void saysThatARankPrintedOnlyStackFrames() throws InterruptedException {
+    assertThat(run(TestPlans.shell(1, "printf '\\tat a.B.c(B.java:1)\\n' >&2; exit 1")))
+        .isEqualTo(1);
+    assertThat(messages.getFirst()).endsWith("\n  it printed only stack frames");
+  }
+
+  @Test
   void countsTheTimesOfAReportFromTheStartOfTheAttempt() throws InterruptedException {
     LaunchPlan base = TestPlans.shell(2, "exit $((RANK + 3))");
     // On a busy machine, the last of many ranks starts as late as these.
