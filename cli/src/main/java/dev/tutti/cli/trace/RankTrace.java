@@ -42,8 +42,10 @@ record RankTrace(
     entries.getOrDefault(entry.rank(), new ArrayList<>()).add(entry);
   }
 
-  /** Adds what another trace has in addition to this one, in another form. */
+  /** Adds what another trace has in addition to this one, with the entries in another form. */
   void addMissing(RankTrace other, UnaryOperator<TraceEntry> form) {
+    pauses.addAll(other.pauses);
+    notes.addAll(other.notes);
     other.groups.forEach(this::addGroup);
     other.entries.forEach(
         (rank, all) -> {

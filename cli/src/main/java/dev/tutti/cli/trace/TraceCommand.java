@@ -24,25 +24,27 @@ import picocli.CommandLine.Parameters;
     name = "trace",
     sortOptions = false,
     description =
-        "Compares the flight records or JFR files of all ranks: finds calls that do not match and"
-            + " missing ranks, and shows which ranks come last, how long the others wait, and which"
-            + " pauses of the garbage collector are the cause.",
+        "Compares the flight records or JFR files of all ranks: finds calls that do not match,"
+            + " missing ranks and operations that did not complete, and shows which ranks come"
+            + " last, how long the others wait, and which pauses of the garbage collector are the"
+            + " cause.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
       "The exit code is 1 if calls do not match or a rank is missing, and 2 if a file cannot be"
-          + " read or there is nothing to compare."
+          + " read, there is nothing to compare, or the files are of several jobs."
     })
 public final class TraceCommand implements Callable<Integer> {
   private static final int MOST_PAUSES = 10;
+  private static final int MOST_UNFINISHED = 10;
 
   @Parameters(
       arity = "1..*",
       paramLabel = "FILE",
       description =
-          "Files, or folders of files: flight records of Tutti or PyTorch (JSON or pickle), or"
-              + " JFR.")
+          "Files, or folders of files, with their subfolders: flight records of Tutti or PyTorch"
+              + " (JSON or pickle), or JFR.")
   private List<Path> files = new ArrayList<>();
 
   @Option(
@@ -71,7 +73,7 @@ public final class TraceCommand implements Callable<Integer> {
     if (analysis.problems.isEmpty() && trace.entries().values().stream().allMatch(List::isEmpty)) {
       throw new IllegalArgumentException("nothing to compare: no operations in " + listed());
     }
-    String report = report(analysis);
+    String report = report(analysis, Unfinished.of(trace));
     terminal.out().print(report);
     TimeLine line = new TimeLine(trace, analysis);
     if (html != null) {
@@ -103,11 +105,18 @@ public final class TraceCommand implements Callable<Integer> {
     }
   }
 
-  private static String report(TraceAnalysis analysis) {
+  private static String report(TraceAnalysis analysis, List<String> unfinished) {
     StringBuilder text = new StringBuilder();
     analysis.problems.forEach(problem -> text.append("PROBLEM ").append(problem).append('\n'));
     if (analysis.problems.isEmpty()) {
       text.append("all collectives match, and no rank is missing\n");
+    }
+    unfinished.stream()
+        .limit(MOST_UNFINISHED)
+        .forEach(each -> text.append("INCOMPLETE ").append(each).append('\n'));
+    if (unfinished.size() > MOST_UNFINISHED) {
+      text.append("INCOMPLETE and more: ").append(unfinished.size() - MOST_UNFINISHED);
+      text.append('\n');
     }
     analysis.heldUp.stream()
         .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())

@@ -2,10 +2,9 @@ package dev.tutti.cli.trace;
 
 import dev.tutti.OpType;
 import dev.tutti.cli.process.Reasons;
+import dev.tutti.cli.trace.TraceJobs.Part;
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,7 +17,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, or JFR. */
@@ -28,25 +26,32 @@ final class TraceFiles {
   private TraceFiles() {}
 
   /**
-   * Reads files, and the records in folders; other files in folders are left out, with a note. A
-   * pickle is read only if no JSON file has its rank, since a JSON file contains more. Records from
-   * before the last restart of the job are left out, with a note. Recordings contain less of each
-   * operation than the records do; if there are any, only what both have is compared.
+   * Reads files, and the records in folders and their subfolders; other files in folders are left
+   * out, with a note. A pickle is read only if no JSON file has its rank, since a JSON file
+   * contains more. Records from before the last restart of the job are left out, with a note.
+   * Recordings contain less of each operation than the records do; if there are any, only what both
+   * have is compared.
    *
-   * @throws IllegalArgumentException naming one of the given files that is no record
+   * @throws IllegalArgumentException naming one of the given files that is no record, or the files
+   *     of each job if there are several
    */
   static RankTrace read(List<Path> paths) throws IOException {
     RankTrace trace = RankTrace.empty();
     RankTrace records = RankTrace.empty();
     Map<Path, @Nullable Object> found = new LinkedHashMap<>();
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
-    for (Path path : expand(paths)) {
-      byte[] head = read(path, () -> head(path));
+    List<Part> parts = new ArrayList<>();
+    for (Path path : TraceFolders.expand(paths)) {
+      byte[] head = read(path, () -> TraceFolders.head(path));
       if (head.length == 0) {
         trace.notes().add(path + " is empty: its rank was killed, or is still running");
-      } else if (new String(head, StandardCharsets.US_ASCII).equals("FLR")) {
-        orLeaveOut(path, paths, trace, () -> JdkRecording.read(path, trace));
-      } else if ((head[0] & 0xff) == 0x80) {
+      } else if (TraceFolders.isRecording(head)) {
+        Part part = new Part(path.toString(), true, RankTrace.empty());
+        if (orLeaveOut(path, paths, trace, () -> JdkRecording.read(path, part.trace()))) {
+          parts.add(part);
+          trace.addMissing(part.trace(), UnaryOperator.identity());
+        }
+      } else if (TraceFolders.isPickle(head)) {
         pickles.put(path, read(path, () -> Files.readAllBytes(path)));
       } else {
         orLeaveOut(
@@ -60,8 +65,8 @@ final class TraceFiles {
       Path path = pickle.getKey();
       orLeaveOut(path, paths, trace, () -> found.put(path, PickleReader.read(pickle.getValue())));
     }
-    addLatest(found, paths, records);
-    trace.notes().addAll(records.notes());
+    addLatest(found, paths, records, parts);
+    TraceJobs.requireOne(parts);
     trace.addMissing(
         records, trace.entries().isEmpty() ? UnaryOperator.identity() : JdkRecording::asEvents);
     return trace;
@@ -70,12 +75,6 @@ final class TraceFiles {
   /** A reader of a value from a file. */
   private interface Reader<T extends @Nullable Object> {
     T read() throws IOException;
-  }
-
-  private static byte[] head(Path path) throws IOException {
-    try (InputStream in = Files.newInputStream(path)) {
-      return in.readNBytes(3);
-    }
   }
 
   /** Reads a file; failures name it. */
@@ -96,14 +95,17 @@ final class TraceFiles {
     void run() throws IOException;
   }
 
-  /** Takes a step; if the file is no record, leaves it out, unless it is one of the given files. */
-  private static void orLeaveOut(Path path, List<Path> given, RankTrace trace, Step step)
+  /**
+   * Takes a step; if the file is no record, leaves it out and returns false, unless it is one of
+   * the given files.
+   */
+  private static boolean orLeaveOut(Path path, List<Path> given, RankTrace trace, Step step)
       throws IOException {
     Exception cause;
     String reason;
     try {
       step.run();
-      return;
+      return true;
     } catch (IllegalArgumentException e) {
       cause = e;
       reason = String.valueOf(e.getMessage());
@@ -115,6 +117,7 @@ final class TraceFiles {
       throw new IllegalArgumentException(path + ": " + reason, cause);
     }
     trace.notes().add(path + " is left out: " + reason);
+    return false;
   }
 
   /**
@@ -122,7 +125,8 @@ final class TraceFiles {
    * record has none, the newest file; those of PyTorch do not say theirs.
    */
   private static void addLatest(
-      Map<Path, @Nullable Object> found, List<Path> given, RankTrace trace) throws IOException {
+      Map<Path, @Nullable Object> found, List<Path> given, RankTrace trace, List<Part> parts)
+      throws IOException {
     long last = 0;
     long newest = Long.MIN_VALUE;
     for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
@@ -139,7 +143,14 @@ final class TraceFiles {
     for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
       long restarts = restarts(each.getValue(), last);
       if (restarts == last) {
-        orLeaveOut(each.getKey(), given, trace, () -> add(each.getValue(), each.getKey(), trace));
+        Path path = each.getKey();
+        Part part = new Part(path.toString(), false, RankTrace.empty());
+        if (orLeaveOut(path, given, trace, () -> add(each.getValue(), path, part.trace()))) {
+          parts.add(part);
+          if (!trace.entries().keySet().containsAll(part.trace().entries().keySet())) {
+            trace.addMissing(part.trace(), UnaryOperator.identity());
+          }
+        }
       } else {
         trace
             .notes()
@@ -169,35 +180,11 @@ final class TraceFiles {
     return newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
   }
 
-  private static List<Path> expand(List<Path> paths) throws IOException {
-    List<Path> all = new ArrayList<>();
-    for (Path path : paths) {
-      if (Files.isDirectory(path)) {
-        try (Stream<Path> files = Files.list(path)) {
-          // A rank that writes a record names it with a dot until it is complete.
-          all.addAll(
-              files
-                  .filter(file -> !file.getFileName().toString().startsWith("."))
-                  .filter(Files::isRegularFile)
-                  .sorted()
-                  .toList());
-        }
-      } else {
-        all.add(path);
-      }
-    }
-    return all;
-  }
-
   private static void add(@Nullable Object value, Path path, RankTrace trace) {
     if (!(value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?> all)) {
       throw new IllegalArgumentException("not a flight record: it has no entries");
     }
-    int rank = record.get("rank") instanceof Long own ? rank(own) : rankOf(path);
-    if (trace.entries().containsKey(rank)) {
-      return;
-    }
-    add(record, all, rank, trace);
+    add(record, all, record.get("rank") instanceof Long own ? rank(own) : rankOf(path), trace);
   }
 
   /** Adds the content of a flight record. */

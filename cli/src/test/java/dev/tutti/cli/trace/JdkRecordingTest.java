@@ -124,4 +124,19 @@ class JdkRecordingTest {
         .containsPattern("(?m)^ *1 +2 ");
     assertThat(TraceFiles.read(List.of(folder)).entries().get(0)).hasSize(2);
   }
+
+  @Test
+  void aFlightRecordOfAnotherJobIsNotComparedWithARecording() throws Exception {
+    Path recording = record("job.jfr", 1, group -> group.allReduce(Tensor.of(1f)));
+    Path record =
+        Files.writeString(
+            folder.resolve("rank_0"),
+            "{\"entries\":[{\"op\":\"broadcast\",\"collective_seq_id\":1,\"state\":\"completed\","
+                + "\"time_created_ns\":1000000000}]}");
+    assertThat(trace(folder)).isEqualTo(Main.USAGE);
+    assertThat(terminal.err().lines())
+        .hasSize(3)
+        .anyMatch(line -> line.endsWith(": " + recording))
+        .anyMatch(line -> line.endsWith(": " + record));
+  }
 }
