@@ -19,13 +19,15 @@ final class FailureReport {
    * @param blame the rank that the others blame, or null if they did not tell
    * @param ranks the ranks of this node
    * @param exits how the ranks ended, by rank
+   * @param logs where the output of the ranks is also written
    */
   static String write(
       LaunchPlan plan,
       Verdict verdict,
       @Nullable Blame blame,
       List<LaunchedProcess> ranks,
-      Map<Integer, RankExit> exits) {
+      Map<Integer, RankExit> exits,
+      RunLogs logs) {
     StringJoiner report = new StringJoiner("\n");
     if (verdict.rank() < 0) {
       return report.add(verdict.text()).toString();
@@ -53,7 +55,7 @@ final class FailureReport {
         report.add("  rank " + rank.rank() + " " + exit.describe());
       }
     }
-    plan.logDirectory().ifPresent(logs -> report.add("  logs: " + logs.resolve(plan.runId())));
+    logs.folder().ifPresent(folder -> report.add("  logs: " + folder));
     return report.toString();
   }
 

@@ -86,17 +86,6 @@ public record LaunchPlan(
     return aotCache.map(cache -> cache.command(command, local)).orElse(command);
   }
 
-  /**
-   * Returns the directory to which the output of a rank is written, if any.
-   *
-   * @param rank the rank
-   * @param attempt the number of previous restarts of all ranks
-   */
-  Optional<Path> logDirectory(int rank, int attempt) {
-    return logDirectory.map(
-        root -> root.resolve(runId).resolve("attempt_" + attempt).resolve(Integer.toString(rank)));
-  }
-
   private static void require(boolean holds, String message) {
     if (!holds) {
       throw new IllegalArgumentException(message);

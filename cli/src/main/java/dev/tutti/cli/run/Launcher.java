@@ -64,6 +64,8 @@ public final class Launcher {
   /** The pumps of output that has not all been passed on. */
   private final List<OutputPump> pumps = new ArrayList<>();
 
+  private RunLogs logs = RunLogs.NONE;
+
   private final Object signalLock = new Object();
 
   /** The first signal that arrived, or 0. */
@@ -203,6 +205,7 @@ public final class Launcher {
       rendezvous.refuse(stopped(signal));
       return stoppedBetweenAttempts();
     }
+    logs = RunLogs.choose(plan, ranks.firstRank(), messages);
     for (int number = 0; ; number++) {
       Verdict verdict = runAttempt(number, ranks);
       endCache(verdict);
@@ -314,7 +317,7 @@ public final class Launcher {
                 refusals.addTo(
                     RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
                 this::show,
-                plan.logDirectory(rank, attempt.number),
+                logs.of(rank, attempt.number),
                 plan.tailLines(),
                 OUTPUT_PATIENCE,
                 ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended)))));
@@ -358,7 +361,8 @@ public final class Launcher {
     if (verdict.kind() != Kind.SUCCESS) {
       askForBlame(attempt);
       Blame blame = attempt.blame.orElse(null);
-      messages.accept(FailureReport.write(plan, verdict, blame, attempt.ranks, attempt.exits));
+      messages.accept(
+          FailureReport.write(plan, verdict, blame, attempt.ranks, attempt.exits, logs));
     }
     return verdict;
   }

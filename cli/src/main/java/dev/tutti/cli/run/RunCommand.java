@@ -126,7 +126,9 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--log-dir",
       paramLabel = "DIR",
-      description = "Also write output to DIR/ID/attempt_A/RANK/stdout.log and stderr.log.")
+      description =
+          "Also write output to DIR/ID/attempt_A/RANK/stdout.log and stderr.log, or to DIR/ID_2 and"
+              + " so on if DIR/ID has logs of an earlier run.")
   private @Nullable Path logDirectory;
 
   @Option(

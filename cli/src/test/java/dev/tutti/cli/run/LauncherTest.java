@@ -623,6 +623,25 @@ class LauncherTest {
     }
   }
 
+  @Test
+  void keepsTheLogsOfAnEarlierRunOfTheSameName(@TempDir Path directory) throws Exception {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.of(directory), "sh", "-c", "echo $RANK");
+    assertThat(run(plan)).isZero();
+    assertThat(messages).isEmpty();
+    Path first = directory.resolve(plan.runId());
+    Path log = Path.of("attempt_0", "1", "stdout.log");
+    for (int number = 2; number <= 3; number++) {
+      Files.writeString(first.resolve(log), "first");
+      assertThat(run(plan)).isZero();
+      Path later = directory.resolve(plan.runId() + "_" + number);
+      assertThat(messages)
+          .last()
+          .isEqualTo(first + " has logs of an earlier run; the logs of this run are in " + later);
+      assertThat(later.resolve(log)).hasContent("1");
+    }
+    assertThat(first.resolve(log)).hasContent("first");
+  }
+
   private static LaunchPlan withGrace(LaunchPlan plan, Duration grace) {
     return TestPlans.with(plan, plan.logDirectory(), grace, plan.aotCache());
   }
