@@ -1,6 +1,9 @@
 package dev.tutti.fake;
 
+import java.math.BigDecimal;
+import java.time.Duration;
 import java.util.StringJoiner;
+import java.util.concurrent.TimeUnit;
 import java.util.function.IntPredicate;
 
 /** Formats lists of ranks for messages. */
@@ -9,6 +12,12 @@ final class Ranks {
   static final String NONE = "no rank";
 
   private Ranks() {}
+
+  /** Formats a time, as in "3 s" or "0.25 s". */
+  static String seconds(Duration time) {
+    BigDecimal seconds = BigDecimal.valueOf(TimeUnit.MILLISECONDS.convert(time), 3);
+    return seconds.stripTrailingZeros().toPlainString() + " s";
+  }
 
   /** Lists the ranks that have a property, as in "ranks 1, 3". */
   static String list(int size, IntPredicate property) {

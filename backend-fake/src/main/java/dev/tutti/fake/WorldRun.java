@@ -60,10 +60,11 @@ final class WorldRun<T> {
       thread.start();
     }
     Throwable ending = null;
+    String limit = Ranks.seconds(world.timeout());
     try {
       if (!awaitEnd(deadline)) {
-        ending = new WorldTimeoutException(describe("did not end within " + world.timeout()));
-        abort("the world's deadline of " + world.timeout() + " passed");
+        ending = new WorldTimeoutException(describe("did not end within " + limit));
+        abort("the world's deadline of " + limit + " passed");
       }
     } catch (InterruptedException e) {
       ending = new TuttiException("interrupted while " + running() + " ran", e);
@@ -236,6 +237,7 @@ final class WorldRun<T> {
   private String describe(String what) {
     StringBuilder text = new StringBuilder(1024);
     text.append(running()).append(" of ").append(threads.length).append(' ').append(what);
+    text.append(outsideOfCalls());
     for (int rank = 0; rank < threads.length; rank++) {
       Thread thread = threads[rank];
       text.append("\n\"").append(thread.getName()).append("\" ").append(thread.getState());
@@ -249,6 +251,18 @@ final class WorldRun<T> {
       if (group != null && thread.isAlive()) {
         text.append("\n    flight record: ").append(group.flightRecord());
       }
+    }
+    return text.toString();
+  }
+
+  /** Describes where the ranks stand that keep the others waiting. */
+  private String outsideOfCalls() {
+    StringBuilder text = new StringBuilder();
+    for (int rank = 0; rank < threads.length; rank++) {
+      String name = text.isEmpty() ? "; in no call of Tutti: rank " : ", rank ";
+      int self = rank;
+      RankPlace.outsideOfCalls(threads[rank].getStackTrace())
+          .ifPresent(place -> text.append(name).append(self).append(" at ").append(place));
     }
     return text.toString();
   }

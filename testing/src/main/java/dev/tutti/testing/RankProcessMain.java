@@ -10,6 +10,7 @@ import java.io.File;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.reflect.Method;
+import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Collections;
@@ -119,7 +120,9 @@ final class RankProcessMain {
   }
 
   private void reportTimeout() {
-    StringBuilder text = new StringBuilder("did not end within " + timeout + "; its threads:\n");
+    BigDecimal seconds = BigDecimal.valueOf(timeout.toMillis(), 3).stripTrailingZeros();
+    StringBuilder text = new StringBuilder(1024);
+    text.append("did not end within ").append(seconds.toPlainString()).append(" s; its threads:\n");
     for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
       text.append(entry.getKey().getName()).append(' ').append(entry.getKey().getState());
       for (StackTraceElement frame : entry.getValue()) {

@@ -160,11 +160,11 @@ class WorldProcessesTest {
   @Test
   void aHangingProcessReportsItsThreads() {
     Throwable thrown = thrownByHanging(HangingProcess.class);
-    String deadline = "PT15S";
+    String deadline = "15 s";
     if (!String.valueOf(thrown.getMessage()).contains("HangingProcess.hangs")) {
       // It had not begun by the deadline.
       thrown = thrownByHanging(HangingLonger.class);
-      deadline = "PT1M40S";
+      deadline = "100 s";
     }
     assertThat(thrown)
         .hasMessageContaining("did not end within " + deadline)

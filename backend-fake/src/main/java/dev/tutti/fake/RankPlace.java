@@ -1,0 +1,29 @@
+package dev.tutti.fake;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+/** Where a rank stands that has not ended. */
+final class RankPlace {
+  private static final String RUNTIME = "dev.tutti.runtime.";
+  private static final List<String> JDK = List.of("java.", "javax.", "jdk.", "sun.");
+
+  private RankPlace() {}
+
+  /**
+   * Returns where a rank's own code stands; empty if the rank waits in a call of its group, or has
+   * not begun.
+   *
+   * @param stack the stack of the rank's thread
+   */
+  static Optional<StackTraceElement> outsideOfCalls(StackTraceElement[] stack) {
+    if (Arrays.stream(stack).anyMatch(frame -> frame.getClassName().startsWith(RUNTIME))) {
+      return Optional.empty();
+    }
+    return Arrays.stream(stack)
+        .filter(frame -> JDK.stream().noneMatch(frame.getClassName()::startsWith))
+        .findFirst()
+        .filter(frame -> !frame.getClassName().equals(WorldRun.class.getName()));
+  }
+}
