@@ -37,8 +37,14 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @TestTemplate
 @ExtendWith(WorldExtension.class)
 public @interface World {
-  /** Returns the number of ranks; 0 means that of the class, or else 2. */
-  int size() default 0;
+  /** The {@link #size()} of an annotation that gives none. */
+  int NO_SIZE = Integer.MIN_VALUE;
+
+  /** The {@link #timeoutSeconds()} of an annotation that gives none. */
+  double NO_TIMEOUT = Double.NEGATIVE_INFINITY;
+
+  /** Returns the number of ranks, at least 1; without it, that of the class counts, or else 2. */
+  int size() default NO_SIZE;
 
   /** Returns several numbers of ranks, which replace {@link #size()}. */
   int[] sizes() default {};
@@ -54,7 +60,8 @@ public @interface World {
   boolean processes() default false;
 
   /**
-   * Returns the deadline of all ranks together, in seconds; 0 means that of the class, or else 30.
+   * Returns the deadline of all ranks together, in seconds, more than 0; without it, that of the
+   * class counts, or else 30.
    */
-  double timeoutSeconds() default 0;
+  double timeoutSeconds() default NO_TIMEOUT;
 }

@@ -5,7 +5,6 @@ import dev.tutti.spi.BackendProvider;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
@@ -57,14 +56,17 @@ record WorldPlan(int size, String backend, boolean processes, Duration timeout) 
 
   private static int[] sizes(List<World> worlds, Method method) {
     for (World world : worlds) {
-      if (world.size() != 0 && world.sizes().length != 0) {
+      boolean hasSize = world.size() != World.NO_SIZE;
+      if (hasSize && world.sizes().length != 0) {
         throw new ExtensionConfigurationException(
             "@World of " + method.getName() + " has both size and sizes");
       }
-      int[] sizes = world.size() == 0 ? world.sizes() : new int[] {world.size()};
-      if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
-        throw new ExtensionConfigurationException(
-            "sizes of a @World must be at least 1, not " + Arrays.toString(sizes));
+      int[] sizes = hasSize ? new int[] {world.size()} : world.sizes();
+      for (int size : sizes) {
+        if (size < 1) {
+          throw new ExtensionConfigurationException(
+              (hasSize ? "the size" : "sizes") + " of a @World must be at least 1, not " + size);
+        }
       }
       if (sizes.length != 0) {
         return sizes;
@@ -84,15 +86,13 @@ record WorldPlan(int size, String backend, boolean processes, Duration timeout) 
 
   private static Duration timeout(List<World> worlds) {
     double seconds = DEFAULT_TIMEOUT_SECONDS;
-    for (World world : worlds) {
-      if (world.timeoutSeconds() < 0) {
-        throw new ExtensionConfigurationException(
-            "timeoutSeconds of a @World must be positive, not " + world.timeoutSeconds());
-      }
-      if (world.timeoutSeconds() > 0) {
-        seconds = world.timeoutSeconds();
-        break;
-      }
+    for (World world : worlds.reversed()) {
+      double given = world.timeoutSeconds();
+      seconds = given == World.NO_TIMEOUT ? seconds : given;
+    }
+    if (!(seconds > 0)) {
+      throw new ExtensionConfigurationException(
+          "timeoutSeconds of a @World must be more than 0, not " + seconds);
     }
     return Duration.ofNanos((long) (seconds * 1e9));
   }

@@ -200,6 +200,8 @@ class WorldTest {
     assertThat(thrown)
         .isInstanceOf(WorldTimeoutException.class)
         .hasMessageContaining("rank-1")
+        .hasMessageContaining(
+            " s; in no call of Tutti: rank 1 at dev.tutti.testing.WorldTest$Hanging.hangs(")
         .hasMessageContaining("WorldTest$Hanging.hangs")
         .hasMessageContaining("flight record")
         .hasMessageContaining("allReduce");
@@ -268,6 +270,38 @@ class WorldTest {
     assertThat(execution.thrownBy("faultsOfProcesses [size=2, backend=fake, processes]"))
         .isInstanceOf(ExtensionConfigurationException.class)
         .hasMessageContaining("Faults");
+  }
+
+  @Test
+  void numbersThatAreNotPositiveAreRefused() {
+    assertThat(Execution.of(NoRank.class).failures().toString())
+        .contains("the size of a @World must be at least 1, not 0");
+    assertThat(Execution.of(NegativeSizes.class).failures().toString())
+        .contains("sizes of a @World must be at least 1, not -1");
+    assertThat(Execution.of(NoTime.class).failures().toString())
+        .contains("timeoutSeconds of a @World must be more than 0, not 0.0");
+    assertThat(Execution.of(NegativeTime.class).failures().toString())
+        .contains("timeoutSeconds of a @World must be more than 0, not -2.0");
+  }
+
+  static class NoRank {
+    @World(size = 0)
+    void runs() {}
+  }
+
+  static class NegativeSizes {
+    @World(sizes = {1, -1})
+    void runs() {}
+  }
+
+  static class NoTime {
+    @World(timeoutSeconds = 0)
+    void runs() {}
+  }
+
+  static class NegativeTime {
+    @World(timeoutSeconds = -2)
+    void runs() {}
   }
 
   @World
