@@ -383,9 +383,18 @@ public abstract class OperationState implements Operation {
     return owner.identity().failure(type(), sequence, peer, failedRank, duration());
   }
 
-  /** Returns the message of an exception, with its class if the message alone says little. */
+  /**
+   * Returns the message of an exception, with its class if the message alone says little. The facts
+   * at the end of a collective's are left out, since another exception will add them.
+   */
   public static String textOf(Throwable cause) {
     String message = cause.getMessage();
+    if (cause instanceof CollectiveException known && message != null) {
+      String facts = " [" + known.info().describe() + "]";
+      return message.endsWith(facts)
+          ? message.substring(0, message.length() - facts.length())
+          : message;
+    }
     if (cause instanceof TuttiException || cause instanceof TimeoutException) {
       return message == null ? cause.getClass().getSimpleName() : message;
     }
