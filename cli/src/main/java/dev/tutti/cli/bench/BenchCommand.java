@@ -266,8 +266,9 @@ public final class BenchCommand implements Callable<Integer> {
             .orElse(0);
     return String.format(
         Locale.ROOT,
-        "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %s GB/s",
+        "%n# %d %s in %s, wrong elements: %d %s, mean bus bandwidth: %s GB/s",
         rows.size(),
+        rows.size() == 1 ? "row" : "rows",
         RankExit.seconds(Duration.ofNanos(nanos)),
         wrong,
         wrong == 0 ? "OK" : "FAILED",

@@ -139,7 +139,14 @@ final class BenchPlot {
       throw new IllegalArgumentException(NOTHING);
     }
     BenchRow any = byOp.values().iterator().next().getFirst();
-    String what = " (" + any.backend() + ", " + any.ranks() + " ranks, " + any.dtype() + ")";
+    String what =
+        " ("
+            + any.backend()
+            + ", "
+            + any.ranks()
+            + (any.ranks() == 1 ? " rank, " : " ranks, ")
+            + any.dtype()
+            + ")";
     Panel time = new Panel("Time" + what, "microseconds");
     Panel bandwidth = new Panel("Bus bandwidth" + what, "GB/s");
     int color = 0;

@@ -28,10 +28,11 @@ final class BenchTable {
     if (!row.op().equals(current)) {
       out.printf(
           Locale.ROOT,
-          "%s# %s, %d ranks, backend %s%n",
+          "%s# %s, %d %s, backend %s%n",
           current.isEmpty() ? "" : System.lineSeparator(),
           row.op(),
           row.ranks(),
+          row.ranks() == 1 ? "rank" : "ranks",
           row.backend());
       out.println(
           String.format(

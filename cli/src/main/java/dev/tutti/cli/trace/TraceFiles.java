@@ -155,8 +155,9 @@ final class TraceFiles {
         trace
             .notes()
             .add(
-                "%s is left out: it was written after %d restarts, and others after %d"
-                    .formatted(each.getKey(), restarts, last));
+                "%s is left out: it was written after %d %s, and others after %d"
+                    .formatted(
+                        each.getKey(), restarts, restarts == 1 ? "restart" : "restarts", last));
       }
     }
   }

@@ -329,6 +329,12 @@ class BenchCommandTest {
   }
 
   @Test
+  void countsOneRankAndOneRow() {
+    assertThat(benchThreads("--nproc=1", "--max-bytes=8")).isZero();
+    assertThat(terminal.out()).contains("# allReduce, 1 rank, backend ", "# 1 row in ");
+  }
+
+  @Test
   void showsWhatItMeasuredAlsoWhereTheDiskIsFull() {
     assumeThat(Path.of("/dev/full")).as("a file that is always full").exists();
     assertThat(benchThreads("--max-bytes=16", "--plot=/dev/full")).isEqualTo(1);

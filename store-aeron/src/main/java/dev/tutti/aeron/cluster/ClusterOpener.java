@@ -103,7 +103,8 @@ public final class ClusterOpener {
 
   private String describe(int attempts, Exception last) {
     List<String> unresolved = members.unresolved();
-    String tried = "within %d ms, %d attempts".formatted(timeout.toMillis(), attempts);
+    String times = attempts == 1 ? "attempt" : "attempts";
+    String tried = "within %d ms, %d %s".formatted(timeout.toMillis(), attempts, times);
     return unresolved.isEmpty()
         ? "no leader of the %s %s: %s".formatted(server, tried, last)
         : "no session with the %s %s: cannot resolve %s (%s)"

@@ -89,8 +89,13 @@ public final class SessionOpener {
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           throw new StoreConnectionException(
-              "no store server at %s within %d ms, %d attempts: %s"
-                  .formatted(server, timeout.toMillis(), attempt, reason),
+              "no store server at %s within %d ms, %d %s: %s"
+                  .formatted(
+                      server,
+                      timeout.toMillis(),
+                      attempt,
+                      attempt == 1 ? "attempt" : "attempts",
+                      reason),
               reason);
         }
         LockSupport.parkNanos(

@@ -126,9 +126,13 @@ final class TcpClient implements AutoCloseable {
         }
         if (left <= 0) {
           throw new StoreConnectionException(
-              "no store server at %s within %d ms, %d attempts: %s"
+              "no store server at %s within %d ms, %d %s: %s"
                   .formatted(
-                      server(), TimeUnit.NANOSECONDS.toMillis(timeoutNanos), attempt, reason),
+                      server(),
+                      TimeUnit.NANOSECONDS.toMillis(timeoutNanos),
+                      attempt,
+                      attempt == 1 ? "attempt" : "attempts",
+                      reason),
               reason);
         }
         long jittered = pause / 2 + ThreadLocalRandom.current().nextLong(pause);
