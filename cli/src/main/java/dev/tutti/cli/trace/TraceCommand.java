@@ -123,13 +123,13 @@ public final class TraceCommand implements Callable<Integer> {
         .limit(MOST_PAUSES)
         .forEach(each -> text.append("PAUSE ").append(each.describe()).append('\n'));
     text.append(
-        "\nrank  collectives  time s  waiting  moving  last  lag ms  others waited ms  in\n");
+        "\nrank  collectives  time s  waiting  moving  last  lag ms  others waited ms  last in\n");
     for (Map.Entry<Integer, Share> each : analysis.shares.entrySet()) {
       Share share = each.getValue();
       Straggling last = analysis.stragglers.getOrDefault(each.getKey(), new Straggling());
       String operations =
           last.byOperation.entrySet().stream()
-              .map(one -> one.getKey() + " " + one.getValue())
+              .map(one -> one.getKey() + " (" + one.getValue() + "x)")
               .collect(Collectors.joining(", "));
       text.append(
           String.format(

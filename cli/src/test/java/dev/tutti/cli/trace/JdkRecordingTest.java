@@ -58,7 +58,7 @@ class JdkRecordingTest {
     assertThat(terminal.out())
         .containsPattern("(?m)^ *0 +1 ")
         .containsPattern("(?m)^ *1 +1 ")
-        .contains("allReduce 1");
+        .contains("allReduce (1x)");
   }
 
   @Test

@@ -187,7 +187,7 @@ class TraceCommandTest {
       assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
       assertThat(terminal.out())
           .startsWith("all collectives match, and no rank is missing")
-          .contains("allReduce " + reductions);
+          .contains(" last in\n", "allReduce (" + reductions + "x)");
       assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
       assertThat(JsonReader.read(Files.readString(perfetto)))
           .isInstanceOfSatisfying(
