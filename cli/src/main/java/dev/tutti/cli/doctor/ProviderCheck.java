@@ -125,7 +125,7 @@ final class ProviderCheck {
 
   private String describe(BackendProvider provider) {
     List<String> words = new ArrayList<>();
-    words.add("for " + String.join(" ", new TreeSet<>(provider.deviceTypes())));
+    words.add("for " + String.join(" and ", new TreeSet<>(provider.deviceTypes())));
     if (!provider.isAutoSelectable()) {
       words.add("only if named");
     }
@@ -134,7 +134,7 @@ final class ProviderCheck {
     } catch (RuntimeException | LinkageError e) {
       words.add("its checks failed: " + e);
     }
-    return String.join(", ", words);
+    return String.join("; ", words);
   }
 
   private void add(

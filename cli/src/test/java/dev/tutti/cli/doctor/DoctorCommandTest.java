@@ -64,8 +64,8 @@ class DoctorCommandTest {
         .anyMatch(line -> line.startsWith("ok cores " + Runtime.getRuntime().availableProcessors()))
         .anyMatch(line -> line.startsWith("ok lo ") && line.contains("127.0.0.1"))
         .anyMatch(line -> line.startsWith("ok gloo usable"))
-        .anyMatch(line -> line.contains("for cpu cuda, would listen at "))
-        .anyMatch(line -> line.contains("for cpu, only if named; from "))
+        .anyMatch(line -> line.contains("for cpu and cuda; would listen at "))
+        .anyMatch(line -> line.contains("for cpu; only if named; from "))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
         .anyMatch(line -> line.matches("(ok cuda usable|note cuda cannot run here)( .*)?"))
         .endsWith("nothing essential is broken");
@@ -276,7 +276,7 @@ class DoctorCommandTest {
         .anyMatch(
             line ->
                 line.contains(
-                    ", would listen at 127.0.0.1 on interface lo, which only ranks of this host can"
+                    "; would listen at 127.0.0.1 on interface lo, which only ranks of this host can"
                         + " reach: on the route to MASTER_ADDR=127.0.0.1 "))
         .anyMatch(
             line ->
@@ -311,7 +311,7 @@ class DoctorCommandTest {
             line ->
                 line.startsWith(
                     "{\"section\":\"backends\",\"name\":\"gloo\",\"status\":\"ok\","
-                        + "\"value\":\"usable\",\"detail\":\"for cpu cuda, would listen at "));
+                        + "\"value\":\"usable\",\"detail\":\"for cpu and cuda; would listen at "));
   }
 
   @ParameterizedTest
