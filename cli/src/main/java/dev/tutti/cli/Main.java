@@ -15,6 +15,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.PathConverter;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.process.WholeNumberConverter;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RunCommand;
 import dev.tutti.cli.run.StoreRendezvousFactory;
@@ -27,9 +28,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -90,7 +91,7 @@ public final class Main implements Runnable {
     try {
       code = line.execute(args);
     } catch (Error e) {
-      code = failed(e, calledOf(line), line.<Main>getCommand().debug);
+      code = failed(e, calledOf(line), line.<Main>getCommand().debug, UnaryOperator.identity());
     }
     if (!terminal.out().checkError()) {
       return code;
@@ -110,6 +111,8 @@ public final class Main implements Runnable {
     CommandLine run = new CommandLine(new RunCommand(terminal, rendezvousFactory, environment));
     acceptNamesOfTorchrun(run, environment);
     Main main = new Main();
+    CommandLine help = new CommandLine(new CommandLine.HelpCommand());
+    help.getCommandSpec().usageMessage().header("Prints the help of a command.");
     CommandLine line =
         new CommandLine(main)
             .addSubcommand(run)
@@ -121,13 +124,25 @@ public final class Main implements Runnable {
             .addSubcommand(new StatusCommand(terminal, settings))
             .addSubcommand(new CompletionCommand())
             .addSubcommand(new HelpFilesCommand())
-            .addSubcommand(new CommandLine.HelpCommand());
+            .addSubcommand(help);
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
     line.registerConverter(Duration.class, new DurationConverter());
     line.registerConverter(Path.class, new PathConverter());
-    line.setExecutionExceptionHandler((failure, sub, _) -> failed(failure, sub, main.debug));
-    line.setParameterExceptionHandler(Misuse::report);
+    line.registerConverter(int.class, new WholeNumberConverter<>(Integer::valueOf));
+    line.registerConverter(Integer.class, new WholeNumberConverter<>(Integer::valueOf));
+    line.registerConverter(long.class, new WholeNumberConverter<>(Long::valueOf));
+    line.setExecutionExceptionHandler(
+        (failure, sub, parsed) ->
+            failed(
+                failure,
+                sub,
+                main.debug,
+                message ->
+                    GivenNames.in(
+                        message, sub.getCommandSpec(), parsed.originalArgs(), environment)));
+    line.setParameterExceptionHandler(
+        (failure, arguments) -> Misuse.report(failure, arguments, environment));
     line.setColorScheme(
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
@@ -175,8 +190,7 @@ public final class Main implements Runnable {
 
   /** Returns the value of an option in the environment, where flags of torchrun are 0 or 1. */
   private static @Nullable String petValue(OptionSpec option, Map<String, String> environment) {
-    String name = option.names()[0].replaceFirst("^-+", "").replace('-', '_');
-    String text = environment.get("PET_" + name.toUpperCase(Locale.ROOT));
+    String text = environment.get(GivenNames.variable(option));
     if (text == null || !option.typeInfo().isBoolean() || !text.matches("\\d+")) {
       return text;
     }
@@ -189,23 +203,20 @@ public final class Main implements Runnable {
    */
   private static void addUnderscoreNames(CommandSpec spec) {
     for (OptionSpec option : List.copyOf(spec.options())) {
-      String name = underscoreName(option);
+      String name = GivenNames.underscoreName(option);
       if (name.contains("_")) {
         spec.addOption(OptionSpec.builder(option).names(name).hidden(true).build());
       }
     }
   }
 
-  private static String underscoreName(OptionSpec option) {
-    return "--" + option.names()[0].substring(2).replace('-', '_');
-  }
-
   private static boolean isGivenWithUnderscores(CommandSpec spec, OptionSpec option) {
-    OptionSpec same = spec.findOption(underscoreName(option));
+    OptionSpec same = spec.findOption(GivenNames.underscoreName(option));
     return same != null && !same.stringValues().isEmpty();
   }
 
-  private static int failed(Throwable thrown, CommandLine line, boolean debug) {
+  private static int failed(
+      Throwable thrown, CommandLine line, boolean debug, UnaryOperator<String> withGivenNames) {
     // picocli passes on exceptions of a method unchanged, but wraps errors.
     Throwable failure =
         thrown instanceof CommandLine.ExecutionException && thrown.getCause() != null
@@ -225,7 +236,10 @@ public final class Main implements Runnable {
             ? Reasons.of(file)
             : expected ? failure.getMessage() : unexpected(failure);
     if (!(failure instanceof LaunchException launch && launch.isSaid())) {
-      line.getErr().println(name + ": " + message);
+      boolean isMisuse = failure instanceof IllegalArgumentException;
+      line.getErr()
+          .println(
+              name + ": " + (isMisuse ? withGivenNames.apply(String.valueOf(message)) : message));
     }
     return failure instanceof IllegalArgumentException ? USAGE : code;
   }

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import dev.tutti.cli.help.CommandModel;
 import dev.tutti.runtime.settings.Spelling;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
@@ -18,12 +19,15 @@ final class Misuse {
    *
    * @param failure what picocli found
    * @param args the arguments of the whole command line
+   * @param environment the environment of this process
    * @return the exit code
    */
-  static int report(ParameterException failure, String[] args) {
+  static int report(ParameterException failure, String[] args, Map<String, String> environment) {
     CommandLine line = failure.getCommandLine();
     String name = line.getCommandSpec().qualifiedName();
-    line.getErr().println(name + ": " + complaint(failure) + " (see " + name + " --help)");
+    String text =
+        GivenNames.in(complaint(failure), line.getCommandSpec(), List.of(args), environment);
+    line.getErr().println(name + ": " + text + " (see " + name + " --help)");
     return Main.USAGE;
   }
 
@@ -42,8 +46,13 @@ final class Misuse {
         return failure.getMessage() + meant(written.replaceFirst("=.*", ""), names);
       }
     }
-    if (written == null || line.getSubcommands().isEmpty()) {
-      return String.valueOf(failure.getMessage());
+    if (written == null) {
+      return String.valueOf(failure.getMessage())
+          .replaceFirst("positional parameter at index \\S+ \\((.*?)\\)", "$1")
+          .replaceFirst("is not a boolean$", "is neither true nor false");
+    }
+    if (line.getSubcommands().isEmpty()) {
+      return "unexpected argument '" + written + "'";
     }
     List<String> commands =
         CommandModel.subcommands(line.getCommandSpec()).stream().map(CommandSpec::name).toList();

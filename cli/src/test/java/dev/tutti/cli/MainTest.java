@@ -62,6 +62,35 @@ class MainTest {
         .hasLineCount(1);
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "doctor x | tutti doctor: unexpected argument 'x' (see tutti doctor --help)",
+        "bench --nproc= | tutti bench: Invalid value for option '--nproc': '' is no whole number (",
+        "bench --nproc-per-node=x | tutti bench: Invalid value for option '--nproc-per-node': 'x' ",
+        "status --prefix= | tutti status: --prefix must not be empty; leave it out for no prefix",
+        "store add k x | tutti store add: Invalid value for N: 'x' is no whole number (see",
+      })
+  void saysWhatIsWrongWithAnArgument(String arguments, String message) {
+    assertThat(tutti(arguments.split(" "))).isEqualTo(Main.USAGE);
+    assertThat(terminal.err()).startsWith(message).hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"get", "set", "add", "wait", "watch"})
+  void refusesAnEmptyKey(String command) {
+    assertThat(tutti("store", command, "", "1")).isEqualTo(Main.USAGE);
+    assertThat(terminal.err())
+        .startsWith("tutti store " + command + ": Invalid value for KEY: '' is no key (see ");
+  }
+
+  @Test
+  void describesItsHelpLikeItsOtherCommands() {
+    assertThat(tutti("--help")).isZero();
+    assertThat(terminal.out()).containsPattern("(?m)^  help +Prints the help of a command\\.$");
+  }
+
   @Test
   void refusesToAskForTheStatusWithoutAPause() {
     assertThat(tutti("status", "--every", "0")).isEqualTo(Main.USAGE);

@@ -92,6 +92,9 @@ public final class StatusCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
+    if (prefix != null && prefix.isEmpty()) {
+      throw new IllegalArgumentException("--prefix must not be empty; leave it out for no prefix");
+    }
     requirePositive("--every", every);
     requirePositive("--timeout", timeout);
     Place place = place();

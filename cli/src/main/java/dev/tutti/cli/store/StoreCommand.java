@@ -175,7 +175,7 @@ public final class StoreCommand implements Runnable {
   }
 
   @Command(name = "get", description = "Waits for a key and prints its value.")
-  void get(@Parameters(paramLabel = "KEY") String key) {
+  void get(@Parameters(paramLabel = "KEY", converter = KeyConverter.class) String key) {
     with(
         store -> {
           try (Notice _ = noticeOfKeys(List.of(key))) {
@@ -186,19 +186,22 @@ public final class StoreCommand implements Runnable {
 
   @Command(name = "set", description = "Sets a key to a string.")
   void set(
-      @Parameters(paramLabel = "KEY") String key, @Parameters(paramLabel = "VALUE") String value) {
+      @Parameters(paramLabel = "KEY", converter = KeyConverter.class) String key,
+      @Parameters(paramLabel = "VALUE") String value) {
     with(store -> store.set(key, value));
   }
 
   @Command(name = "add", description = "Adds to a counter and prints its new value.")
   void add(
-      @Parameters(paramLabel = "KEY") String key,
+      @Parameters(paramLabel = "KEY", converter = KeyConverter.class) String key,
       @Parameters(paramLabel = "N", arity = "0..1", defaultValue = "1") long delta) {
     with(store -> terminal.out().println(store.add(key, delta)));
   }
 
   @Command(name = "wait", description = "Waits until all keys exist.")
-  void await(@Parameters(paramLabel = "KEY", arity = "1..*") List<String> keys) {
+  void await(
+      @Parameters(paramLabel = "KEY", converter = KeyConverter.class, arity = "1..*")
+          List<String> keys) {
     with(
         store -> {
           try (Notice _ = noticeOfKeys(keys)) {
@@ -211,7 +214,7 @@ public final class StoreCommand implements Runnable {
       name = "watch",
       description = "Prints the value of a key whenever it changes; checks 10 times a second.")
   void watch(
-      @Parameters(paramLabel = "KEY") String key,
+      @Parameters(paramLabel = "KEY", converter = KeyConverter.class) String key,
       @Option(
               names = "--count",
               paramLabel = "N",

@@ -126,9 +126,36 @@ class RunCommandTest {
         "--grace=soon | Invalid value for option '--grace'",
         "--linger=soon | Invalid value for option '--linger'",
         "--bogus | Unknown option: '--bogus'",
+        "--nproc-per-node=0 | --nproc-per-node must be at least 1, not 0",
+        "--nproc_per_node=0 | --nproc_per_node must be at least 1, not 0",
+        "--nnodes=two | Invalid value for option '--nnodes': 'two' is no whole number",
+        "--tail=99999999999 | '--tail': '99999999999' is too large or too small",
+        "--standalone=maybe | '--standalone': 'maybe' is neither true nor false",
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
     assertRefused(List.of(message), option, "--", "true");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "PET_NNODES=two | Invalid value for PET_NNODES: 'two' is no whole number (",
+        "PET_NNODES=0 | PET_NNODES must be at least 1, not 0",
+        "PET_NPROC_PER_NODE=x | PET_NPROC_PER_NODE must be a number or 'cpu', not 'x'",
+        "PET_GRACE=soon | Invalid value for PET_GRACE: 'soon': expected a time such as",
+        "PET_MASTER_ADDR=a:1 | PET_MASTER_ADDR must be a host without a port, not 'a:1'",
+      })
+  void namesTheVariableWhoseValueIsWrong(String variable, String message) {
+    String[] parts = variable.split("=");
+    environment.put(parts[0], parts[1]);
+    assertRefused(List.of("tutti run: " + message), "--", "true");
+  }
+
+  @Test
+  void namesTheOptionThatReplacesAVariable() {
+    environment.put("PET_NNODES", "3");
+    assertRefused(List.of("tutti run: --nnodes must be at least 1, not 0"), "--nnodes=0", "true");
   }
 
   private void assertRefused(List<String> message, String... arguments) {

@@ -134,7 +134,7 @@ class TraceRefusalTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"positional parameter at index 0..* (FILE), ''", "option '--html', --html="})
+  @CsvSource({"FILE, ''", "option '--html', --html="})
   void aFileHasAName(String what, String argument) {
     assertThat(trace(argument, "rank_0")).isEqualTo(Main.USAGE);
     assertThat(terminal.out()).isEmpty();
