@@ -34,10 +34,11 @@ final class CallTimes {
    * @param member the rank
    * @param number the number of its last collective
    * @param nanos the time, in terms of {@link System#nanoTime()}
+   * @param hasEnded whether the call has ended; one that was refused has no number
    */
-  private record Caller(Member member, long number, long nanos) {
+  private record Caller(Member member, long number, long nanos, AtomicBoolean hasEnded) {
     boolean hasCalled() {
-      return member.group().sequenceNumber() > number;
+      return hasEnded.get() || member.group().sequenceNumber() > number;
     }
   }
 
@@ -88,7 +89,7 @@ final class CallTimes {
     int callers = (int) IntStream.range(0, world.size()).filter(calls).count();
     CountDownLatch ended = new CountDownLatch(callers);
     CallTimes times = new CallTimes(callers);
-    Thread watch = Thread.startVirtualThread(() -> times.watch(timeout, ended));
+    Thread watch = Thread.startVirtualThread(() -> times.watch(timeout));
     try {
       world.run(
           member -> {
@@ -96,8 +97,9 @@ final class CallTimes {
             member.meet();
             AssertionError wrong = null;
             if (calls.test(member.rank())) {
-              times.note(member);
+              Caller caller = times.note(member);
               wrong = catchThrowableOfType(AssertionError.class, () -> call.run(member));
+              caller.hasEnded.set(true);
               ended.countDown();
             }
             Waiting.open(ended);
@@ -115,15 +117,16 @@ final class CallTimes {
     return times.punctual.get();
   }
 
-  private void note(Member member) {
-    callers.add(new Caller(member, member.group().sequenceNumber(), System.nanoTime()));
+  private Caller note(Member member) {
+    long number = member.group().sequenceNumber();
+    Caller caller = new Caller(member, number, System.nanoTime(), new AtomicBoolean());
+    callers.add(caller);
+    return caller;
   }
 
   /** Sees whether all ranks have called before half of the timeout of the first has passed. */
-  private void watch(Duration timeout, CountDownLatch ended) {
-    boolean isOver = false;
-    while (!isOver && !Thread.interrupted()) {
-      isOver = ended.getCount() == 0;
+  private void watch(Duration timeout) {
+    while (!Thread.interrupted()) {
       boolean isComplete = callers.size() == count && callers.stream().allMatch(Caller::hasCalled);
       long now = System.nanoTime();
       boolean isLate =

@@ -28,9 +28,7 @@ class CentralBackendTest {
                     }
                   })
               .isInstanceOf(CollectiveException.class)
-              .hasMessageContaining(
-                  "rank 1 called allReduce float32*2 MAX where rank 0 called allReduce float32*2"
-                      + " SUM");
+              .hasMessageMatching(".*rank 1 called allReduce .*MAX.*");
         });
   }
 
