@@ -10,6 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,10 +29,10 @@ final class TraceFiles {
 
   /**
    * Reads files, and the records in folders and their subfolders; other files in folders are left
-   * out, with a note. A pickle is read only if no JSON file has its rank, since a JSON file
-   * contains more. Records from before the last restart of the job are left out, with a note.
-   * Recordings contain less of each operation than the records do; if there are any, only what both
-   * have is compared.
+   * out, with a note. Of several records of a rank, the one with the newest operation counts, and
+   * JSON before a pickle, which contains less. Records from before the last restart of the job are
+   * left out, with a note. Recordings contain less of each operation than the records do; if there
+   * are any, only what both have is compared.
    *
    * @throws IllegalArgumentException naming one of the given files that is no record, or the files
    *     of each job if there are several
@@ -41,7 +43,7 @@ final class TraceFiles {
     Map<Path, @Nullable Object> found = new LinkedHashMap<>();
     Map<Path, byte[]> pickles = new LinkedHashMap<>();
     List<Part> parts = new ArrayList<>();
-    for (Path path : TraceFolders.expand(paths)) {
+    for (Path path : TraceFolders.expand(paths, trace.notes())) {
       byte[] head = read(path, () -> TraceFolders.head(path));
       if (head.length == 0) {
         trace.notes().add(path + " is empty: its rank was killed, or is still running");
@@ -127,6 +129,10 @@ final class TraceFiles {
   private static void addLatest(
       Map<Path, @Nullable Object> found, List<Path> given, RankTrace trace, List<Part> parts)
       throws IOException {
+    Map<Path, Long> times = new HashMap<>();
+    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
+      times.put(each.getKey(), newest(each.getKey(), each.getValue()));
+    }
     long last = 0;
     long newest = Long.MIN_VALUE;
     for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
@@ -134,13 +140,15 @@ final class TraceFiles {
       if (restarts < 0) {
         continue;
       }
-      long time = newest(each.getKey(), each.getValue());
+      long time = times.getOrDefault(each.getKey(), 0L);
       if (time > newest || (time == newest && restarts > last)) {
         newest = time;
         last = restarts;
       }
     }
-    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
+    List<Map.Entry<Path, @Nullable Object>> newestFirst = new ArrayList<>(found.entrySet());
+    newestFirst.sort(Comparator.comparingLong(each -> -times.getOrDefault(each.getKey(), 0L)));
+    for (Map.Entry<Path, @Nullable Object> each : newestFirst) {
       long restarts = restarts(each.getValue(), last);
       if (restarts == last) {
         Path path = each.getKey();

@@ -74,11 +74,13 @@ class TraceFoldersTest {
   }
 
   @Test
-  void recordsThatARankWroteTwiceAreOfOneJob() throws Exception {
+  void theLaterOfTwoRecordsOfARankCounts() throws Exception {
     record("early/flight-record-0.json", 0, 2, "completed", 100);
-    record("late/flight-record-0.json", 0, 2, "completed", 100, 200);
-    record("late/flight-record-1.json", 1, 2, "completed", 100, 200);
-    assertThat(trace()).as(() -> terminal.err()).isZero();
+    record("late/flight-record-0.json", 0, 2, "started", 100, 200);
+    record("late/flight-record-1.json", 1, 2, "started", 100, 200);
+    assertThat(trace()).as(() -> terminal.out() + terminal.err()).isZero();
+    assertThat(terminal.out())
+        .contains("INCOMPLETE group 0: ranks 0, 1 did not complete allReduce #2 Float[2]");
   }
 
   @Test
@@ -89,6 +91,14 @@ class TraceFoldersTest {
     assertThat(trace()).as(() -> terminal.err()).isZero();
     assertThat(terminal.err()).isEmpty();
     assertThat(terminal.out()).containsPattern("(?m)^ *0 +1 ").containsPattern("(?m)^ *1 +1 ");
+  }
+
+  @Test
+  void aLinkToAFolderIsNamed() throws Exception {
+    record("flight-record-0.json", 0, 1, "completed", 100);
+    Path link = Files.createSymbolicLink(folder.resolve("link"), folder);
+    assertThat(trace()).isZero();
+    assertThat(terminal.err()).contains(link + " is left out: a link to a folder");
   }
 
   @Test
