@@ -25,8 +25,10 @@ final class Misuse {
   static int report(ParameterException failure, String[] args, Map<String, String> environment) {
     CommandLine line = failure.getCommandLine();
     String name = line.getCommandSpec().qualifiedName();
-    String text =
-        GivenNames.in(complaint(failure), line.getCommandSpec(), List.of(args), environment);
+    String text = complaint(failure);
+    if (failure.getArgSpec() != null) {
+      text = GivenNames.in(text, line.getCommandSpec(), List.of(args), environment);
+    }
     line.getErr().println(name + ": " + text + " (see " + name + " --help)");
     return Main.USAGE;
   }

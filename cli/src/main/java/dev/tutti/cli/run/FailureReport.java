@@ -32,14 +32,14 @@ final class FailureReport {
     if (verdict.rank() < 0) {
       return report.add(verdict.text()).toString();
     }
+    String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
     if (blame != null && blame.isMismatch()) {
-      // All ranks fail at once, so which of them ended first says nothing.
       boolean isOdd = blame.rank() >= 0;
       report.add(
           blame.text() + (isOdd ? "; rank " + blame.rank() + " differs from the others" : ""));
       addTail(report, plan, isOdd ? blame.rank() : verdict.rank(), ranks);
+      report.add("  the first to end: " + verdict.text() + where);
     } else {
-      String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
       report.add("the first to fail: " + verdict.text() + where);
       addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it");
       if (blame != null && blame.rank() != verdict.rank()) {
@@ -51,7 +51,7 @@ final class FailureReport {
       RankExit exit = exits.get(rank.rank());
       if (exit == null) {
         report.add("  rank " + rank.rank() + " has not ended, process " + rank.tree().pid());
-      } else if (rank.rank() != verdict.rank() || (blame != null && blame.isMismatch())) {
+      } else if (rank.rank() != verdict.rank()) {
         report.add("  rank " + rank.rank() + " " + exit.describe());
       }
     }

@@ -15,7 +15,8 @@ record RunLogs(Optional<Path> folder) {
 
   /**
    * Chooses a folder that has no logs of these ranks from an earlier run. Nodes that share a disk
-   * choose the same one, since each looks only for its own ranks.
+   * write to the same folder, so each looks only for its own ranks. They choose the same one if the
+   * earlier run had these ranks on all of them.
    *
    * @param plan the plan of this node
    * @param firstRank the first rank of this node
