@@ -498,9 +498,9 @@ final class Job {
       }
     }
     if (!waited.isEmpty()) {
-      ownStore.await(
-          waited,
-          failed && limit.compareTo(Duration.ofSeconds(2)) > 0 ? Duration.ofSeconds(2) : limit);
+      // After a failure, the others may still be asking what it was.
+      Duration asking = times.answers();
+      ownStore.await(waited, failed && limit.compareTo(asking) > 0 ? asking : limit);
     }
   }
 }

@@ -66,7 +66,9 @@ public final class Watchdog {
   private static long look() {
     long now = System.nanoTime();
     long late = now - wakeAt;
-    if (late > STANDSTILL_NANOS) {
+    Standstill before = last;
+    if (late > STANDSTILL_NANOS
+        && (late >= before.nanos || (now - before.endNanos) / 2 >= before.nanos)) {
       last = new Standstill(late, now);
     }
     long next = now + PERIOD_NANOS;

@@ -13,8 +13,10 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 @Timeout(300)
+@Isolated("stalls the thread that watches the deadlines of all classes")
 class WatchdogTest {
   @Test
   void survivesWhatItWatches() {
