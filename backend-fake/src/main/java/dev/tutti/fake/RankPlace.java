@@ -6,24 +6,28 @@ import java.util.Optional;
 
 /** Where a rank stands that has not ended. */
 final class RankPlace {
-  private static final String RUNTIME = "dev.tutti.runtime.";
+  private static final List<String> CALLS = List.of("dev.tutti.runtime.", "dev.tutti.store.");
   private static final List<String> JDK = List.of("java.", "javax.", "jdk.", "sun.");
 
   private RankPlace() {}
 
   /**
-   * Returns where a rank's own code stands; empty if the rank waits in a call of its group, or has
-   * not begun.
+   * Returns where a rank's own code stands; empty if the rank waits in a call of its group or
+   * store, or has not begun.
    *
    * @param stack the stack of the rank's thread
    */
   static Optional<StackTraceElement> outsideOfCalls(StackTraceElement[] stack) {
-    if (Arrays.stream(stack).anyMatch(frame -> frame.getClassName().startsWith(RUNTIME))) {
+    if (Arrays.stream(stack).anyMatch(frame -> isOf(CALLS, frame))) {
       return Optional.empty();
     }
     return Arrays.stream(stack)
-        .filter(frame -> JDK.stream().noneMatch(frame.getClassName()::startsWith))
+        .filter(frame -> !isOf(JDK, frame))
         .findFirst()
         .filter(frame -> !frame.getClassName().equals(WorldRun.class.getName()));
+  }
+
+  private static boolean isOf(List<String> packages, StackTraceElement frame) {
+    return packages.stream().anyMatch(frame.getClassName()::startsWith);
   }
 }
