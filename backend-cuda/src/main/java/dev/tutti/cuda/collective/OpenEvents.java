@@ -16,7 +16,7 @@ public final class OpenEvents {
   private final List<CudaEvent> open = new ArrayList<>();
   private int limit = FIRST_LIMIT;
 
-  /** Adds an event that is about to be recorded, and drops those already seen to be reached. */
+  /** Adds an event, and from time to time drops those already seen to be reached. */
   public void add(CudaEvent event) {
     if (access().isListed(event)) {
       return;
