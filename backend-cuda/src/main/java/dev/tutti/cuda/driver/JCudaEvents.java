@@ -13,13 +13,17 @@ final class JCudaEvents implements EventCalls {
   private static final MethodHandle RECORD =
       LibCuda.function("cuEventRecord", JAVA_LONG, JAVA_LONG);
   private static final MethodHandle QUERY = LibCuda.function("cuEventQuery", JAVA_LONG);
-  private static final MethodHandle DESTROY = LibCuda.function("cuEventDestroy_v2", JAVA_LONG);
-  private static final MethodHandle GET_HANDLE =
-      LibCuda.function("cuIpcGetEventHandle", JAVA_LONG, JAVA_LONG);
-  private static final MethodHandle OPEN_HANDLE =
-      LibCuda.function("cuIpcOpenEventHandle", JAVA_LONG, IpcHandles.HANDLE);
 
   private final Map<Long, Event> events = new ConcurrentHashMap<>();
+
+  /** The calls that pass handles between processes, linked when first used. */
+  private static final class Ipc {
+    static final MethodHandle DESTROY = LibCuda.function("cuEventDestroy_v2", JAVA_LONG);
+    static final MethodHandle GET_HANDLE =
+        LibCuda.function("cuIpcGetEventHandle", JAVA_LONG, JAVA_LONG);
+    static final MethodHandle OPEN_HANDLE =
+        LibCuda.function("cuIpcOpenEventHandle", JAVA_LONG, IpcHandles.HANDLE);
+  }
 
   @Override
   public long create(Kind kind) {
@@ -35,7 +39,7 @@ final class JCudaEvents implements EventCalls {
     if (known != null) {
       Errors.call("cuEventDestroy", () -> JCudaDriver.cuEventDestroy(known));
     } else {
-      Errors.call("cuEventDestroy", () -> (int) DESTROY.invokeExact(event));
+      Errors.call("cuEventDestroy", () -> (int) Ipc.DESTROY.invokeExact(event));
     }
   }
 
@@ -77,7 +81,7 @@ final class JCudaEvents implements EventCalls {
   @Override
   public byte[] exportHandle(long event) {
     return IpcHandles.export(
-        "cuIpcGetEventHandle", bytes -> (int) GET_HANDLE.invokeExact(bytes, event));
+        "cuIpcGetEventHandle", bytes -> (int) Ipc.GET_HANDLE.invokeExact(bytes, event));
   }
 
   @Override
@@ -85,7 +89,7 @@ final class JCudaEvents implements EventCalls {
     return IpcHandles.open(
         "cuIpcOpenEventHandle",
         handle,
-        (result, bytes) -> (int) OPEN_HANDLE.invokeExact(result, bytes));
+        (result, bytes) -> (int) Ipc.OPEN_HANDLE.invokeExact(result, bytes));
   }
 
   private static final class Event extends CUevent {

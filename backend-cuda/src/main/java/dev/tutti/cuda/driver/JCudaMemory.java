@@ -22,12 +22,15 @@ final class JCudaMemory implements MemoryCalls {
   private static final MethodHandle FREE_HOST = LibCuda.function("cuMemFreeHost", JAVA_LONG);
   private static final MethodHandle GET_ATTRIBUTES =
       LibCuda.function("cuPointerGetAttributes", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-  private static final MethodHandle GET_HANDLE =
-      LibCuda.function("cuIpcGetMemHandle", JAVA_LONG, JAVA_LONG);
-  private static final MethodHandle OPEN_HANDLE =
-      LibCuda.function("cuIpcOpenMemHandle_v2", JAVA_LONG, IpcHandles.HANDLE, JAVA_INT);
-  private static final MethodHandle CLOSE_HANDLE =
-      LibCuda.function("cuIpcCloseMemHandle", JAVA_LONG);
+
+  /** The calls that pass handles between processes, linked when first used. */
+  private static final class Ipc {
+    static final MethodHandle GET_HANDLE =
+        LibCuda.function("cuIpcGetMemHandle", JAVA_LONG, JAVA_LONG);
+    static final MethodHandle OPEN_HANDLE =
+        LibCuda.function("cuIpcOpenMemHandle_v2", JAVA_LONG, IpcHandles.HANDLE, JAVA_INT);
+    static final MethodHandle CLOSE_HANDLE = LibCuda.function("cuIpcCloseMemHandle", JAVA_LONG);
+  }
 
   @Override
   public Room room() {
@@ -103,7 +106,7 @@ final class JCudaMemory implements MemoryCalls {
   @Override
   public byte[] exportHandle(long address) {
     return IpcHandles.export(
-        "cuIpcGetMemHandle", bytes -> (int) GET_HANDLE.invokeExact(bytes, address));
+        "cuIpcGetMemHandle", bytes -> (int) Ipc.GET_HANDLE.invokeExact(bytes, address));
   }
 
   @Override
@@ -111,12 +114,12 @@ final class JCudaMemory implements MemoryCalls {
     return IpcHandles.open(
         "cuIpcOpenMemHandle",
         handle,
-        (result, bytes) -> (int) OPEN_HANDLE.invokeExact(result, bytes, LAZY_PEER_ACCESS));
+        (result, bytes) -> (int) Ipc.OPEN_HANDLE.invokeExact(result, bytes, LAZY_PEER_ACCESS));
   }
 
   @Override
   public void closeHandle(long address) {
-    Errors.call("cuIpcCloseMemHandle", () -> (int) CLOSE_HANDLE.invokeExact(address));
+    Errors.call("cuIpcCloseMemHandle", () -> (int) Ipc.CLOSE_HANDLE.invokeExact(address));
   }
 
   /** A device address; JCuda accepts a number only as an offset from null. */
