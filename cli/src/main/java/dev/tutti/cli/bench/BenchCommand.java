@@ -8,6 +8,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.cli.doctor.HostCheck;
 import dev.tutti.cli.help.Version;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Signals;
@@ -252,8 +253,7 @@ public final class BenchCommand implements Callable<Integer> {
             "# "
                 + ranks
                 + " ranks on "
-                + cores
-                + (cores == 1 ? " core" : " cores")
+                + Counts.of(cores, "core")
                 + ": times include waiting for a core");
   }
 
@@ -266,9 +266,8 @@ public final class BenchCommand implements Callable<Integer> {
             .orElse(0);
     return String.format(
         Locale.ROOT,
-        "%n# %d %s in %s, wrong elements: %d %s, mean bus bandwidth: %s GB/s",
-        rows.size(),
-        rows.size() == 1 ? "row" : "rows",
+        "%n# %s in %s, wrong elements: %d %s, mean bus bandwidth: %s GB/s",
+        Counts.of(rows.size(), "row"),
         RankExit.seconds(Duration.ofNanos(nanos)),
         wrong,
         wrong == 0 ? "OK" : "FAILED",

@@ -2,6 +2,7 @@ package dev.tutti.cli.bench;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.Settings;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
@@ -56,8 +57,7 @@ final class BenchDevice {
             "# "
                 + ranks
                 + " ranks on "
-                + devices
-                + (devices == 1 ? " device" : " devices")
+                + Counts.of(devices, "device")
                 + ": ranks share them, so times include waiting for each other's kernels");
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.cli.bench;
 import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
 import de.erichseifert.vectorgraphics2d.svg.SVGProcessor;
 import de.erichseifert.vectorgraphics2d.util.PageSize;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Reasons;
 import java.awt.BasicStroke;
@@ -140,13 +141,7 @@ final class BenchPlot {
     }
     BenchRow any = byOp.values().iterator().next().getFirst();
     String what =
-        " ("
-            + any.backend()
-            + ", "
-            + any.ranks()
-            + (any.ranks() == 1 ? " rank, " : " ranks, ")
-            + any.dtype()
-            + ")";
+        " (" + any.backend() + ", " + Counts.of(any.ranks(), "rank") + ", " + any.dtype() + ")";
     Panel time = new Panel("Time" + what, "microseconds");
     Panel bandwidth = new Panel("Bus bandwidth" + what, "GB/s");
     int color = 0;

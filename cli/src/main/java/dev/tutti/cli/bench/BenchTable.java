@@ -1,5 +1,6 @@
 package dev.tutti.cli.bench;
 
+import dev.tutti.cli.process.Counts;
 import java.io.PrintStream;
 import java.util.Locale;
 
@@ -28,11 +29,10 @@ final class BenchTable {
     if (!row.op().equals(current)) {
       out.printf(
           Locale.ROOT,
-          "%s# %s, %d %s, backend %s%n",
+          "%s# %s, %s, backend %s%n",
           current.isEmpty() ? "" : System.lineSeparator(),
           row.op(),
-          row.ranks(),
-          row.ranks() == 1 ? "rank" : "ranks",
+          Counts.of(row.ranks(), "rank"),
           row.backend());
       out.println(
           String.format(

@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
+import dev.tutti.cli.process.Counts;
 import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
@@ -71,8 +72,8 @@ public final class PrefixedOutput implements RankOutput {
 
   private static int addCut(ByteArrayOutputStream whole, byte[] prefix, int cut) {
     if (cut > 0) {
-      String frames = cut == 1 ? " frame" : " frames";
-      add(whole, prefix, ("\t... " + cut + frames + " of Tutti (--debug)").getBytes(US_ASCII));
+      String frames = Counts.of(cut, "frame");
+      add(whole, prefix, ("\t... " + frames + " of Tutti (--debug)").getBytes(US_ASCII));
     }
     return 0;
   }

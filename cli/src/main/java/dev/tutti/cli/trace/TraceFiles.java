@@ -1,6 +1,7 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.OpType;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.trace.TraceJobs.Part;
 import java.io.IOException;
@@ -163,9 +164,8 @@ final class TraceFiles {
         trace
             .notes()
             .add(
-                "%s is left out: it was written after %d %s, and others after %d"
-                    .formatted(
-                        each.getKey(), restarts, restarts == 1 ? "restart" : "restarts", last));
+                "%s is left out: it was written after %s, and others after %d"
+                    .formatted(each.getKey(), Counts.of(restarts, "restart"), last));
       }
     }
   }
