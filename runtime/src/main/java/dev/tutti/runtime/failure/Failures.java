@@ -53,7 +53,7 @@ public final class Failures {
 
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
-    this.times = AnswerTimes.of(identity.settings());
+    this.times = monitor.times();
     this.monitor = monitor;
     this.group = group;
   }

@@ -188,6 +188,11 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
+  /** Returns how long to wait for answers. */
+  public AnswerTimes times() {
+    return times;
+  }
+
   /** Notes that the store has just failed to answer, so that it is not asked again at once. */
   public void noteSilence() {
     silentUntil = Deadlines.in(times.answer());

@@ -53,7 +53,7 @@ public final class SetUpFailure {
   public SetUpFailure(JobMonitor monitor, GroupIdentity group, boolean isPart, Runnable end) {
     this.monitor = monitor;
     this.group = group;
-    this.times = AnswerTimes.of(group.settings());
+    this.times = monitor.times();
     this.isPart = isPart;
     this.end = end;
   }

@@ -63,7 +63,7 @@ public final class SlowReports {
     try {
       return BoundedCalls.call(
           "tutti-ask-" + identity.name() + "-" + identity.rank(),
-          AnswerTimes.of(identity.settings()).question(),
+          monitor.times().question(),
           () -> monitor.whatKeeps(question, identity));
     } catch (Exception e) {
       return "the store does not answer, so no rank can be asked";

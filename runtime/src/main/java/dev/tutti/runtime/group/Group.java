@@ -9,7 +9,6 @@ import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.AgreedFailure;
-import dev.tutti.runtime.failure.AnswerTimes;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.FailingGroup;
@@ -67,7 +66,6 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final PendingOperations pending;
   final OperationRunner runner;
   private final SlowReports slow;
-  private final AnswerTimes times;
   private final FlightRecords records;
   private final @Nullable NanCheck nanCheck;
   private final MakerThread maker = new MakerThread();
@@ -125,7 +123,6 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             Deadlines.nanos(identity.settings().get(RuntimeSettings.SLOW)));
     this.nanCheck =
         RuntimeSettings.isNanChecked(identity.settings()) ? new NanCheck(identity) : null;
-    this.times = AnswerTimes.of(identity.settings());
     this.slow = new SlowReports(identity, monitor);
     this.runner = new OperationRunner(this);
   }
@@ -166,7 +163,9 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   @Override
   public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {
-    if (life == Life.OPEN && !failures.isFailing() && !Watchdog.stoodStill(times.standstill())) {
+    if (life == Life.OPEN
+        && !failures.isFailing()
+        && !Watchdog.stoodStill(monitor.times().standstill())) {
       slow.report(
           SlowReports.pending(op, sequence),
           Duration.ofNanos(elapsedNanos),
@@ -317,7 +316,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       String progress = runner.progress(closed).encode();
       BoundedCalls.call(
           "tutti-tell-" + identity.name() + "-" + identity.rank(),
-          times.answer(),
+          monitor.times().answer(),
           () -> {
             monitor.publishProgress(identity.name(), progress);
             return progress;

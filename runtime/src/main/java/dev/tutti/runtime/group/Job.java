@@ -73,7 +73,6 @@ final class Job {
   private final @Nullable Device device;
   private final Store rootStore;
   private final Store ownStore;
-  private final AnswerTimes times;
   private final JobMonitor monitor;
 
   private volatile @Nullable AutoCloseable debug;
@@ -115,9 +114,9 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
-    this.times = AnswerTimes.of(settings);
     this.monitor =
-        new JobMonitor(new UninterruptedStore(ownStore), rank, meeting.serverRank(), times);
+        new JobMonitor(
+            new UninterruptedStore(ownStore), rank, meeting.serverRank(), AnswerTimes.of(settings));
   }
 
   /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
@@ -174,7 +173,7 @@ final class Job {
       @Nullable Group parent,
       List<Integer> ranks) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
-    SetUp setUp = new SetUp(name, groupRank, deadlineNanos, times.answer());
+    SetUp setUp = new SetUp(name, groupRank, deadlineNanos, monitor.times().answer());
     Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
     for (String type : providers.keySet()) {
       stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
@@ -419,7 +418,7 @@ final class Job {
       List<Integer> missing =
           BoundedCalls.call(
               "tutti-ask-" + rank,
-              times.answer(),
+              monitor.times().answer(),
               () ->
                   IntStream.range(0, size)
                       .filter(r -> !monitor.board().hasJoined(r))
@@ -499,7 +498,7 @@ final class Job {
     }
     if (!waited.isEmpty()) {
       // After a failure, the others may still be asking what it was.
-      Duration asking = times.answers();
+      Duration asking = monitor.times().answers();
       ownStore.await(waited, failed && limit.compareTo(asking) > 0 ? asking : limit);
     }
   }
