@@ -1,5 +1,6 @@
 package dev.tutti.cuda.share;
 
+import dev.tutti.store.net.SelfConnection;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -31,6 +32,7 @@ final class OutgoingLink {
   private final SocketChannel channel;
   private final @Nullable TlsChannel tls;
   private final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
+  private boolean met;
   private boolean queued;
   private boolean hasNotes;
 
@@ -46,9 +48,16 @@ final class OutgoingLink {
     boolean overNetwork = address.socket() instanceof InetSocketAddress;
     SocketChannel channel =
         overNetwork ? SocketChannel.open() : SocketChannel.open(StandardProtocolFamily.UNIX);
+    return connect(rank, peer, address, context, channel);
+  }
+
+  /** Does the same with a new channel, which it closes if it fails. */
+  static OutgoingLink connect(
+      int rank, int peer, LinkAddress address, @Nullable SSLContext context, SocketChannel channel)
+      throws IOException {
     try {
       channel.configureBlocking(false);
-      if (overNetwork) {
+      if (address.socket() instanceof InetSocketAddress) {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       }
       boolean _ = channel.connect(address.socket());
@@ -104,6 +113,10 @@ final class OutgoingLink {
   private boolean write() throws IOException {
     if (!channel.isConnected() && !channel.finishConnect()) {
       return false;
+    }
+    if (!met) {
+      SelfConnection.refuse(channel);
+      met = true;
     }
     if (tls != null && !tls.handshake()) {
       return false;

@@ -1,6 +1,7 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.store.net.SelfConnection;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
@@ -33,10 +34,15 @@ final class Connector implements Handler {
   private int attempts;
 
   Connector(Transport transport, Pair pair, Route route) throws IOException {
+    this(transport, pair, route, SocketChannel.open());
+  }
+
+  /** Makes its first attempt with a given channel. */
+  Connector(Transport transport, Pair pair, Route route, SocketChannel first) {
     this.transport = transport;
     this.pair = pair;
     this.route = route;
-    this.channel = SocketChannel.open();
+    this.channel = first;
   }
 
   static void configure(SocketChannel channel) throws IOException {
@@ -70,6 +76,7 @@ final class Connector implements Handler {
   }
 
   private void finish(SelectionKey key) throws IOException {
+    SelfConnection.refuse(channel);
     ByteBuffer greeting = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
     greeting.putLong(0, route.greeting);
     // An empty socket buffer accepts eight bytes at once.

@@ -2,7 +2,7 @@ package dev.tutti.store.tcp;
 
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.spi.HostPort;
+import dev.tutti.store.net.SelfConnection;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
@@ -78,7 +78,17 @@ final class TcpConnection implements AutoCloseable {
   static TcpConnection open(
       InetSocketAddress server, @Nullable SSLContext tls, long connectBy, long deadline)
       throws IOException {
-    SocketChannel channel = SocketChannel.open();
+    return open(SocketChannel.open(), server, tls, connectBy, deadline);
+  }
+
+  /** Does the same with a new channel, which it closes if it fails. */
+  static TcpConnection open(
+      SocketChannel channel,
+      InetSocketAddress server,
+      @Nullable SSLContext tls,
+      long connectBy,
+      long deadline)
+      throws IOException {
     Selector selector = null;
     try {
       selector = Selector.open();
@@ -92,10 +102,7 @@ final class TcpConnection implements AutoCloseable {
           connection.await(SelectionKey.OP_CONNECT, connectBy);
         }
       }
-      // A connect to a free port of this host can connect to itself.
-      if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-        throw new IOException("no process listens on " + HostPort.text(server));
-      }
+      SelfConnection.refuse(channel);
       connection.secure(deadline);
       // The greeting and the first request must be sent in one piece: PyTorch's event-loop server
       // misreads a greeting that arrives in two.
