@@ -6,6 +6,8 @@ import dev.tutti.store.table.Decimal;
 import dev.tutti.store.table.KeyText;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -14,6 +16,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -27,7 +30,9 @@ final class FileLog {
    * a u32 length and a value, little-endian, and that are only ever appended. The last record of a
    * key counts, and a record whose key starts with a minus deletes the key that follows the minus.
    * User keys start with a slash. Every reader and writer holds the lock of the file, so an
-   * incomplete record belongs to a writer that died.
+   * incomplete record at the end belongs to a writer that died, and is cut off. This needs the lock
+   * of PyTorch's ranks if there are any, and a file that begins as every store file does: another
+   * file is left alone.
    *
    * The first bytes that this process wrote are found nowhere else, and are checked each time: a
    * file that has replaced this one may have the same inode.
@@ -35,6 +40,8 @@ final class FileLog {
    * Keys are kept as strings that carry their bytes (KeyText.BYTES).
    */
   static final char DELETE = '-';
+
+  private static final Logger LOG = System.getLogger(FileStore.class.getName());
 
   private final Path path;
   private final Map<String, byte[]> values = new HashMap<>();
@@ -202,11 +209,34 @@ final class FileLog {
     if (length == position) {
       return false;
     }
-    ByteBuffer bytes = ByteBuffer.wrap(file.read(position)).order(ByteOrder.LITTLE_ENDIAN);
+    byte[] bytes = file.read(position);
+    int complete = take(bytes, file);
+    if (complete < bytes.length) {
+      file.cut(position + complete);
+      LOG.log(
+          Level.WARNING,
+          "store file %s: cut off its last %d bytes, a record whose writer died"
+              .formatted(path, bytes.length - complete));
+    }
+    position += complete;
+    return complete > 0;
+  }
+
+  /** Takes over records; returns the position of an incomplete one to cut off, or the end. */
+  private int take(byte[] all, LockedFile file) {
+    ByteBuffer bytes = ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN);
     while (bytes.hasRemaining()) {
       int start = bytes.position();
-      String key = new String(field(bytes, start, "key"), KeyText.BYTES);
-      byte[] value = field(bytes, start, "value");
+      String lack = lack(bytes);
+      if (lack != null) {
+        boolean isStore = position > 0 || FileMembers.isBegun(all);
+        if (isStore && (file.excludesPyTorch() || !FileMembers.haveForeigners(values))) {
+          return start;
+        }
+        throw corrupt(start, lack);
+      }
+      String key = new String(field(bytes), KeyText.BYTES);
+      byte[] value = field(bytes);
       if (key.isEmpty()) {
         throw corrupt(start, "its key is empty");
       }
@@ -216,22 +246,28 @@ final class FileLog {
         values.put(key, value);
       }
     }
-    position = length;
-    return true;
+    return all.length;
   }
 
-  private byte[] field(ByteBuffer bytes, int start, String what) {
-    int rest = bytes.remaining();
-    long length = rest < Integer.BYTES ? -1 : Integer.toUnsignedLong(bytes.getInt());
-    if (length < 0 || length > bytes.remaining()) {
-      throw corrupt(
-          start,
-          length < 0
-              ? "the length of its " + what + " is truncated"
-              : "its %s has %d bytes, but only %d follow"
-                  .formatted(what, length, bytes.remaining()));
+  /** Returns what is missing of the next record, or null if it is complete. */
+  private static @Nullable String lack(ByteBuffer bytes) {
+    int at = bytes.position();
+    for (String what : List.of("key", "value")) {
+      int rest = bytes.limit() - at - Integer.BYTES;
+      if (rest < 0) {
+        return "the length of its " + what + " is truncated";
+      }
+      long length = Integer.toUnsignedLong(bytes.getInt(at));
+      if (length > rest) {
+        return "its %s has %d bytes, but only %d follow".formatted(what, length, rest);
+      }
+      at += Integer.BYTES + (int) length;
     }
-    byte[] field = new byte[(int) length];
+    return null;
+  }
+
+  private static byte[] field(ByteBuffer bytes) {
+    byte[] field = new byte[bytes.getInt()];
     bytes.get(field);
     return field;
   }

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
@@ -32,6 +33,11 @@ final class FileMembers {
   private static final String REFERENCES = "refcount/";
   private static final String FINISHED = "cleanup/";
   private static final String MEMBER = "tutti/member/";
+
+  /** The length and the key of the first record, little-endian. */
+  private static final byte[] BEGINNING =
+      ("\t\0\0\0" + REFERENCES).getBytes(StandardCharsets.US_ASCII);
+
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final Path NAME_SPACE = Path.of("/proc/self/ns/pid");
 
@@ -53,6 +59,18 @@ final class FileMembers {
     this.recent = recent;
   }
 
+  /** Tells whether a file begins as every store file does, as far as it goes. */
+  static boolean isBegun(byte[] content) {
+    int length = Math.min(content.length, BEGINNING.length);
+    return Arrays.equals(content, 0, length, BEGINNING, 0, length);
+  }
+
+  /** Tells whether a rank of PyTorch may have the file open. */
+  static boolean haveForeigners(Map<String, byte[]> values) {
+    long members = values.keySet().stream().filter(key -> key.startsWith(MEMBER)).count();
+    return number(values, REFERENCES) > members;
+  }
+
   /** Refuses a file of a former run; the file is locked. */
   void requireFresh(Map<String, byte[]> values, Instant modified) {
     if (values.isEmpty()) {
@@ -60,10 +78,8 @@ final class FileMembers {
     }
     boolean others = false;
     String dead = "";
-    long members = 0;
     for (Map.Entry<String, byte[]> entry : values.entrySet()) {
       if (entry.getKey().startsWith(MEMBER)) {
-        members++;
         Member member = Member.parse(new String(entry.getValue(), StandardCharsets.UTF_8));
         if (!member.host.equals(Member.hostOfThisProcess())) {
           others = true;
@@ -78,7 +94,7 @@ final class FileMembers {
       throw stale(dead + " had it open and has died");
     }
     long finished = number(values, FINISHED);
-    boolean open = others || number(values, REFERENCES) > members;
+    boolean open = others || haveForeigners(values);
     if (!open && (worldSize == 0 || finished >= worldSize || finished == 0)) {
       throw stale("all processes that had it open have closed it");
     }
@@ -97,7 +113,7 @@ final class FileMembers {
             .formatted(path, why));
   }
 
-  private long number(Map<String, byte[]> values, String key) {
+  private static long number(Map<String, byte[]> values, String key) {
     byte[] text = values.get(key);
     return text == null ? 0 : Decimal.parse(key, text);
   }

@@ -39,8 +39,9 @@ final class FileQueue {
       return null;
     }
     byte[] value = changes.get(itemKey(ends[0]));
-    changes.delete(itemKey(ends[0]));
+    // A process that dies after the first record leaves a value that nobody sees.
     store(changes, ends[0] + 1, ends[1]);
+    changes.delete(itemKey(ends[0]));
     return value;
   }
 

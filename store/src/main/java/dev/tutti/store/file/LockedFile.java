@@ -8,9 +8,13 @@ import java.io.RandomAccessFile;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -21,9 +25,10 @@ import org.jspecify.annotations.Nullable;
 /** An open file that no other thread or process may touch in the meantime. */
 final class LockedFile implements AutoCloseable {
   /*
-   * On Linux the lock is flock(2), which PyTorch's ranks take too; elsewhere, and where native
-   * access is denied, it is Java's own, which PyTorch's ranks do not see. Either lock is retried
-   * with short pauses, because neither can wait with a deadline. The file may be deleted, and
+   * On Linux the lock is flock(2), which PyTorch's ranks take too, together with one that excludes
+   * Java's own (Flock). Elsewhere, and where native access is denied, it is Java's own alone, which
+   * PyTorch's ranks do not see. Either lock is retried with short pauses, because neither can wait
+   * with a deadline. The file may be deleted, and
    * another one created in its place, while a thread waits for the lock. What was locked is
    * therefore compared with what the path refers to.
    *
@@ -35,6 +40,14 @@ final class LockedFile implements AutoCloseable {
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(10);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final int NONE = -1;
+
+  /** Those of a file that only its owner can open; none where files have no such permissions. */
+  private static final FileAttribute<?>[] ATTRIBUTES =
+      FileSystems.getDefault().supportedFileAttributeViews().contains("posix")
+          ? new FileAttribute<?>[] {
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))
+          }
+          : new FileAttribute<?>[0];
 
   /**
    * The files that this JVM has locked with Java's locks. Such a lock ends when the process closes
@@ -151,6 +164,9 @@ final class LockedFile implements AutoCloseable {
     LockedFile file = null;
     RandomAccessFile content = null;
     try {
+      if (create && ATTRIBUTES.length > 0 && !Files.exists(path)) {
+        createPrivate(path);
+      }
       content = openContent(path.toFile());
       if (content.getChannel().tryLock() != null && Files.exists(path)) {
         file = new LockedFile(content, NONE, name);
@@ -162,6 +178,15 @@ final class LockedFile implements AutoCloseable {
       if (file == null) {
         release(content, name);
       }
+    }
+  }
+
+  /** Creates a file that only its owner can open, unless another process is faster. */
+  private static void createPrivate(Path path) throws IOException {
+    try {
+      Files.createFile(path, ATTRIBUTES);
+    } catch (FileAlreadyExistsException e) {
+      LOG.log(Level.DEBUG, "another process has created store file {0}", path);
     }
   }
 
@@ -196,6 +221,16 @@ final class LockedFile implements AutoCloseable {
 
   private static RandomAccessFile openContent(File file) throws FileNotFoundException {
     return new RandomAccessFile(file, "rw");
+  }
+
+  /** Tells whether ranks of PyTorch respect the lock, too. */
+  boolean excludesPyTorch() {
+    return descriptor != NONE;
+  }
+
+  /** Cuts the file off. */
+  void cut(long length) throws IOException {
+    content.setLength(length);
   }
 
   long length() throws IOException {

@@ -14,11 +14,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -236,20 +239,36 @@ class FileStoreFileTest {
   }
 
   @Test
-  void saysWhereAFileIsCutOff() throws IOException {
+  void cutsOffARecordWhoseWriterDied() throws IOException {
+    byte[] first = record("refcount/", "1");
     byte[] whole = records("refcount/", "1", "/key", "value");
     for (int length = 1; length < whole.length; length++) {
-      if (length == record("refcount/", "1").length) {
-        continue;
-      }
       Files.write(file, Arrays.copyOf(whole, length));
-      assertThatThrownBy(() -> open(2))
-          .as("cut after %d bytes", length)
-          .isInstanceOf(StoreException.class)
-          .hasMessageContaining("store file " + file + " is damaged in the record at byte ")
-          .hasMessageMatching("(?s).*at byte (0|18): its (key|value) .*|.*at byte (0|18): the .*");
+      String opened = length < first.length ? "1" : "2";
+      try (FileStore store = open(2)) {
+        assertThat(store.check(List.of("key"))).as("cut after %d bytes", length).isFalse();
+        store.set("key", "new");
+        assertThat(newBytes(0))
+            .as("cut after %d bytes", length)
+            .startsWith(first)
+            .containsSubsequence(record("refcount/", opened))
+            .endsWith(record("/key", "new"));
+      }
       Files.delete(file);
     }
+  }
+
+  @Test
+  void leavesAFileAloneThatOnlyLooksLikeACutOne() throws IOException {
+    byte[] other = Arrays.copyOf(records("/key", "value", "/key", "value"), 20);
+    Files.write(file, other);
+    assertThatThrownBy(() -> open(2))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining(
+            "store file "
+                + file
+                + " is damaged in the record at byte 17: the length of its key is truncated");
+    assertThat(Files.readAllBytes(file)).isEqualTo(other);
   }
 
   @Test
@@ -264,11 +283,52 @@ class FileStoreFileTest {
   @Test
   void noticesDamageLater() throws IOException {
     try (FileStore store = open(2)) {
-      write(new byte[] {9, 0});
+      write(new byte[8]);
       assertThatThrownBy(() -> store.get("key", TIMEOUT))
           .isInstanceOf(StoreException.class)
           .hasMessageContaining("damaged");
       assertThatThrownBy(() -> store.set("key", "value")).hasMessageContaining("damaged");
+    }
+  }
+
+  @Test
+  void cutsOffARecordWhoseWriterDiesLater() throws IOException {
+    try (FileStore store = open(2)) {
+      store.set("key", "value");
+      long whole = Files.size(file);
+      write(new byte[] {9, 0});
+      assertThat(store.get("key", TIMEOUT)).asString(UTF_8).isEqualTo("value");
+      assertThat(Files.size(file)).isEqualTo(whole);
+      write(Arrays.copyOf(record("/key", "a longer value"), 15));
+      store.set("other", "value");
+      assertThat(newBytes(whole)).isEqualTo(record("/other", "value"));
+    }
+  }
+
+  @Test
+  void createsAFileThatOnlyItsOwnerCanOpenAndKeepsTheModeOfOthers() throws Exception {
+    assumeTrue(
+        file.getFileSystem().supportedFileAttributeViews().contains("posix"),
+        "needs permissions of files");
+    Set<PosixFilePermission> own = PosixFilePermissions.fromString("rw-------");
+    try (FileStore _ = open(2)) {
+      assertThat(Files.getPosixFilePermissions(file)).isEqualTo(own);
+    }
+    Files.delete(file);
+    Process child = FileStoreChild.start("--illegal-native-access=deny", file, 2, -1, 1);
+    try {
+      assertThat(child.inputReader().readLine()).isEqualTo("waiting");
+      assertThat(Files.getPosixFilePermissions(file)).isEqualTo(own);
+    } finally {
+      child.destroyForcibly();
+      assertThat(child.waitFor(4, TimeUnit.MINUTES)).isTrue();
+    }
+    Set<PosixFilePermission> shared = PosixFilePermissions.fromString("rw-rw-r--");
+    Files.delete(file);
+    Files.createFile(file);
+    Files.setPosixFilePermissions(file, shared);
+    try (FileStore _ = open(2)) {
+      assertThat(Files.getPosixFilePermissions(file)).isEqualTo(shared);
     }
   }
 
@@ -391,15 +451,18 @@ class FileStoreFileTest {
     "--enable-native-access=ALL-UNNAMED, 3, 1",
     "--illegal-native-access=deny, 3, 1",
     "--enable-native-access=ALL-UNNAMED, 2, 2",
-    "--illegal-native-access=deny, 2, 2"
+    "--illegal-native-access=deny, 2, 2",
+    "--enable-native-access=ALL-UNNAMED --illegal-native-access=deny, 4, 1"
   })
   void processesShareAFile(String nativeAccess, int processes, int threads) throws Exception {
     int ranks = processes * threads;
     int sum = ranks * 150;
+    String[] accesses = nativeAccess.split(" ", -1);
     List<Process> children = new ArrayList<>();
     try {
       for (int i = 0; i < processes; i++) {
-        children.add(FileStoreChild.start(nativeAccess, file, ranks, 150, threads));
+        String access = accesses[i % accesses.length];
+        children.add(FileStoreChild.start(access, file, ranks, 150, threads));
       }
       for (Process child : children) {
         assertThat(child.waitFor(4, TimeUnit.MINUTES)).isTrue();
