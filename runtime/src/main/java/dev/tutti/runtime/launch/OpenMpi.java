@@ -26,7 +26,7 @@ final class OpenMpi implements LaunchEnvironment {
             .first("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
             .map(JobPort::of)
             .orElse(JobPort.DEFAULT);
-    String host = isOneHost ? JobPort.LOOPBACK : Slurm.firstHost(variables).orElse("");
+    String host = isOneHost ? JobPort.LOOPBACK : Slurm.hostOfMpi(variables, rank);
     return Optional.of(variables.launch(rank, size, host, port));
   }
 }

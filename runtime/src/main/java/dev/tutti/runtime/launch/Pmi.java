@@ -23,7 +23,7 @@ final class Pmi implements LaunchEnvironment {
     int rank = variables.required("PMI_RANK");
     int size = variables.required("PMI_SIZE");
     boolean isOneHost = variables.number("MPI_LOCALNRANKS").orElse(-1) == size;
-    String host = isOneHost ? JobPort.LOOPBACK : Slurm.firstHost(variables).orElse("");
+    String host = isOneHost ? JobPort.LOOPBACK : Slurm.hostOfMpi(variables, rank);
     String port = Slurm.port(variables).orElse(JobPort.DEFAULT);
     return Optional.of(variables.launch(rank, size, host, port));
   }
@@ -34,7 +34,7 @@ final class Pmi implements LaunchEnvironment {
     }
     int rank = variables.required("PMIX_RANK");
     int size = variables.required("WORLD_SIZE");
-    String host = Slurm.firstHost(variables).orElse("");
+    String host = Slurm.hostOfMpi(variables, rank);
     String port = variables.text("PMIX_NAMESPACE").map(JobPort::of).orElse(JobPort.DEFAULT);
     return Optional.of(variables.launch(rank, size, host, port));
   }

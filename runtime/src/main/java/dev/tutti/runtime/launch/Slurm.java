@@ -1,5 +1,9 @@
 package dev.tutti.runtime.launch;
 
+import dev.tutti.RendezvousException;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.util.Optional;
 
 /**
@@ -55,6 +59,37 @@ final class Slurm implements LaunchEnvironment {
       return list.map(SlurmHosts::first);
     } catch (IllegalArgumentException e) {
       throw variables.refusal(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /**
+   * Returns the first host, where a launcher of MPI in a Slurm job starts rank 0 unless it was
+   * given other hosts; empty if this is no Slurm job.
+   *
+   * @throws RendezvousException on rank 0, if it is on another host and nothing else says where
+   */
+  static String hostOfMpi(Variables variables, int rank) {
+    String host = firstHost(variables).orElse("");
+    if (rank == 0 && variables.text("MASTER_ADDR").isEmpty() && isElsewhere(host)) {
+      throw new RendezvousException(
+          ("rank 0 is not on %s, the first host of Slurm's list, where the other ranks look for it;"
+                  + " found %s. Set MASTER_ADDR to the host of rank 0")
+              .formatted(host, Launch.text(variables.seen())));
+    }
+    return host;
+  }
+
+  /** Tells whether a name is certainly that of another host. */
+  private static boolean isElsewhere(String host) {
+    try {
+      for (InetAddress address : InetAddress.getAllByName(host)) {
+        if (address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null) {
+          return false;
+        }
+      }
+      return true;
+    } catch (IOException e) {
+      return false;
     }
   }
 

@@ -21,8 +21,9 @@ final class Variables {
     this.launcher = launcher;
   }
 
+  /** Returns a variable without white space around it, such as a script's last newline. */
   Optional<String> text(String name) {
-    Optional<String> text = settings.text(name);
+    Optional<String> text = settings.text(name).map(String::strip).filter(it -> !it.isEmpty());
     text.ifPresent(value -> seen.put(name, value));
     return text;
   }

@@ -55,6 +55,19 @@ class OpenMpiTest {
   }
 
   @Test
+  void rankZeroKnowsThatItIsNotOnTheFirstHostOfSlurm() {
+    assertThatThrownBy(
+            () ->
+                Recorded.found(
+                    "OMPI_COMM_WORLD_RANK=0",
+                    "OMPI_COMM_WORLD_SIZE=4",
+                    "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+                    "SLURM_JOB_NODELIST=192.0.2.1,b"))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 0 is not on 192.0.2.1, the first host of Slurm's list");
+  }
+
+  @Test
   void refusesARankWithoutASize() {
     assertThatThrownBy(() -> Recorded.found("OMPI_COMM_WORLD_RANK=1"))
         .isInstanceOf(RendezvousException.class)

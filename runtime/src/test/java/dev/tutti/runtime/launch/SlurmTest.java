@@ -53,6 +53,19 @@ class SlurmTest {
   }
 
   @Test
+  void ignoresWhiteSpaceAroundVariables() {
+    assertThat(
+            Recorded.found(
+                "SLURM_JOB_ID=1234\n",
+                "SLURM_STEP_ID=0\r\n",
+                "SLURM_PROCID= 5",
+                "SLURM_NTASKS=8\n",
+                "SLURM_STEP_NODELIST=\n",
+                "SLURM_JOB_NODELIST=tux[3,5-7]\n"))
+        .isEqualTo("5/8 at tux3:" + PORT + " by Slurm");
+  }
+
+  @Test
   void refusesARankWithoutASize() {
     assertThatThrownBy(() -> Recorded.found("SLURM_STEP_ID=0", "SLURM_PROCID=3"))
         .hasMessageContaining("SLURM_NTASKS is not set; found SLURM_PROCID=3, SLURM_STEP_ID=0");
