@@ -1,13 +1,13 @@
 package dev.tutti.micrometer;
 
 import dev.tutti.ProcessGroup;
-import dev.tutti.Registration;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Meters of a process group, for Micrometer registries.
@@ -19,9 +19,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 public final class TuttiMetrics implements MeterBinder, AutoCloseable {
   private final ProcessGroup group;
   private final Tags tags;
-  private final List<Bound> bound = new CopyOnWriteArrayList<>();
-
-  private record Bound(Registration registration, OperationMeters meters) {}
+  private final Map<MeterRegistry, OperationMeters> bound = new ConcurrentHashMap<>();
 
   /**
    * Creates the meters of a group.
@@ -47,23 +45,27 @@ public final class TuttiMetrics implements MeterBinder, AutoCloseable {
   }
 
   /**
-   * Starts counting in a registry.
+   * Starts counting in a registry, unless the registry already counts this group with these tags.
    *
    * @param registry the registry; several registries may count the same group
    */
   @Override
   public void bindTo(MeterRegistry registry) {
-    OperationMeters meters = new OperationMeters(registry, tags);
-    bound.add(new Bound(group.addListener(meters), meters));
+    OperationMeters _ =
+        bound.computeIfAbsent(registry, each -> OperationMeters.bind(each, group, tags));
   }
 
-  /** Stops counting, and removes the meters from their registries. */
+  /**
+   * Stops counting, and removes the meters from their registries. Meters that another {@code
+   * TuttiMetrics} counts in the same registry stay until that one is closed.
+   */
   @Override
   public void close() {
-    for (Bound each : bound) {
-      each.registration().close();
-      each.meters().remove();
+    for (MeterRegistry registry : bound.keySet()) {
+      OperationMeters meters = bound.remove(registry);
+      if (meters != null) {
+        meters.release();
+      }
     }
-    bound.clear();
   }
 }

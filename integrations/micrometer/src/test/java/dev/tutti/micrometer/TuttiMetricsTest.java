@@ -9,6 +9,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.testing.World;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
@@ -138,5 +139,58 @@ class TuttiMetricsTest {
       assertThat(registry.get("tutti.operations").timer().getId().getTag("group"))
           .isEqualTo(half.name());
     }
+  }
+
+  @World(sizes = 1, backends = "gloo")
+  void eachOperationIsCountedOnceHoweverOftenTheGroupIsBound(ProcessGroup group) {
+    TuttiMetrics one = new TuttiMetrics(group);
+    TuttiMetrics other = new TuttiMetrics(group);
+    one.bindTo(registry);
+    one.bindTo(registry);
+    other.bindTo(registry);
+    group.barrier();
+    until(() -> barriers() == 1);
+    one.close();
+    group.barrier();
+    until(() -> barriers() == 2);
+    assertThat(registry.get("tutti.failures").counter().count()).isZero();
+    assertThat(registry.get("tutti.operations.waiting").longTaskTimer().activeTasks()).isZero();
+    other.close();
+    other.close();
+    assertThat(registry.getMeters()).isEmpty();
+  }
+
+  private double barriers() {
+    return registry.get("tutti.operations").tags("type", "barrier").timer().count();
+  }
+
+  /** A second group of a process has the first one's name, as in a job that starts again. */
+  @World(sizes = 1, backends = "gloo")
+  void metersOfAnotherGroupOfTheSameNameStay(ProcessGroup group) {
+    ThreadedWorld.of(1)
+        .run(
+            second -> {
+              assertThat(second.name()).isEqualTo(group.name());
+              TuttiMetrics first = new TuttiMetrics(group);
+              TuttiMetrics later = new TuttiMetrics(second);
+              first.bindTo(registry);
+              later.bindTo(registry);
+              second.barrier();
+              String pathOfSecond = onlyPath();
+              group.barrier();
+              until(() -> registry.get("tutti.operations").timers().size() == 2);
+              first.close();
+              until(() -> registry.get("tutti.operations").timers().size() == 1);
+              assertThat(onlyPath()).isEqualTo(pathOfSecond);
+              second.barrier();
+              until(() -> barriers() == 2);
+              later.close();
+              assertThat(registry.getMeters()).isEmpty();
+            });
+  }
+
+  private String onlyPath() {
+    until(() -> registry.find("tutti.operations").timers().size() == 1);
+    return registry.get("tutti.operations").timer().getId().getTag("path");
   }
 }
