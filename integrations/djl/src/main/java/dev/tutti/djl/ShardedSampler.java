@@ -2,12 +2,16 @@ package dev.tutti.djl;
 
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.dataset.Sampler;
+import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A sampler that divides a data set among the ranks of a group (PyTorch: {@code
@@ -18,13 +22,15 @@ import java.util.Random;
  * batches of all ranks are thus those of one process with batches {@code size} times as large.
  * Every rank has the same number of batches, of the same sizes.
  *
- * <p>Each call of {@link #sample} begins the next epoch; the first is 0. Apart from the epoch, the
- * sampler is immutable; each {@code with} method returns a changed sampler that begins at epoch 0.
- * Used by one thread at a time.
+ * <p>Each call of {@link #sample} begins the next epoch; the first is 0. While it shuffles, all
+ * ranks make that call together, like a collective, and compare their epochs. Apart from the epoch,
+ * the sampler is immutable; each {@code with} method returns a changed sampler that begins at epoch
+ * 0. Used by one thread at a time.
  */
 public final class ShardedSampler implements Sampler {
   private static final long GOLDEN_RATIO = 0x9e3779b97f4a7c15L;
 
+  private final @Nullable ProcessGroup group;
   private final int rank;
   private final int size;
   private final int batchSize;
@@ -41,15 +47,23 @@ public final class ShardedSampler implements Sampler {
    * @param batchSize the number of samples in a batch on each rank, at least 1
    */
   public ShardedSampler(ProcessGroup group, int batchSize) {
-    this(group.rank(), group.size(), batchSize, true, false, 0);
+    this(group, group.rank(), group.size(), batchSize, true, false, 0);
   }
 
+  /** Creates a sampler, which compares epochs in a group, or not if that is null. */
   ShardedSampler(
-      int rank, int size, int batchSize, boolean shuffled, boolean tailDropped, long seed) {
+      @Nullable ProcessGroup group,
+      int rank,
+      int size,
+      int batchSize,
+      boolean shuffled,
+      boolean tailDropped,
+      long seed) {
     if (batchSize < 1) {
       throw new IllegalArgumentException(
           "a batch of rank " + rank + " must have at least one sample, not " + batchSize);
     }
+    this.group = group;
     this.rank = rank;
     this.size = size;
     this.batchSize = batchSize;
@@ -64,12 +78,12 @@ public final class ShardedSampler implements Sampler {
    * @param newSeed the seed, the same on all ranks
    */
   public ShardedSampler withSeed(long newSeed) {
-    return new ShardedSampler(rank, size, batchSize, shuffled, tailDropped, newSeed);
+    return new ShardedSampler(group, rank, size, batchSize, shuffled, tailDropped, newSeed);
   }
 
   /** Takes samples in the order of the data set. */
   public ShardedSampler withoutShuffle() {
-    return new ShardedSampler(rank, size, batchSize, false, tailDropped, seed);
+    return new ShardedSampler(group, rank, size, batchSize, false, tailDropped, seed);
   }
 
   /**
@@ -78,7 +92,7 @@ public final class ShardedSampler implements Sampler {
    * batch may be smaller than the others.
    */
   public ShardedSampler withDroppedTail() {
-    return new ShardedSampler(rank, size, batchSize, shuffled, true, seed);
+    return new ShardedSampler(group, rank, size, batchSize, shuffled, true, seed);
   }
 
   /**
@@ -96,19 +110,38 @@ public final class ShardedSampler implements Sampler {
   }
 
   /**
-   * Begins an epoch.
+   * Begins an epoch. All ranks call this at the same place among their other calls of the group,
+   * unless the sampler does not shuffle.
    *
    * @param dataset a data set of at most {@link Integer#MAX_VALUE} samples, the same on all ranks
    * @return the batches of this rank
+   * @throws IllegalStateException on all ranks, if they begin different epochs
+   * @throws TuttiException if the group fails, as it does where other ranks make another call
    */
   @Override
   public Iterator<List<Long>> sample(RandomAccessDataset dataset) {
+    if (group != null && shuffled) {
+      compareEpochs(group);
+    }
     int[] order = order(Math.toIntExact(dataset.size()), epoch++);
     long samples =
         tailDropped
             ? order.length / ((long) size * batchSize) * batchSize
             : Math.ceilDiv(order.length, size);
     return new Batches(order, samples);
+  }
+
+  private void compareEpochs(ProcessGroup all) {
+    Tensor epochs = Tensor.allocate(DType.INT64, size);
+    all.allGatherInto(epochs, Tensor.of(epoch));
+    for (int other = 0; other < size; other++) {
+      if (epochs.getLong(other) != epoch) {
+        throw new IllegalStateException(
+            ("rank %d begins epoch %d and rank %d begins epoch %d; read the sampler equally often"
+                 + " on all ranks, or call setEpoch before")
+                .formatted(rank, epoch, other, epochs.getLong(other)));
+      }
+    }
   }
 
   private int[] order(int count, long ofEpoch) {

@@ -7,6 +7,10 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.dataset.Record;
 import ai.djl.util.Progress;
+import dev.tutti.MismatchException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.testing.World;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -52,7 +56,7 @@ class ShardedSamplerTest {
   }
 
   private static ShardedSampler sampler(int rank, int size, int batchSize) {
-    return new ShardedSampler(rank, size, batchSize, true, false, 0);
+    return new ShardedSampler(null, rank, size, batchSize, true, false, 0);
   }
 
   private static List<List<Long>> epoch(ShardedSampler sampler, long count) {
@@ -138,5 +142,43 @@ class ShardedSamplerTest {
     assertThatThrownBy(() -> sampler(3, 4, 0))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage("a batch of rank 3 must have at least one sample, not 0");
+  }
+
+  @World(
+      sizes = {2, 3},
+      backends = "gloo",
+      timeoutSeconds = 240)
+  void ranksThatBeginDifferentEpochsAllSaySo(ProcessGroup group) {
+    ShardedSampler sampler = new ShardedSampler(group, 2);
+    assertThat(epoch(sampler, 12)).hasSize(6 / group.size());
+    if (group.rank() == 1) {
+      sampler.setEpoch(2);
+    }
+    int other = group.rank() == 1 ? 0 : 1;
+    assertThatThrownBy(() -> epoch(sampler, 12))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage(
+            ("rank %d begins epoch %d and rank %d begins epoch %d; read the sampler equally often"
+                 + " on all ranks, or call setEpoch before")
+                .formatted(group.rank(), group.rank() == 1 ? 2 : 1, other, other == 1 ? 2 : 1));
+    sampler.setEpoch(1);
+    assertThat(epoch(sampler, 12)).hasSize(6 / group.size());
+  }
+
+  @World(sizes = 2, backends = "gloo", timeoutSeconds = 240)
+  void aRankThatReadsTheSamplerAloneIsFound(ProcessGroup group) {
+    ShardedSampler sampler = new ShardedSampler(group, 2);
+    if (group.rank() == 0) {
+      sampler.sample(new Samples(12)).next();
+    }
+    assertThatThrownBy(
+            () -> {
+              epoch(sampler, 12);
+              group.allReduce(Tensor.of(1f));
+            })
+        .isInstanceOf(MismatchException.class)
+        .hasMessageContaining("allGatherInto")
+        .hasMessageContaining("allReduce");
+    assertThat(epoch(new ShardedSampler(group, 2).withoutShuffle(), 12)).hasSize(3);
   }
 }
