@@ -5,6 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.cluster.ClusterFolder;
 import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.aeron.cluster.ClusterNode;
+import dev.tutti.aeron.cluster.LeaderWatch;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.wire.Timing;
@@ -20,6 +21,7 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
@@ -52,14 +54,19 @@ public final class AeronClusterServer implements AutoCloseable {
   private static final long ASK_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);
 
+  private final ClusterMembers all;
+  private final int member;
+  private final AeronStoreOptions options;
+  private final Timing timing;
   private final ClusterFolder folder;
-  private final EmbeddedDriver driver;
-  private final ClusterNode node;
   private final Thread hook;
   private final long snapshotBytes;
+  private final int mostClients;
+  private @Nullable Parts parts;
+  private LeaderWatch watch;
   private long purgedAfter;
   private long notAskBefore = System.nanoTime();
-  private volatile boolean ended;
+  private volatile boolean failed;
   private boolean closed;
 
   /**
@@ -79,48 +86,37 @@ public final class AeronClusterServer implements AutoCloseable {
    *     does not let Aeron use shared memory
    */
   public AeronClusterServer(String members, int member, Path data, AeronStoreOptions options) {
-    this(members, member, data, options, SNAPSHOT_BYTES);
+    this(members, member, data, options, SNAPSHOT_BYTES, ClusterNode.MOST_CLIENTS);
   }
 
   /**
-   * Starts a member that takes a snapshot whenever the log has grown by the given number of bytes.
+   * Starts a member that takes a snapshot whenever the log has grown by the given number of bytes,
+   * and serves the given number of clients.
    */
   AeronClusterServer(
-      String members, int member, Path data, AeronStoreOptions options, long snapshotBytes) {
+      String members,
+      int member,
+      Path data,
+      AeronStoreOptions options,
+      long snapshotBytes,
+      int mostClients) {
     this.snapshotBytes = snapshotBytes;
+    this.mostClients = mostClients;
     JvmFlags.require();
-    ClusterMembers all = ClusterMembers.parse(members);
+    this.all = ClusterMembers.parse(members);
+    this.member = member;
+    this.options = options;
     HostPort own = all.member(member);
     requirePorts(own);
     folder = ClusterFolder.open(data, "member %d of %s".formatted(member, all));
-    Timing timing = Timing.of(options.lease());
-    EmbeddedDriver started = null;
+    timing = Timing.of(options.lease());
+    watch = new LeaderWatch(timing.stuckNanos());
     try {
-      if (all.all().size() > 1) {
-        folder.awaitSilence(timing.electedNanos());
-      }
-      started =
-          EmbeddedDriver.start(
-              options.directory(),
-              options.driver(),
-              timing,
-              ClusterNode.SESSIONS + AeronStoreServer.DEFAULT_CLIENTS);
-      driver = started;
-      node =
-          new ClusterNode(
-              all,
-              member,
-              folder,
-              driver,
-              timing,
-              options.token(),
-              options.spin(),
-              () -> ended = true);
-    } catch (RuntimeException e) {
-      CloseHelper.quietCloseAll(started, folder);
-      throw e instanceof StoreException
-          ? e
-          : new StoreException("cannot start member %d of %s: %s".formatted(member, all, e), e);
+      awaitOthers();
+      parts = new Parts();
+    } catch (RuntimeException | Error e) {
+      folder.close();
+      throw e;
     }
     hook = Thread.ofPlatform().name("tutti-ak-exit").unstarted(this::close);
     Runtime.getRuntime().addShutdownHook(hook);
@@ -131,6 +127,58 @@ public final class AeronClusterServer implements AutoCloseable {
           Level.INFO,
           "store cluster at %s accepts any client that reaches it; %s is not set"
               .formatted(all, JobToken.SETTING.name()));
+    }
+  }
+
+  /** Lets the others elect a leader, if this member ended a moment ago. */
+  private void awaitOthers() {
+    if (all.all().size() > 1) {
+      folder.awaitSilence(timing.electedNanos());
+    }
+  }
+
+  /** What a member consists of, and starts anew when it steps down. */
+  private final class Parts {
+    final EmbeddedDriver driver;
+    final ClusterNode node;
+    volatile boolean ended;
+
+    Parts() {
+      EmbeddedDriver started = null;
+      try {
+        folder.prepare();
+        started =
+            EmbeddedDriver.start(
+                options.directory(),
+                options.driver(),
+                timing,
+                ClusterNode.SESSIONS + AeronStoreServer.DEFAULT_CLIENTS,
+                ClusterNode.LIMITS);
+        driver = started;
+        node =
+            new ClusterNode(
+                all,
+                member,
+                folder,
+                driver,
+                timing,
+                options.token(),
+                mostClients,
+                options.spin(),
+                () -> ended = true);
+      } catch (RuntimeException | InternalError e) { // the latter where a file has no room
+        CloseHelper.quietCloseAll(started);
+        throw e instanceof StoreException known
+            ? known
+            : new StoreException(
+                "cannot start member %d of %s: %s%s".formatted(member, all, folder.fullness(), e),
+                e);
+      }
+    }
+
+    void close() {
+      node.close();
+      driver.close();
     }
   }
 
@@ -163,7 +211,7 @@ public final class AeronClusterServer implements AutoCloseable {
       lookOn();
     } catch (Error e) {
       // Otherwise nobody would take snapshots, and the log would grow.
-      ended = true;
+      failed = true;
       close();
       LOG.log(Level.ERROR, "a member of a store cluster stopped: " + e, e);
     }
@@ -172,14 +220,52 @@ public final class AeronClusterServer implements AutoCloseable {
   private void lookOn() {
     while (touchIfRunning()) {
       LockSupport.parkNanos(LOOK_NANOS);
+      if (isStuck()) {
+        stepDown();
+      }
       synchronized (this) {
         try {
-          if (isRunning()) {
-            lookAtLog();
+          if (isRunning() && parts != null) {
+            lookAtLog(parts.node);
           }
         } catch (RuntimeException e) {
           LOG.log(Level.WARNING, "a member of a store cluster cannot check its log: " + e, e);
           notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
+        }
+      }
+    }
+  }
+
+  private synchronized boolean isStuck() {
+    return isRunning() && parts != null && watch.isStuck(parts.node.progress(), System.nanoTime());
+  }
+
+  /** Starts this member anew, and in the meantime lets the others elect another leader. */
+  void stepDown() {
+    synchronized (this) {
+      Parts old = parts;
+      if (closed || old == null) {
+        return;
+      }
+      LOG.log(
+          Level.WARNING,
+          ("member %d of the store cluster at %s leads, but the members have confirmed no request"
+                  + " for %d s; it starts anew, so that they elect another leader")
+              .formatted(member, all, TimeUnit.NANOSECONDS.toSeconds(timing.stuckNanos())));
+      folder.touch();
+      parts = null;
+      old.close();
+    }
+    awaitOthers();
+    synchronized (this) {
+      if (!closed) {
+        watch = new LeaderWatch(timing.stuckNanos());
+        purgedAfter = 0;
+        try {
+          parts = new Parts();
+        } catch (StoreException e) {
+          failed = true;
+          LOG.log(Level.ERROR, "a member of a store cluster cannot start anew: " + e, e);
         }
       }
     }
@@ -198,7 +284,7 @@ public final class AeronClusterServer implements AutoCloseable {
     return System.nanoTime() - notAskBefore >= 0;
   }
 
-  private void lookAtLog() {
+  private void lookAtLog(ClusterNode node) {
     if (node.logSinceSnapshot() > snapshotBytes && node.isLeader() && isTimeToAsk()) {
       if (node.isFollowedByAll()) {
         takeSnapshot();
@@ -215,17 +301,17 @@ public final class AeronClusterServer implements AutoCloseable {
 
   /** Tells whether this member is the leader. */
   public synchronized boolean isLeader() {
-    return isRunning() && node.isLeader();
+    return isRunning() && parts != null && parts.node.isLeader();
   }
 
   /** Tells whether this member takes part: it is the leader, or follows the leader. */
   public synchronized boolean isReady() {
-    return isRunning() && node.isElected();
+    return isRunning() && parts != null && parts.node.isElected();
   }
 
   /** Tells whether this member is running: it was not closed, and no error has ended it. */
   public synchronized boolean isRunning() {
-    return !closed && !ended;
+    return !closed && !failed && (parts == null || !parts.ended);
   }
 
   /**
@@ -233,12 +319,12 @@ public final class AeronClusterServer implements AutoCloseable {
    * requested.
    */
   synchronized boolean takeSnapshot() {
-    return isRunning() && node.takeSnapshot();
+    return isRunning() && parts != null && parts.node.takeSnapshot();
   }
 
   /** Returns the number of snapshots that this member has taken since it started. */
   synchronized long snapshots() {
-    return isRunning() ? node.snapshots() : 0;
+    return isRunning() && parts != null ? parts.node.snapshots() : 0;
   }
 
   /** Ends this member; further calls do nothing. */
@@ -246,8 +332,9 @@ public final class AeronClusterServer implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      node.close();
-      driver.close();
+      if (parts != null) {
+        parts.close();
+      }
       folder.close();
       try {
         Runtime.getRuntime().removeShutdownHook(hook);

@@ -303,23 +303,26 @@ class ClusterFaultsTest {
   }
 
   @Test
-  void aMemberThatCannotAskForTheOthersAsksAgain() throws Exception {
-    String member = freeMember();
-    AeronStoreOptions options = options();
-    Path data = directory.resolve("data");
-    try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options, 10_000);
-        Store store = new AeronClusterStore(member, options)) {
-      Path mark = data.resolve("cluster").resolve("cluster-mark.dat");
-      Path away = directory.resolve("away");
-      Files.move(mark, away);
+  void noSnapshotIsTakenUntilAllMembersFollow() throws Exception {
+    try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, 10_000);
+        Store store = cluster.connect()) {
+      await(() -> cluster.servers().stream().allMatch(AeronClusterServer::isReady));
+      AeronClusterServer leader = cluster.leader().orElseThrow();
+      int lead = cluster.servers().indexOf(leader);
+      int gone = (lead + 1) % TestCluster.SIZE;
       store.set("key", new byte[20_000]);
+      await(() -> leader.snapshots() == 1);
+      cluster.servers().get(gone).close();
+      store.set("key", new byte[20_000]);
+      Path alive = directory.resolve("m" + lead).resolve("alive");
       for (int i = 0; i < 3; i++) {
-        FileTime last = Files.getLastModifiedTime(data.resolve("alive"));
-        await(() -> isChanged(data.resolve("alive"), last));
+        FileTime last = Files.getLastModifiedTime(alive);
+        await(() -> isChanged(alive, last));
       }
-      assertThat(server.snapshots()).isZero();
-      Files.move(away, mark);
-      await(() -> server.snapshots() == 1);
+      cluster.restart(gone);
+      long before = leader.snapshots();
+      store.set("key", new byte[20_000]);
+      await(() -> leader.snapshots() > before);
     }
   }
 

@@ -3,6 +3,8 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.aeron.AeronStoreOptions.Transport;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.driver.status.SystemCounterDescriptor;
@@ -103,7 +105,7 @@ class LossyNetworkTest {
    * Checks that requests and replies were lost: this side resent some, and requested some again.
    */
   private static void assertLosses(String driver) {
-    try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(driver))) {
+    try (Aeron aeron = EmbeddedDriver.connect(driver, Timing.of(Timing.DEFAULT_LEASE))) {
       CountersReader counters = aeron.countersReader();
       assertThat(counters.getCounterValue(SystemCounterDescriptor.RETRANSMITS_SENT.id()))
           .isPositive();

@@ -1,6 +1,7 @@
 package dev.tutti.aeron;
 
 import dev.tutti.aeron.cluster.ClusterMembers;
+import dev.tutti.aeron.cluster.ClusterNode;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.BindException;
@@ -94,7 +95,12 @@ final class TestCluster implements AutoCloseable {
 
   AeronClusterServer start(int member) {
     return new AeronClusterServer(
-        members, member, directory.resolve("m" + member), options(), snapshotBytes);
+        members,
+        member,
+        directory.resolve("m" + member),
+        options(),
+        snapshotBytes,
+        ClusterNode.MOST_CLIENTS);
   }
 
   AeronClusterStore connect() {

@@ -2,6 +2,7 @@ package dev.tutti.aeron.cluster;
 
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.SteadyClock;
 import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -12,9 +13,13 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
-import java.time.Instant;
+import java.nio.file.attribute.PosixFileAttributeView;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -25,11 +30,20 @@ public final class ClusterFolder implements AutoCloseable {
    * that process ends, in whatever way. Aeron instead marks its folders with timestamps, which
    * would keep a killed member from restarting for ten seconds. The holder of the lock may
    * therefore delete these marks.
+   *
+   * Aeron maps files of the folder into memory, and a full disk is fatal to a process that touches
+   * such memory. A member therefore does not start without room for all of them.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String LOCK = "lock";
   private static final String ALIVE = "alive";
   private static final String MEMBERS = "members";
+  private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
+  private static final Set<PosixFilePermission> OWN = PosixFilePermissions.fromString("rwx------");
+
+  /** The room that a member needs to start: marks, catalog and one part of the log. */
+  static final long LEAST_BYTES = 16L << 20;
+
   private static final List<String> MARKS =
       List.of(
           "archive/archive-mark.dat",
@@ -49,12 +63,17 @@ public final class ClusterFolder implements AutoCloseable {
    *
    * @param path the folder
    * @param member the member that owns the folder: its number and all members
-   * @throws StoreException if another process uses the folder, or it belongs to another member
+   * @throws StoreException if another process uses the folder, it belongs to another member, or its
+   *     disk is full
    */
   public static ClusterFolder open(Path path, String member) {
     FileChannel lockFile = null;
     try {
+      boolean isNew = !Files.exists(path);
       Files.createDirectories(path);
+      if (isNew) {
+        hide(path);
+      }
       lockFile =
           FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
       if (!isFree(lockFile)) {
@@ -62,16 +81,72 @@ public final class ClusterFolder implements AutoCloseable {
       }
       ClusterFolder folder = new ClusterFolder(path, lockFile);
       folder.requireOwner(member);
-      for (String mark : MARKS) {
-        Files.deleteIfExists(path.resolve(mark));
-      }
       return folder;
     } catch (IOException e) {
       close(lockFile);
-      throw new StoreException("cannot use %s for a store cluster: %s".formatted(path, e), e);
+      throw unusable(path, e);
     } catch (RuntimeException e) {
       close(lockFile);
       throw e;
+    }
+  }
+
+  private static StoreException unusable(Path path, IOException e) {
+    return new StoreException("cannot use %s for a store cluster: %s".formatted(path, e), e);
+  }
+
+  /** Lets only this user look into a folder, which holds all keys and values. */
+  private static void hide(Path folder) throws IOException {
+    PosixFileAttributeView view = Files.getFileAttributeView(folder, PosixFileAttributeView.class);
+    if (view != null) {
+      view.setPermissions(OWN);
+    }
+  }
+
+  /**
+   * Readies the folder for Aeron, whose former parts have ended.
+   *
+   * @throws StoreException if the disk is full, or a recording cannot be mended
+   */
+  public void prepare() {
+    try {
+      for (String mark : MARKS) {
+        Files.deleteIfExists(path.resolve(mark));
+      }
+      requireRoom();
+      for (File part : List.of(archive(), cluster())) {
+        Files.createDirectories(part.toPath());
+        hide(part.toPath());
+      }
+      RecordingTails.mend(archive().toPath());
+    } catch (IOException e) {
+      throw unusable(path, e);
+    }
+  }
+
+  private void requireRoom() throws IOException {
+    long room = Files.getFileStore(path).getUsableSpace();
+    if (room < LEAST_BYTES) {
+      throw new StoreException(
+          String.format(
+              Locale.ROOT,
+              "disk full: %s has %.1f MiB left, but a member of a store cluster needs %.1f MiB to"
+                  + " start; it starts again when there is room",
+              path,
+              room / (double) (1 << 20),
+              LEAST_BYTES / (double) (1 << 20)));
+    }
+  }
+
+  /** Returns a reason to add to a failure while the disk is full, and otherwise nothing. */
+  public String fullness() {
+    try {
+      return Files.getFileStore(path).getUsableSpace() < LEAST_BYTES / 2
+          ? "disk full: " + path + ": "
+          : "";
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "cannot tell how full a disk is", e);
+      return "";
     }
   }
 
@@ -102,11 +177,14 @@ public final class ClusterFolder implements AutoCloseable {
   public void awaitSilence(long nanos) {
     long deadline = System.nanoTime() + nanos;
     try {
-      Instant last = Files.getLastModifiedTime(path.resolve(ALIVE)).toInstant();
-      deadline -= Math.clamp(Duration.between(last, Instant.now()).toNanos(), 0, nanos);
+      String[] last = Files.readString(path.resolve(ALIVE)).split(" ", -1);
+      if (last.length == 2 && last[0].equals(boot())) {
+        long silent = SteadyClock.HOST.time() - Long.parseLong(last[1]);
+        deadline -= Math.clamp(TimeUnit.MILLISECONDS.toNanos(silent), 0, nanos);
+      }
     } catch (NoSuchFileException e) {
       return;
-    } catch (IOException e) {
+    } catch (IOException | NumberFormatException e) {
       LOG.log(Level.DEBUG, "cannot tell when a member ended", e);
     }
     while (deadline - System.nanoTime() > 0) {
@@ -118,10 +196,15 @@ public final class ClusterFolder implements AutoCloseable {
     }
   }
 
+  /** Returns what tells this start of the host from others, between which its clock begins anew. */
+  private static String boot() throws IOException {
+    return Files.isReadable(BOOT) ? Files.readString(BOOT).strip() : "";
+  }
+
   /** Records that this process is alive. */
   public void touch() {
     try {
-      Files.write(path.resolve(ALIVE), new byte[0]);
+      Files.writeString(path.resolve(ALIVE), boot() + " " + SteadyClock.HOST.time());
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "cannot record that a member is alive", e);
     }

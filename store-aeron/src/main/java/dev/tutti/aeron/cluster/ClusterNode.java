@@ -1,8 +1,11 @@
 package dev.tutti.aeron.cluster;
 
+import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.StreamLimits;
 import dev.tutti.aeron.wire.ClusterHello;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.SteadyClock;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
@@ -12,15 +15,16 @@ import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.cluster.ClusterControl;
-import io.aeron.cluster.ClusterMembership;
-import io.aeron.cluster.ClusterTool;
 import io.aeron.cluster.ConsensusModule;
 import io.aeron.cluster.ElectionState;
 import io.aeron.cluster.service.Cluster;
 import io.aeron.cluster.service.ClusteredServiceContainer;
+import io.aeron.driver.Configuration;
 import io.aeron.exceptions.AeronException;
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.List;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -41,9 +45,24 @@ public final class ClusterNode implements AutoCloseable {
   static final int LOG_TERM_BYTES = 256 * 1024;
   static final int SEGMENT_BYTES = 4 << 20;
 
+  /** What holds for the channels to clients, whatever they ask for. */
+  private static final String EGRESS = UDP + "|sparse=false|mtu=" + Configuration.mtuLength();
+
   private static final String LOG_CHANNEL = "aeron:udp?term-length=" + LOG_TERM_BYTES;
   private static final int CATALOG_BYTES = 256 * 1024;
-  private static final long QUERY_MILLIS = 1000;
+  private static final long QUERY_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  /**
+   * The number of clients that a cluster serves; each has eight counters in the leader's memory.
+   */
+  public static final int MOST_CLIENTS = 512;
+
+  /** The sessions of clients and of those that have not proved yet to be one. */
+  static final int MOST_SESSIONS = MOST_CLIENTS + 128;
+
+  /** The limits of a member's driver. */
+  public static final StreamLimits LIMITS = new StreamLimits(LOG_TERM_BYTES, MOST_SESSIONS);
+
   private static final int ERRORS_TYPE = 2971;
 
   /** The number of sessions for which a member reserves shared memory for itself. */
@@ -55,6 +74,7 @@ public final class ClusterNode implements AutoCloseable {
   private final EmbeddedDriver driver;
   private final Timing timing;
   private final JobToken token;
+  private final int mostClients;
   private final Supplier<IdleStrategy> idling;
   private final Runnable ended;
   private final ClusterService service = new ClusterService();
@@ -71,6 +91,7 @@ public final class ClusterNode implements AutoCloseable {
    * @param driver the member's media driver
    * @param timing the member's times
    * @param token the token that clients must prove
+   * @param mostClients the number of clients to serve, at most {@link #MOST_CLIENTS}
    * @param spin whether the member's threads sleep for 20 us at most
    * @param ended the action to run when a part of the member ends because of an error
    */
@@ -81,6 +102,7 @@ public final class ClusterNode implements AutoCloseable {
       EmbeddedDriver driver,
       Timing timing,
       JobToken token,
+      int mostClients,
       boolean spin,
       Runnable ended) {
     this.members = members;
@@ -89,6 +111,7 @@ public final class ClusterNode implements AutoCloseable {
     this.driver = driver;
     this.timing = timing;
     this.token = token;
+    this.mostClients = mostClients;
     this.ended = ended;
     this.idling =
         () ->
@@ -111,6 +134,7 @@ public final class ClusterNode implements AutoCloseable {
     return Aeron.connect(
         new Aeron.Context()
             .aeronDirectoryName(driver.path())
+            .epochClock(EmbeddedDriver.clock(driver.path()))
             .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(timing.livenessNanos()))
             .useConductorAgentInvoker(true)
             .clientLock(NoOpLock.INSTANCE)
@@ -130,7 +154,8 @@ public final class ClusterNode implements AutoCloseable {
           problem instanceof AeronException e && e.category() == AeronException.Category.WARN;
       LOG.log(
           usual ? Level.DEBUG : Level.WARNING,
-          "member %d of the store cluster, %s: %s".formatted(member, name, problem),
+          "member %d of the store cluster, %s: %s%s"
+              .formatted(member, name, folder.fullness(), problem),
           problem);
     };
   }
@@ -165,6 +190,8 @@ public final class ClusterNode implements AutoCloseable {
         new Archive.Context()
             .aeron(aeron)
             .ownsAeronClient(true)
+            .epochClock(SteadyClock.PROCESS)
+            .recordChecksum(new RecordingChecksum())
             .errorCounter(errorCounter(aeron, "archive"))
             .errorHandler(endings("archive"))
             .archiveDir(folder.archive())
@@ -215,6 +242,10 @@ public final class ClusterNode implements AutoCloseable {
     return new ConsensusModule.Context()
         .aeron(aeron)
         .ownsAeronClient(true)
+        .epochClock(SteadyClock.PROCESS)
+        .clusterClock(SteadyClock.ofCluster())
+        .maxConcurrentSessions(MOST_SESSIONS)
+        .egressChannel(EGRESS)
         .errorCounter(errorCounter(aeron, "agreement"))
         .errorHandler(endings("agreement"))
         .clusterDir(folder.cluster())
@@ -228,7 +259,7 @@ public final class ClusterNode implements AutoCloseable {
         .replayChannel(IPC)
         .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
         .archiveContext(ownArchive())
-        .authenticatorSupplier(() -> admission(ClusterHello.Labels.STORE, driver::requireRoom))
+        .authenticatorSupplier(() -> admission(ClusterHello.Labels.STORE, this::requireRoom))
         .sessionTimeoutNs(timing.silenceNanos())
         .leaderHeartbeatTimeoutNs(timing.leaderNanos())
         .electionTimeoutNs(timing.electionNanos())
@@ -243,6 +274,7 @@ public final class ClusterNode implements AutoCloseable {
     return new ClusteredServiceContainer.Context()
         .aeron(aeron)
         .ownsAeronClient(true)
+        .epochClock(SteadyClock.PROCESS)
         .errorCounter(errorCounter(aeron, "store"))
         .errorHandler(endings("store"))
         .clusterDir(folder.cluster())
@@ -255,6 +287,15 @@ public final class ClusterNode implements AutoCloseable {
         .terminationHook(ended)
         .threadFactory(threads("tutti-ak-store"))
         .idleStrategySupplier(idling);
+  }
+
+  private void requireRoom() throws IOException {
+    if (service.clients() >= mostClients) {
+      throw new StoreException(
+          "it serves %d clients already, the most that a store cluster does"
+              .formatted(mostClients));
+    }
+    driver.requireRoom();
   }
 
   private String name() {
@@ -297,11 +338,24 @@ public final class ClusterNode implements AutoCloseable {
    * will ask for anything older.
    */
   public boolean isFollowedByAll() {
-    ClusterMembership found = new ClusterMembership();
     long needed = service.snapshotPosition();
-    return ClusterTool.listMembers(found, folder.cluster(), QUERY_MILLIS)
-        && found.activeMembers.size() == members.all().size()
-        && found.activeMembers.stream().allMatch(other -> other.logPosition() >= needed);
+    try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
+      List<Long> positions =
+          MemberQuery.positions(aeron, running(), System.nanoTime() + QUERY_NANOS);
+      return positions.size() == members.all().size()
+          && positions.stream().allMatch(position -> position >= needed);
+    }
+  }
+
+  /** Returns how far this member has come, for a {@link LeaderWatch}. */
+  public LeaderWatch.Progress progress() {
+    long committed = read(running().commitPositionCounter());
+    boolean waiting =
+        driver
+            .counters()
+            .map(counters -> WaitingRequests.exist(running(), counters, committed))
+            .orElse(false);
+    return new LeaderWatch.Progress(isLeader() && isElected(), committed, waiting);
   }
 
   /**

@@ -1,5 +1,7 @@
 package dev.tutti.aeron.cluster;
 
+import static io.aeron.cluster.ConsensusModule.Configuration.SESSION_LIMIT_MSG;
+
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.Channels;
@@ -106,9 +108,15 @@ public final class ClusterOpener {
     String times = attempts == 1 ? "attempt" : "attempts";
     String tried = "within %d ms, %d %s".formatted(timeout.toMillis(), attempts, times);
     return unresolved.isEmpty()
-        ? "no leader of the %s %s: %s".formatted(server, tried, last)
+        ? "no leader of the %s %s: %s".formatted(server, tried, reason(last))
         : "no session with the %s %s: cannot resolve %s (%s)"
             .formatted(server, tried, String.join(", ", unresolved), last);
+  }
+
+  private static String reason(Exception last) {
+    return String.valueOf(last.getMessage()).contains(SESSION_LIMIT_MSG)
+        ? "it has as many sessions as it allows (%d)".formatted(ClusterNode.MOST_SESSIONS)
+        : last.toString();
   }
 
   private AeronCluster.AsyncConnect begin(Aeron aeron, EgressListener listener, long number)

@@ -40,6 +40,7 @@ final class ClusterService implements ClusteredService {
   private boolean leads;
   private long orders;
   private volatile long snapshotPosition;
+  private volatile int clients;
 
   RequestHandler commands() {
     return commands;
@@ -53,6 +54,11 @@ final class ClusterService implements ClusteredService {
   /** Returns the log position of the last snapshot. */
   long snapshotPosition() {
     return snapshotPosition;
+  }
+
+  /** Returns the number of clients; called by any thread. */
+  int clients() {
+    return clients;
   }
 
   private Cluster cluster() {
@@ -91,6 +97,7 @@ final class ClusterService implements ClusteredService {
   ClusterCaller add(ClientSession client) {
     ClusterCaller caller = new ClusterCaller(client, this);
     callers.put(client.id(), caller);
+    clients = callers.size();
     return caller;
   }
 
@@ -101,6 +108,7 @@ final class ClusterService implements ClusteredService {
   @Override
   public void onSessionClose(ClientSession client, long timestamp, CloseReason reason) {
     ClusterCaller caller = callers.remove(client.id());
+    clients = callers.size();
     if (caller != null) {
       LOG.log(Level.DEBUG, "client {0} left: {1}", client.id(), reason);
       orEnd(

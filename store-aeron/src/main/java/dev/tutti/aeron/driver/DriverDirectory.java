@@ -6,9 +6,6 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
-import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -18,12 +15,10 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The folder of one driver in shared memory, with a unique name, deleted when closed. */
@@ -176,6 +171,12 @@ public final class DriverDirectory implements AutoCloseable {
     return path.resolve(DRIVER).toString();
   }
 
+  /** Tells whether a driver's folder is in a folder of this class, so that Tutti runs it. */
+  static boolean isDriver(Path driver) {
+    Path parent = driver.getParent();
+    return parent != null && name(driver).equals(DRIVER) && name(parent).startsWith(PREFIX);
+  }
+
   public Path path() {
     return path;
   }
@@ -202,7 +203,7 @@ public final class DriverDirectory implements AutoCloseable {
   public static void deleteIfStale(String folder) {
     Path path = Path.of(folder);
     if (isOfOthers(path)) {
-      deleteWithoutOwner(path);
+      Leftovers.deleteIfUnlocked(path, LOCK);
     }
   }
 
@@ -210,7 +211,7 @@ public final class DriverDirectory implements AutoCloseable {
     try (DirectoryStream<Path> all = Files.newDirectoryStream(parent, PREFIX + "*")) {
       for (Path path : all) {
         if (isOfOthers(path)) {
-          deleteWithoutOwner(path);
+          Leftovers.deleteIfUnlocked(path, LOCK);
         }
       }
     }
@@ -223,31 +224,6 @@ public final class DriverDirectory implements AutoCloseable {
         && System.getProperty(OWN_PROPERTY + name) == null;
   }
 
-  private static void deleteWithoutOwner(Path path) {
-    try (FileChannel lockFile = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
-        FileLock lock = lockFile.tryLock()) {
-      if (lock != null) {
-        delete(path);
-        LOG.log(Level.INFO, "deleted {0}, left behind by a process that has ended", path);
-      }
-    } catch (NoSuchFileException | AccessDeniedException | OverlappingFileLockException e) {
-      LOG.log(Level.DEBUG, "{0} is not stale, or belongs to another user: {1}", path, e.toString());
-    } catch (IOException e) {
-      LOG.log(
-          Level.WARNING, "cannot delete {0}, left behind by a process: {1}", path, e.toString());
-    }
-  }
-
-  private static void delete(Path path) throws IOException {
-    List<Path> all;
-    try (Stream<Path> found = Files.walk(path)) {
-      all = found.sorted((a, b) -> b.compareTo(a)).toList();
-    }
-    for (Path file : all) {
-      Files.deleteIfExists(file);
-    }
-  }
-
   /** Deletes the folder; the driver must have ended. */
   @Override
   public void close() {
@@ -256,7 +232,7 @@ public final class DriverDirectory implements AutoCloseable {
 
   private static void discard(Path path, @Nullable FileChannel lockFile) {
     try {
-      delete(path);
+      Leftovers.delete(path);
     } catch (NoSuchFileException e) {
       LOG.log(Level.DEBUG, "{0} is gone already", path);
     } catch (IOException e) {

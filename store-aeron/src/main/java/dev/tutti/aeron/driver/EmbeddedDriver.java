@@ -2,24 +2,34 @@ package dev.tutti.aeron.driver;
 
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.aeron.wire.SteadyClock;
 import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
+import io.aeron.CncFileDescriptor;
 import io.aeron.CommonContext;
 import io.aeron.RethrowingErrorHandler;
+import io.aeron.driver.Configuration;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 import io.aeron.exceptions.AeronException;
 import io.aeron.exceptions.TimeoutException;
-import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.nio.MappedByteBuffer;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import org.agrona.BufferUtil;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.EpochClock;
 import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.SystemEpochClock;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.agrona.concurrent.ringbuffer.ManyToOneRingBuffer;
+import org.agrona.concurrent.status.CountersReader;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -62,7 +72,7 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Starts a driver, or finds a running one.
+   * Starts a driver of short terms, or finds a running one.
    *
    * @param parent where the driver's folder is created
    * @param running the folder of the running driver, or empty for a new one
@@ -71,6 +81,21 @@ public final class EmbeddedDriver implements AutoCloseable {
    * @throws StoreException if the driver cannot run here
    */
   public static EmbeddedDriver start(Path parent, String running, Timing timing, int sessions) {
+    return start(parent, running, timing, sessions, StreamLimits.SHORT_TERMS);
+  }
+
+  /**
+   * Starts a driver, or finds a running one.
+   *
+   * @param parent where the driver's folder is created
+   * @param running the folder of the running driver, or empty for a new one
+   * @param timing the driver's times
+   * @param sessions the number of sessions for which there must be room
+   * @param limits the limits of what others can make the driver allocate
+   * @throws StoreException if the driver cannot run here
+   */
+  public static EmbeddedDriver start(
+      Path parent, String running, Timing timing, int sessions, StreamLimits limits) {
     DriverIdling idling = new DriverIdling();
     if (!running.isEmpty()) {
       requireRunning(running);
@@ -79,7 +104,7 @@ public final class EmbeddedDriver implements AutoCloseable {
     DriverDirectory directory =
         DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
     try {
-      MediaDriver driver = MediaDriver.launch(context(directory, timing, idling));
+      MediaDriver driver = MediaDriver.launch(context(directory, timing, idling, limits));
       return new EmbeddedDriver(directory, driver, directory.driver(), idling);
     } catch (RuntimeException e) {
       directory.close();
@@ -105,15 +130,38 @@ public final class EmbeddedDriver implements AutoCloseable {
    * @throws StoreException if the driver is of another version
    */
   public static boolean runs(String driver) {
+    MappedByteBuffer mapped = null;
     try {
-      return CommonContext.isDriverActive(
-          new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
+      mapped =
+          new CommonContext()
+              .aeronDirectoryName(driver)
+              .conclude()
+              .mapExistingCncFile(line -> LOG.log(Level.DEBUG, line));
+      return mapped != null && isAlive(mapped, clock(driver));
     } catch (TimeoutException | IllegalStateException e) {
       LOG.log(Level.DEBUG, "a media driver is starting, or is gone", e);
       return false;
     } catch (AeronException e) {
       throw unusable(driver, e);
+    } finally {
+      BufferUtil.free(mapped);
     }
+  }
+
+  private static boolean isAlive(MappedByteBuffer mapped, EpochClock clock) {
+    UnsafeBuffer head = CncFileDescriptor.createMetaDataBuffer(mapped);
+    int version = head.getIntVolatile(CncFileDescriptor.cncVersionOffset(0));
+    if (version == 0 || !CncFileDescriptor.isCncFileLengthSufficient(head, mapped.capacity())) {
+      return false;
+    }
+    CncFileDescriptor.checkVersion(version);
+    var commands = new ManyToOneRingBuffer(CncFileDescriptor.createToDriverBuffer(mapped, head));
+    return clock.time() - commands.consumerHeartbeatTime() <= LONGEST_SILENCE_MILLIS;
+  }
+
+  /** Returns the clock of a driver, with which its clients must agree. */
+  public static EpochClock clock(String driver) {
+    return DriverDirectory.isDriver(Path.of(driver)) ? SteadyClock.HOST : SystemEpochClock.INSTANCE;
   }
 
   private static StoreException unusable(String driver, AeronException e) {
@@ -121,10 +169,16 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   private static MediaDriver.Context context(
-      DriverDirectory directory, Timing timing, IdleStrategy idling) {
+      DriverDirectory directory, Timing timing, IdleStrategy idling, StreamLimits limits) {
     long liveness = timing.livenessNanos();
-    return new MediaDriver.Context()
+    MediaDriver.Context context = new MediaDriver.Context();
+    if (System.getProperty(Configuration.RECEIVE_CHANNEL_ENDPOINT_SUPPLIER_PROP_NAME) == null) {
+      context.receiveChannelEndpointSupplier(limits.endpoints());
+    }
+    return context
         .aeronDirectoryName(directory.driver())
+        .epochClock(SteadyClock.HOST)
+        .streamSessionLimit(limits.sessions())
         .dirDeleteOnStart(true)
         .dirDeleteOnShutdown(true)
         .warnIfDirectoryExists(false)
@@ -159,6 +213,7 @@ public final class EmbeddedDriver implements AutoCloseable {
     Aeron.Context context =
         new Aeron.Context()
             .aeronDirectoryName(driver)
+            .epochClock(clock(driver))
             .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(timing.livenessNanos()))
             .threadFactory(task -> daemon("tutti-ac", task))
             .errorHandler(logging())
@@ -213,6 +268,11 @@ public final class EmbeddedDriver implements AutoCloseable {
 
   public String path() {
     return path;
+  }
+
+  /** Returns the driver's counters, or empty if it runs elsewhere; they end with the driver. */
+  public Optional<CountersReader> counters() {
+    return Optional.ofNullable(driver).map(own -> own.context().countersManager());
   }
 
   /**

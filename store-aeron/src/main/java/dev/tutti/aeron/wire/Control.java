@@ -5,6 +5,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -53,9 +54,22 @@ public final class Control implements AutoCloseable {
 
   public static Control connect(InetSocketAddress address, Timing timing, long deadline)
       throws IOException {
-    Socket socket = new Socket();
+    return connect(new Socket(), address, timing, deadline);
+  }
+
+  /** Connects a socket, which may be bound. */
+  static Control connect(Socket socket, InetSocketAddress address, Timing timing, long deadline)
+      throws IOException {
     try {
       socket.connect(address, Math.min(millisTo(deadline), CONNECT_MILLIS));
+      if (socket.getLocalSocketAddress().equals(socket.getRemoteSocketAddress())) {
+        // Closing it as usual would keep the port from the server for a minute.
+        socket.setOption(StandardSocketOptions.SO_LINGER, 0);
+        throw new ConnectException(
+            ("this process reached itself at %s, since no server has the port yet and it is among"
+                    + " those that the host gives to clients")
+                .formatted(HostPort.text(socket.getLocalSocketAddress())));
+      }
       return new Control(socket, timing);
     } catch (IOException | RuntimeException e) {
       socket.close();

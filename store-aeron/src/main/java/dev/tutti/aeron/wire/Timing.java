@@ -68,6 +68,11 @@ public record Timing(long leaseNanos) {
     return leaderNanos() + 3 * electionNanos();
   }
 
+  /** Returns how long a leader may confirm nothing while requests wait, before it steps down. */
+  public long stuckNanos() {
+    return leaseNanos * 2;
+  }
+
   /** Returns how long a starting member waits for all others before a majority is enough. */
   public long gatherNanos() {
     return leaseNanos * 2;

@@ -1,0 +1,68 @@
+package dev.tutti.aeron.driver;
+
+import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.store.net.LimitedLog;
+import io.aeron.driver.DataPacketDispatcher;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ReceiveChannelEndpointSupplier;
+import io.aeron.driver.media.ReceiveChannelEndpoint;
+import io.aeron.driver.media.UdpChannel;
+import io.aeron.protocol.SetupFlyweight;
+import java.net.InetSocketAddress;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.agrona.concurrent.status.AtomicCounter;
+
+/**
+ * The limits of what strangers can make a driver allocate: whoever reaches a port can announce
+ * streams to it, and the sender of a stream determines how long its terms are, up to 1 GiB.
+ *
+ * @param termBytes the longest terms, in bytes; streams with longer ones are ignored
+ * @param sessions the number of senders of one stream
+ */
+public record StreamLimits(int termBytes, int sessions) {
+  /** The limits of a driver whose streams all have the terms of {@link Channels#out}. */
+  public static final StreamLimits SHORT_TERMS = new StreamLimits(EmbeddedDriver.TERM_BYTES, 64);
+
+  ReceiveChannelEndpointSupplier endpoints() {
+    LimitedLog log = new LimitedLog(System.getLogger(LogNames.CLIENT));
+    return (channel, dispatcher, status, context) ->
+        new Endpoint(channel, dispatcher, status, context, termBytes, log);
+  }
+
+  /** A port that ignores streams with long terms; used by the driver's thread. */
+  private static final class Endpoint extends ReceiveChannelEndpoint {
+    private final int termBytes;
+    private final LimitedLog log;
+
+    Endpoint(
+        UdpChannel channel,
+        DataPacketDispatcher dispatcher,
+        AtomicCounter status,
+        MediaDriver.Context context,
+        int termBytes,
+        LimitedLog log) {
+      super(channel, dispatcher, status, context);
+      this.termBytes = termBytes;
+      this.log = log;
+    }
+
+    @Override
+    public void onSetupMessage(
+        SetupFlyweight header,
+        UnsafeBuffer buffer,
+        int length,
+        InetSocketAddress source,
+        int transport) {
+      int announced = header.termLength();
+      if (announced <= termBytes) {
+        super.onSetupMessage(header, buffer, length, source, transport);
+      } else {
+        log.warn(
+            "long terms",
+            source.getAddress().getHostAddress(),
+            "ignored a stream from %s at %s: its terms have %d bytes, more than the %d of a store"
+                .formatted(source, originalUriString(), announced, termBytes));
+      }
+    }
+  }
+}

@@ -1,0 +1,142 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what a member finds in its folder when it starts, and how it leaves it. */
+@Timeout(300)
+class ClusterStartTest {
+  private static final int PAGE = 4096;
+
+  @TempDir private Path directory;
+
+  private final String member = member();
+
+  private static String member() {
+    try {
+      return TestCluster.freeMembers().split(",", -1)[0];
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private AeronStoreOptions options() {
+    return AeronStoreOptions.of("localhost", 0)
+        .withDirectory(directory)
+        .withToken(JobToken.NONE)
+        .withLease(Duration.ofSeconds(3))
+        .withTimeout(Duration.ofSeconds(100));
+  }
+
+  private AeronClusterServer start(Path data) {
+    return new AeronClusterServer(member, 0, data, options());
+  }
+
+  /** Tells whether the log ends in a fragment with a page that holds nothing but zeros. */
+  private static boolean endsInZeros(Path data) throws IOException {
+    byte[] bytes = Files.readAllBytes(data.resolve("archive").resolve("0-0.rec"));
+    ByteBuffer log = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    int last = 0;
+    int end = 0;
+    while (log.getInt(end) > 0) {
+      last = end;
+      end += (log.getInt(end) + 31) / 32 * 32;
+    }
+    int page = (last / PAGE + 1) * PAGE;
+    for (int at = page; at < Math.min(end, page + PAGE); at++) {
+      if (bytes[at] != 0) {
+        return false;
+      }
+    }
+    return page < end;
+  }
+
+  private static void copy(Path from, Path to) throws IOException {
+    try (Stream<Path> all = Files.walk(from)) {
+      for (Path path : all.toList()) {
+        Files.copy(path, to.resolve(from.relativize(path).toString()));
+      }
+    }
+  }
+
+  @Test
+  void aMemberKilledAfterAValueOfZerosStartsAgainWithIt() throws Exception {
+    Path data = directory.resolve("data");
+    Path killed = directory.resolve("killed");
+    int keys = 0;
+    try (AeronClusterServer server = start(data);
+        Store store = new AeronClusterStore(member, options())) {
+      assertThat(server.isRunning()).isTrue();
+      while (!endsInZeros(data)) {
+        store.set("key" + keys++, new byte[1300]);
+      }
+      copy(data, killed); // what kill -9 leaves
+    }
+    try (AeronClusterServer server = start(killed);
+        Store store = new AeronClusterStore(member, options())) {
+      assertThat(server.isRunning()).isTrue();
+      assertThat(store.get("key" + (keys - 1))).isEqualTo(new byte[1300]);
+      assertThat(store.keyCount()).isEqualTo(keys);
+    }
+  }
+
+  @Test
+  void nobodyElseMayReadTheLog() throws Exception {
+    Path data = directory.resolve("data");
+    try (AeronClusterServer server = start(data)) {
+      assertThat(server.isRunning()).isTrue();
+      for (Path folder : List.of(data, data.resolve("archive"), data.resolve("cluster"))) {
+        assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(folder)))
+            .as(folder.toString())
+            .isEqualTo("rwx------");
+      }
+    }
+  }
+
+  private static boolean mount(String... command) throws Exception {
+    return new ProcessBuilder(command).start().waitFor() == 0;
+  }
+
+  @Test
+  void aMemberWithAFullDiskSaysSoAndStartsWhenThereIsRoom() throws Exception {
+    Path disk = Files.createDirectory(directory.resolve("disk"));
+    assumeThat(mount("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk.toString()))
+        .as("only root mounts a file system")
+        .isTrue();
+    try {
+      Path data = disk.resolve("data");
+      assertThatThrownBy(() -> start(data))
+          .isInstanceOf(StoreException.class)
+          .hasMessageMatching(
+              "disk full: "
+                  + data
+                  + " has [34]\\.\\d MiB left, but a member of a store cluster needs"
+                  + " 16.0 MiB to start; it starts again when there is room");
+      assertThat(mount("mount", "-o", "remount,size=40m", disk.toString())).isTrue();
+      try (AeronClusterServer server = start(data);
+          Store store = new AeronClusterStore(member, options())) {
+        assertThat(server.isRunning()).isTrue();
+        assertThat(store.add("count", 1)).isEqualTo(1);
+      }
+    } finally {
+      assertThat(mount("umount", "-l", disk.toString())).isTrue();
+    }
+  }
+}

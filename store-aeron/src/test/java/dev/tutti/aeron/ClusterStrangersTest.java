@@ -1,0 +1,251 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.cluster.ClusterNode;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.Timing;
+import dev.tutti.store.JobToken;
+import io.aeron.Aeron;
+import io.aeron.cluster.client.AeronCluster;
+import io.aeron.protocol.HeaderFlyweight;
+import io.aeron.protocol.SetupFlyweight;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.DatagramPacket;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests how many clients a cluster serves, and what strangers can make a member allocate. */
+@Timeout(300)
+class ClusterStrangersTest {
+  private static final Duration LONG = Duration.ofSeconds(100);
+  private static final int LONG_TERM = 16 << 20;
+
+  @TempDir private Path directory;
+  @TempDir private Path elsewhere;
+
+  private final String member = member();
+
+  private static String member() {
+    try {
+      return TestCluster.freeMembers().split(",", -1)[0];
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private AeronStoreOptions options() {
+    return AeronStoreOptions.of("localhost", 0)
+        .withDirectory(elsewhere)
+        .withToken(JobToken.NONE)
+        .withLease(Duration.ofSeconds(3))
+        .withTimeout(LONG);
+  }
+
+  private AeronClusterServer start(int mostClients) {
+    return new AeronClusterServer(
+        member,
+        0,
+        directory.resolve("data"),
+        options().withDirectory(directory),
+        Long.MAX_VALUE,
+        mostClients);
+  }
+
+  private static void await(BooleanSupplier condition) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      Thread.onSpinWait();
+    }
+  }
+
+  /** Lines of a logger while it is open. */
+  private static final class Lines extends Handler implements AutoCloseable {
+    final List<String> all = new CopyOnWriteArrayList<>();
+    private final Logger logger;
+
+    Lines(Class<?> named) {
+      logger = Logger.getLogger(named.getName());
+      logger.addHandler(this);
+    }
+
+    boolean has(String part) {
+      return all.stream().anyMatch(line -> line.contains(part));
+    }
+
+    @Override
+    public void publish(LogRecord entry) {
+      all.add(entry.getMessage());
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {
+      logger.removeHandler(this);
+    }
+  }
+
+  /** Opens clients, each with a session of its own, since their leases differ. */
+  private void open(List<AeronClusterStore> clients, int count) {
+    for (int i = 0; i < count; i++) {
+      clients.add(
+          new AeronClusterStore(
+              member, options().withLease(Duration.ofSeconds(60 + clients.size()))));
+    }
+  }
+
+  private static void close(List<AeronClusterStore> clients) {
+    clients.forEach(AeronClusterStore::close);
+  }
+
+  @Test
+  void twelveClientsAreServedAtOnce() {
+    List<AeronClusterStore> clients = new ArrayList<>();
+    try (AeronClusterServer server = start(ClusterNode.MOST_CLIENTS)) {
+      assertThat(server.isRunning()).isTrue();
+      open(clients, 12);
+      for (int i = 0; i < clients.size(); i++) {
+        assertThat(clients.get(i).add("count", 1)).isEqualTo(i + 1);
+      }
+      close(clients);
+    }
+  }
+
+  @Test
+  void aClientTooManyIsToldWhyAndTheMemberLogsIt() {
+    List<AeronClusterStore> clients = new ArrayList<>();
+    try (AeronClusterServer server = start(2);
+        Lines lines = new Lines(AeronClusterServer.class)) {
+      assertThat(server.isRunning()).isTrue();
+      open(clients, 2);
+      clients.forEach(client -> client.add("count", 1));
+      String why = "it serves 2 clients already, the most that a store cluster does";
+      assertThatThrownBy(() -> open(clients, 1))
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining(why);
+      assertThat(lines.has("refuses a client: " + why)).isTrue();
+      clients.removeLast().close();
+      await(() -> clients.getFirst().check(List.of("count")) && reopens(clients));
+      close(clients);
+    }
+  }
+
+  /** Tells whether there is room again; a client that left is gone once its end is in the log. */
+  private boolean reopens(List<AeronClusterStore> clients) {
+    try {
+      open(clients, 1);
+      return true;
+    } catch (StoreException e) {
+      assertThat(e).hasMessageContaining("it serves 2 clients already");
+      return false;
+    }
+  }
+
+  /** Returns the sizes of the files that a driver has for streams. */
+  private long longestStream() {
+    try (Stream<Path> all = Files.walk(directory)) {
+      return all.filter(path -> path.toString().endsWith(".logbuffer"))
+          .mapToLong(
+              path -> {
+                try {
+                  return Files.size(path);
+                } catch (IOException e) {
+                  return 0;
+                }
+              })
+          .max()
+          .orElse(0);
+    } catch (IOException | UncheckedIOException e) {
+      return 0; // one was deleted in the meantime
+    }
+  }
+
+  @Test
+  void aStreamWithLongTermsIsIgnored() throws Exception {
+    int port = Integer.parseInt(member.substring(member.lastIndexOf(':') + 1));
+    try (AeronClusterServer server = start(2);
+        Lines lines = new Lines(AeronStore.class);
+        DatagramSocket socket = new DatagramSocket()) {
+      await(server::isLeader);
+      ByteBuffer bytes = ByteBuffer.allocate(SetupFlyweight.HEADER_LENGTH);
+      SetupFlyweight setup = new SetupFlyweight(new UnsafeBuffer(bytes));
+      setup
+          .sessionId(7)
+          .streamId(AeronCluster.Configuration.ingressStreamId())
+          .initialTermId(1)
+          .activeTermId(1)
+          .termOffset(0)
+          .termLength(LONG_TERM)
+          .mtuLength(1408)
+          .ttl(0)
+          .version((short) HeaderFlyweight.CURRENT_VERSION)
+          .headerType(HeaderFlyweight.HDR_TYPE_SETUP)
+          .frameLength(SetupFlyweight.HEADER_LENGTH);
+      DatagramPacket packet =
+          new DatagramPacket(
+              bytes.array(), bytes.capacity(), InetAddress.getLoopbackAddress(), port);
+      String ignored = "its terms have %d bytes, more than the 262144".formatted(LONG_TERM);
+      await(
+          () -> {
+            send(socket, packet);
+            return lines.has(ignored);
+          });
+      assertThat(longestStream()).isLessThan(LONG_TERM);
+    }
+  }
+
+  private static void send(DatagramSocket socket, DatagramPacket packet) {
+    try {
+      socket.send(packet);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  @Test
+  void aSessionCannotChooseTheTermsOfItsAnswers() {
+    Timing timing = Timing.of(Timing.DEFAULT_LEASE);
+    try (AeronClusterServer server = start(2);
+        EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 4);
+        Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
+      await(server::isLeader);
+      AeronCluster.Context context =
+          new AeronCluster.Context()
+              .aeron(aeron)
+              .ownsAeronClient(false)
+              .ingressChannel("aeron:udp?term-length=64k")
+              .ingressEndpoints("0=" + member)
+              .egressChannel("aeron:udp?endpoint=127.0.0.1:0|term-length=" + LONG_TERM)
+              .messageTimeoutNs(LONG.toNanos())
+              .credentialsSupplier(
+                  new ClusterHello("cluster", ClusterHello.Labels.STORE, JobToken.NONE, 5));
+      try (AeronCluster session = AeronCluster.connect(context)) {
+        assertThat(session.leaderMemberId()).isZero();
+        assertThat(longestStream()).isPositive().isLessThan(LONG_TERM);
+      }
+    }
+  }
+}

@@ -1,0 +1,166 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Store;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Steps the wall clock of servers, members and clients, each a process of its own into which a
+ * library is preloaded.
+ */
+@Timeout(600)
+class SteppedClockTest {
+  private static final Path SOURCE = Path.of("src/test/c/step.c");
+  private static final Duration LONG = Duration.ofSeconds(100);
+  private static final long YEAR = 365 * 24 * 3600L;
+
+  /** Longer than Aeron takes to look for the dead, which it does once a second. */
+  private static final long SEEN_NANOS = TimeUnit.SECONDS.toNanos(4);
+
+  @TempDir private Path directory;
+
+  private Path library;
+
+  @BeforeEach
+  void compile() throws Exception {
+    library = directory.resolve("step.so");
+    int failed = 1;
+    try {
+      failed =
+          new ProcessBuilder("cc", "-shared", "-fPIC", "-o", library.toString(), SOURCE.toString())
+              .inheritIO()
+              .start()
+              .waitFor();
+    } catch (IOException e) {
+      assumeThat(e).as("a C compiler").isNull();
+    }
+    assertThat(failed).isZero();
+  }
+
+  /** A process with a wall clock of its own. */
+  private final class Stepped implements AutoCloseable {
+    final StoreChild child;
+    final Path file;
+
+    Stepped(String name, String role, int port, String... environment) throws Exception {
+      file = directory.resolve(name + ".step");
+      step(0);
+      List<String> all = new ArrayList<>(List.of(environment));
+      all.add("LD_PRELOAD=" + library);
+      all.add("STEP_FILE=" + file);
+      all.add("TUTTI_AERON_DIR=" + directory);
+      child = StoreChild.start(role, port, all.toArray(String[]::new));
+    }
+
+    void step(long seconds) throws Exception {
+      try (FileChannel channel =
+          FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
+        channel.write(
+            ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder()).putLong(0, seconds));
+      }
+    }
+
+    @Override
+    public void close() throws Exception {
+      child.close();
+    }
+  }
+
+  /** Calls a store for as long as it takes to see a step; each call must succeed. */
+  private static long call(Store store, long from) {
+    long count = from;
+    long end = System.nanoTime() + SEEN_NANOS;
+    while (System.nanoTime() - end < 0) {
+      assertThat(store.add("count", 1)).isEqualTo(++count);
+    }
+    return count;
+  }
+
+  private AeronStoreOptions options(int port) {
+    return AeronStoreOptions.of("127.0.0.1", port)
+        .withDirectory(directory)
+        .withToken(JobToken.NONE)
+        .withTimeout(LONG);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {40, 3600, -3600, YEAR})
+  void aServerAndItsClientsGoOn(long seconds) throws Exception {
+    try (Stepped server = new Stepped("server", "serve", 0)) {
+      int port = Integer.parseInt(server.child.line().substring("READY ".length()));
+      try (Stepped client = new Stepped("client", "wait", port);
+          Store store = new AeronStore(options(port))) {
+        assertThat(client.child.line()).isEqualTo("READY true");
+        server.step(seconds);
+        long count = call(store, 0);
+        server.step(0);
+        client.step(seconds);
+        call(store, count);
+        store.set("go", "");
+        assertThat(client.child.line()).isEqualTo("DONE");
+        try (Store later = new AeronStore(options(port).withLease(Duration.ofSeconds(6)))) {
+          assertThat(later.add("here", 0)).isEqualTo(1);
+        }
+      }
+    }
+  }
+
+  @Test
+  void aClusterAndItsClientsGoOn() throws Exception {
+    String members = TestCluster.freeMembers();
+    List<Stepped> all = new ArrayList<>();
+    try {
+      for (int i = 0; i < TestCluster.SIZE; i++) {
+        all.add(
+            new Stepped(
+                "member" + i,
+                "member",
+                i,
+                "MEMBERS=" + members,
+                "DATA=" + directory.resolve("m" + i)));
+      }
+      for (Stepped member : all) {
+        assertThat(member.child.line()).isEqualTo("READY true");
+      }
+      try (AeronClusterStore store = new AeronClusterStore(members, options(0));
+          Stepped client = new Stepped("client", "wait", 1, "MEMBERS=" + members)) {
+        assertThat(client.child.line()).isEqualTo("READY false");
+        int leader = store.leader();
+        long count = 0;
+        for (long seconds : new long[] {3600, -3600, YEAR}) {
+          all.get(leader).step(seconds);
+          count = call(store, count);
+          all.get((leader + 1) % TestCluster.SIZE).step(-seconds);
+          count = call(store, count);
+        }
+        client.step(3600);
+        call(store, count);
+        assertThat(store.leader()).isEqualTo(leader);
+        store.set("go", "");
+        assertThat(client.child.line()).isEqualTo("DONE");
+      }
+    } finally {
+      for (Stepped member : all) {
+        member.close();
+      }
+    }
+  }
+}
