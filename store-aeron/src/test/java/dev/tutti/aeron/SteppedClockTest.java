@@ -79,7 +79,7 @@ class SteppedClockTest {
     }
 
     @Override
-    public void close() throws Exception {
+    public void close() throws IOException {
       child.close();
     }
   }
