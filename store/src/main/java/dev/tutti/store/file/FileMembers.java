@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Optional;
 import java.util.UUID;
 
 /** Records which processes use a store file, and refuses a file left by a former run. */
@@ -139,15 +138,16 @@ final class FileMembers {
    *
    * @param host its boot id and process id namespace
    * @param pid its process id
-   * @param started when it started, in milliseconds since the epoch; 0 if that is not known
+   * @param started when it started, in ticks since the host did, which do not move when its clock is
+   *     set; 0 if that is not known
    */
   record Member(String host, long pid, long started) {
-    /** How far a start time shifts when the clock of the host is set. */
-    private static final long CLOCK_STEP_MILLIS = 10_000;
+    /** Where the start time is among the words after a process's name. */
+    private static final int START = 19;
 
     static Member ofThisProcess() {
-      ProcessHandle self = ProcessHandle.current();
-      return new Member(hostOfThisProcess(), self.pid(), startOf(self));
+      long pid = ProcessHandle.current().pid();
+      return new Member(hostOfThisProcess(), pid, startOf(pid));
     }
 
     static String hostOfThisProcess() {
@@ -159,8 +159,13 @@ final class FileMembers {
       }
     }
 
-    private static long startOf(ProcessHandle process) {
-      return process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+    private static long startOf(long pid) {
+      try {
+        String all = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
+        return Long.parseLong(all.substring(all.lastIndexOf(')') + 2).split(" ", -1)[START]);
+      } catch (IOException | RuntimeException e) {
+        return 0;
+      }
     }
 
     static Member parse(String text) {
@@ -173,12 +178,9 @@ final class FileMembers {
     }
 
     boolean isAlive() {
-      Optional<ProcessHandle> process = ProcessHandle.of(pid).filter(ProcessHandle::isAlive);
-      if (process.isEmpty()) {
-        return false;
-      }
-      long start = startOf(process.get());
-      return started == 0 || start == 0 || Math.abs(started - start) < CLOCK_STEP_MILLIS;
+      long start = startOf(pid);
+      return ProcessHandle.of(pid).filter(ProcessHandle::isAlive).isPresent()
+          && (started == 0 || start == 0 || started == start);
     }
 
     String describe() {

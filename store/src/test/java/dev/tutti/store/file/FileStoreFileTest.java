@@ -192,6 +192,15 @@ class FileStoreFileTest {
   }
 
   @Test
+  void aProcessIsKnownByATimeThatSettingTheClockDoesNotMove() throws IOException {
+    String stat = Files.readString(Path.of("/proc/self/stat"));
+    String[] words = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
+    FileMembers.Member self = FileMembers.Member.ofThisProcess();
+    assertThat(self.started()).isEqualTo(Long.parseLong(words[19]));
+    assertThat(self.isAlive()).isTrue();
+  }
+
+  @Test
   void takesAFileOfALivingProcessHoweverOldItIs() throws IOException {
     write(
         records("refcount/", "1", "tutti/member/1", FileMembers.Member.ofThisProcess().toString()));
