@@ -2,7 +2,6 @@ package dev.tutti.cuda.driver;
 
 import dev.tutti.BackendException;
 import dev.tutti.cuda.CudaException;
-import java.nio.file.Path;
 import java.util.Optional;
 import jcuda.LibUtils;
 import jcuda.driver.JCudaDriver;
@@ -44,9 +43,8 @@ public final class CudaDrivers {
             reason -> {
               throw new BackendException(reason);
             });
-    // JCuda itself reads this property.
-    JCudaLibrary.unpackTo(Path.of(System.getProperty("java.io.tmpdir")));
     try {
+      JCudaLibrary.load();
       Errors.call("cuInit", () -> JCudaDriver.cuInit(0));
     } catch (CudaException e) {
       if (e.code() != NO_DEVICE) {

@@ -4,41 +4,88 @@ import dev.tutti.BackendException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.file.AtomicMoveNotSupportedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.util.Arrays;
+import java.nio.file.StandardOpenOption;
+import java.util.function.Consumer;
 import jcuda.JCudaVersion;
 import jcuda.LibUtils;
 
 /**
- * The installation of JCuda's native library where JCuda looks for it.
+ * The way JCuda's native library gets into this process.
  *
  * <p>JCuda unpacks the library to a fixed name in the directory for temporary files, unless a file
- * of that name already exists. Two processes that start at the same time can therefore load a
- * half-written file, and anybody can plant another file there; on the module path, JCuda does not
- * find the library at all. This class therefore installs the file itself, atomically, and rejects
- * an existing file with other content.
+ * of that name exists already, and loads it from there. So any user of the host could plant code
+ * there. JCuda reads the directory from a system property when its driver class is initialized.
+ * This class therefore unpacks the library into a new directory that only this user can enter,
+ * points the property to it for the time of that initialization, and then deletes both, since a
+ * loaded library stays mapped. Only one thread at a time does so.
  */
 final class JCudaLibrary {
+  private static final String DIRECTORY = "java.io.tmpdir";
+  private static final int STICKY = 01000;
+  private static final int WRITABLE_BY_OTHERS = 0022;
+
   private JCudaLibrary() {}
 
   /**
-   * Makes sure that a directory contains the library.
+   * Loads the library, unless JCuda has loaded it already.
    *
-   * @param directory the directory for temporary files
-   * @throws BackendException if the library cannot be installed, or another file is in its place
+   * @throws BackendException if the library cannot be unpacked
+   * @throws LinkageError if it cannot be loaded
    */
-  static void unpackTo(Path directory) {
-    String name =
-        LibUtils.createLibraryFileName(
-            LibUtils.createPlatformLibraryName("JCudaDriver-" + JCudaVersion.get()));
+  static void load() {
+    loadFrom(
+        Path.of(System.getProperty(DIRECTORY)),
+        _ -> {
+          try {
+            Class.forName("jcuda.driver.JCudaDriver");
+          } catch (ClassNotFoundException e) {
+            throw new NoClassDefFoundError(e.getMessage());
+          }
+        });
+  }
+
+  /**
+   * Unpacks the library for as long as an action runs.
+   *
+   * @param parent the directory for temporary files
+   * @param action receives the file, while JCuda takes its directory for that of temporary files
+   */
+  static synchronized void loadFrom(Path parent, Consumer<Path> action) {
     try {
-      unpack(directory.resolve(name), content("lib/" + name));
+      requireSafe(parent);
+      Path folder = Files.createTempDirectory(parent, "tutti-jcuda");
+      Path file = folder.resolve(name());
+      String before = System.getProperty(DIRECTORY);
+      try {
+        Files.write(file, content("lib/" + name()), StandardOpenOption.CREATE_NEW);
+        System.setProperty(DIRECTORY, folder.toString());
+        action.accept(file);
+      } finally {
+        System.setProperty(DIRECTORY, before);
+        Files.deleteIfExists(file);
+        Files.deleteIfExists(folder);
+      }
     } catch (IOException | UncheckedIOException e) {
-      throw new BackendException("cannot copy JCuda's native library to " + directory, e);
+      throw new BackendException("cannot copy JCuda's native library to " + parent, e);
     }
+  }
+
+  /** Throws if another user could rename what this process creates in a directory. */
+  private static void requireSafe(Path parent) throws IOException {
+    int mode = (int) Files.getAttribute(parent, "unix:mode");
+    if ((mode & WRITABLE_BY_OTHERS) != 0 && (mode & STICKY) == 0) {
+      throw new BackendException(
+          parent
+              + " is not safe for JCuda's native library: other users may replace files there;"
+              + " run chmod +t on it, or choose another directory with -Djava.io.tmpdir");
+    }
+  }
+
+  private static String name() {
+    return LibUtils.createLibraryFileName(
+        LibUtils.createPlatformLibraryName("JCudaDriver-" + JCudaVersion.get()));
   }
 
   private static byte[] content(String resource) throws IOException {
@@ -51,32 +98,6 @@ final class JCudaLibrary {
                 + " is missing; it comes in the jar jcuda-natives with the platform's classifier");
       }
       return in.readAllBytes();
-    }
-  }
-
-  static void unpack(Path file, byte[] content) throws IOException {
-    if (!Files.exists(file)) {
-      Path part = Files.createTempFile(file.getParent(), "tutti-jcuda", ".part");
-      try {
-        Files.write(part, content);
-        move(part, file);
-      } finally {
-        Files.deleteIfExists(part);
-      }
-    }
-    if (Files.size(file) != content.length || !Arrays.equals(Files.readAllBytes(file), content)) {
-      throw new BackendException(
-          file
-              + " is not the native library of this version of JCuda, but has the name that JCuda"
-              + " loads; remove it, or choose another directory with -Djava.io.tmpdir");
-    }
-  }
-
-  private static void move(Path part, Path file) throws IOException {
-    try {
-      Files.move(part, file, StandardCopyOption.ATOMIC_MOVE);
-    } catch (AtomicMoveNotSupportedException e) {
-      throw new BackendException(file.getParent() + " does not support atomic renames", e);
     }
   }
 }
