@@ -37,6 +37,8 @@ module dev.tutti.cli {
       info.picocli;
   opens dev.tutti.cli.store to
       info.picocli;
+  opens dev.tutti.cli.token to
+      info.picocli;
   opens dev.tutti.cli.trace to
       info.picocli;
 }

@@ -14,6 +14,7 @@ module dev.tutti.store {
   exports dev.tutti.store.tcp;
   exports dev.tutti.store.net to
       dev.tutti.aeron,
+      dev.tutti.cli,
       dev.tutti.cuda,
       dev.tutti.gloo;
   exports dev.tutti.store.table to
@@ -22,7 +23,8 @@ module dev.tutti.store {
       dev.tutti.aeron,
       dev.tutti.cli,
       dev.tutti.cuda,
-      dev.tutti.gloo;
+      dev.tutti.gloo,
+      dev.tutti.runtime;
 
   provides dev.tutti.spi.StoreProvider with
       dev.tutti.store.file.FileStoreProvider,

@@ -1,9 +1,14 @@
 package dev.tutti;
 
 import dev.tutti.spi.ProcessGroupFactory;
+import dev.tutti.spi.ServiceAdvice;
 
 /** A lookup for the runtime. */
 final class RuntimeLookup {
+  private static final ServiceAdvice RUNTIME =
+      new ServiceAdvice(
+          "dev.tutti.runtime.group.RuntimeFactory", "tutti-runtime", "dev.tutti.runtime");
+
   private RuntimeLookup() {}
 
   /**
@@ -16,8 +21,9 @@ final class RuntimeLookup {
     ProcessGroupFactory found = Services.find(ProcessGroupFactory.class, "are runtimes");
     if (found == null) {
       throw new BackendException(
-          "no runtime on the class path; add the jar tutti-runtime, on which the jars of the"
-              + " backends, such as tutti-backend-gloo, depend");
+          "no runtime was found; "
+              + RUNTIME.of(ProcessGroupFactory.class, RuntimeLookup.class)
+              + " (the jars of the backends, such as tutti-backend-gloo, depend on tutti-runtime)");
     }
     return found;
   }

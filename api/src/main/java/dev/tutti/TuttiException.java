@@ -1,8 +1,12 @@
 package dev.tutti;
 
+import dev.tutti.spi.Printable;
 import org.jspecify.annotations.Nullable;
 
-/** The root of all unchecked exceptions that Tutti throws to report a failure. */
+/**
+ * The root of all unchecked exceptions that Tutti throws to report a failure. Characters in
+ * messages that would control a terminal are escaped.
+ */
 public class TuttiException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -12,7 +16,7 @@ public class TuttiException extends RuntimeException {
    * @param message what failed, where, and what was expected
    */
   public TuttiException(String message) {
-    super(message);
+    super(Printable.lines(message));
   }
 
   /**
@@ -22,6 +26,6 @@ public class TuttiException extends RuntimeException {
    * @param cause the underlying cause, if any
    */
   public TuttiException(String message, @Nullable Throwable cause) {
-    super(message, cause);
+    super(Printable.lines(message), cause);
   }
 }

@@ -44,7 +44,7 @@ class ServicesTest {
   void namesTheJarThatHoldsTheRuntime() {
     assertThatThrownBy(() -> ProcessGroup.init(GroupOptions.DEFAULT))
         .isInstanceOf(BackendException.class)
-        .hasMessageContaining("no runtime on the class path; add the jar tutti-runtime");
+        .hasMessageContaining("no runtime was found; add the jar tutti-runtime");
   }
 
   @Test

@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.Inet4Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -10,10 +11,14 @@ import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.nio.channels.DatagramChannel;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.UnsupportedAddressTypeException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,6 +41,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
       Setting.text("MASTER_ADDR", "", "host of the rank that hosts the store");
 
   private static final int ANY_PORT = 9;
+  private static final Path INTERFACES = Path.of("/proc/thread-self/net/dev");
 
   /**
    * Chooses an address: that of an interface named by {@link #INTERFACE}, else the address from
@@ -51,7 +57,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
     if (!names.isBlank()) {
       return ofInterface(names);
     }
-    String master = settings.get(MASTER_ADDR);
+    String master = settings.get(MASTER_ADDR).strip();
     if (!master.isBlank()) {
       BindAddress route = ofRoute(master);
       if (route != null) {
@@ -72,7 +78,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
       String name = part.strip();
       NetworkInterface found = name.isEmpty() ? null : NetworkInterface.getByName(name);
       if (found == null) {
-        reasons.add(name + " does not exist");
+        reasons.add(name + (exists(name) ? " has no address" : " does not exist"));
       } else if (!found.isUp()) {
         reasons.add(name + " is down");
       } else {
@@ -90,7 +96,16 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
             + "': "
             + String.join(", ", reasons)
             + "; usable interfaces are "
-            + String.join(", ", usableInterfaces()));
+            + usableInterfaces());
+  }
+
+  /** Tells whether there is an interface, of which the JDK shows only those with an address. */
+  private static boolean exists(String name) {
+    try (Stream<String> lines = Files.lines(INTERFACES)) {
+      return !name.isEmpty() && lines.anyMatch(line -> line.strip().startsWith(name + ":"));
+    } catch (IOException | UncheckedIOException e) {
+      return false; // This system has no such file.
+    }
   }
 
   private static Optional<InetAddress> addressOf(NetworkInterface networkInterface) {
@@ -101,25 +116,41 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
         .or(() -> all.stream().findFirst());
   }
 
-  private static List<String> usableInterfaces() throws SocketException {
+  private static String usableInterfaces() {
     List<String> names = new ArrayList<>();
-    for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
-      if (each.isUp() && addressOf(each).isPresent()) {
-        names.add(each.getName());
+    try {
+      for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+        if (each.isUp() && addressOf(each).isPresent()) {
+          names.add(each.getName());
+        }
       }
+    } catch (SocketException e) {
+      return "none"; // The JDK says so of a host that has none.
     }
-    return names;
+    return String.join(", ", names);
   }
 
-  private static @Nullable BindAddress ofRoute(String master) {
+  private static @Nullable BindAddress ofRoute(String master) throws IOException {
+    InetAddress host;
+    try {
+      host = InetAddress.getByName(master);
+    } catch (IOException e) {
+      return null;
+    }
     // Connecting a datagram socket sends nothing; it only asks the kernel for the route.
     try (DatagramChannel channel = DatagramChannel.open()) {
-      channel.connect(new InetSocketAddress(InetAddress.getByName(master), ANY_PORT));
+      channel.connect(new InetSocketAddress(host, ANY_PORT));
       if (channel.getLocalAddress() instanceof InetSocketAddress local
           && !local.getAddress().isAnyLocalAddress()) {
         return describe(local.getAddress(), "on the route to " + MASTER_ADDR.name() + "=" + master);
       }
       return null;
+    } catch (UnsupportedAddressTypeException e) {
+      throw new IOException(
+          "%s=%s is an IPv6 address, but this JVM has no IPv6 (java.net.preferIPv4Stack, or the host"
+                  .formatted(MASTER_ADDR.name(), master)
+              + " has it off)",
+          e);
     } catch (IOException e) {
       return null;
     }

@@ -59,6 +59,9 @@ record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, Stri
         allTwoLevel &= offer.twoLevel();
         if (peer == rank || (probe != null && isSeen(offer, budget, directory))) {
           seen[found++] = peer;
+        } else if (probe != null && problem.isEmpty() && !offer.probe().isEmpty()) {
+          String other = "rank " + peer + " of this host runs as another user, ";
+          problem = probe.otherUserOf(offer.probe()).map(other::concat).orElse("");
         }
       }
       boolean enough = found == seen.length || allTwoLevel;

@@ -13,13 +13,31 @@ import dev.tutti.Work;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStoreServer;
+import dev.tutti.tls.PemFile;
 import dev.tutti.tls.TlsSettings;
 import java.net.InetAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.cert.CertificateException;
+import java.security.cert.X509Certificate;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.X509ExtendedTrustManager;
+import javax.net.ssl.X509TrustManager;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -114,6 +132,112 @@ class TlsTest {
                               + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of rank "
                               + wrong));
     }
+  }
+
+  /** A client with the authority's certificate reads the status of a rank over HTTPS only. */
+  @Test
+  void theDebugServerEncryptsToo() throws Exception {
+    String token = "a token of this job";
+    TlsWorld world = new TlsWorld(folder, "authority");
+    Settings settings =
+        world
+            .settings("rank", "TUTTI_TOKEN", token, "TUTTI_DEBUG_PORT", "0")
+            .with("TUTTI_DEBUG_HOST", "0.0.0.0")
+            .with("TUTTI_TLS", "true");
+    Logger logger = Logger.getLogger("dev.tutti.runtime.group.JobDebug");
+    BlockingQueue<LogRecord> said = new LinkedBlockingQueue<>();
+    Handler handler = new QueueHandler(said);
+    logger.addHandler(handler);
+    try {
+      HttpResponse<String> answer =
+          GlooWorld.run(1, settings, group -> status(said.remove(), token, settings)).getFirst();
+      assertThat(answer.statusCode()).isEqualTo(200);
+      assertThat(answer.body()).startsWith("{\"rank\":0,\"size\":1,");
+      assertThat(answer.sslSession().orElseThrow().getProtocol()).isEqualTo("TLSv1.3");
+    } finally {
+      logger.removeHandler(handler);
+    }
+  }
+
+  private static HttpResponse<String> status(LogRecord started, String token, Settings settings)
+      throws Exception {
+    assertThat(started.getParameters()[1]).asString().startsWith("0.0.0.0:");
+    assertThat(started.getParameters()[3]).isEqualTo("https");
+    // The certificates of a job name no hosts, so this client compares none.
+    SSLContext trusting = SSLContext.getInstance(TlsSettings.PROTOCOL);
+    Path authorities = Path.of(settings.get(TlsSettings.AUTHORITIES));
+    X509TrustManager trust =
+        (X509TrustManager) TlsSettings.trust(PemFile.certificates(authorities))[0];
+    trusting.init(null, new TrustManager[] {new NamelessTrust(trust)}, null);
+    URI uri = URI.create("https://127.0.0.1:" + started.getParameters()[2] + "/status");
+    HttpRequest request =
+        HttpRequest.newBuilder(uri)
+            .header("Authorization", "Bearer " + JobToken.of(token).debugSecret())
+            .build();
+    try (HttpClient client = HttpClient.newBuilder().sslContext(trusting).build()) {
+      return client.send(request, HttpResponse.BodyHandlers.ofString());
+    }
+  }
+
+  /** Checks the chain of a certificate, but not which host it is for. */
+  private static final class NamelessTrust extends X509ExtendedTrustManager {
+    private final X509TrustManager chain;
+
+    NamelessTrust(X509TrustManager chain) {
+      this.chain = chain;
+    }
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] shown, String type, SSLEngine engine)
+        throws CertificateException {
+      chain.checkServerTrusted(shown, type);
+    }
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] shown, String type, Socket socket)
+        throws CertificateException {
+      chain.checkServerTrusted(shown, type);
+    }
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] shown, String type)
+        throws CertificateException {
+      chain.checkServerTrusted(shown, type);
+    }
+
+    @Override
+    public void checkClientTrusted(X509Certificate[] shown, String type, SSLEngine engine) {}
+
+    @Override
+    public void checkClientTrusted(X509Certificate[] shown, String type, Socket socket) {}
+
+    @Override
+    public void checkClientTrusted(X509Certificate[] shown, String type) {}
+
+    @Override
+    public X509Certificate[] getAcceptedIssuers() {
+      return chain.getAcceptedIssuers();
+    }
+  }
+
+  /** Keeps what is logged. */
+  private static final class QueueHandler extends Handler {
+    private final BlockingQueue<LogRecord> records;
+
+    QueueHandler(BlockingQueue<LogRecord> records) {
+      this.records = records;
+    }
+
+    @Override
+    public void publish(LogRecord logged) {
+      records.add(logged);
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
   }
 
   /** Encrypts the store and the ranks with a single setting. */

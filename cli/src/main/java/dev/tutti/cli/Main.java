@@ -21,7 +21,9 @@ import dev.tutti.cli.run.RunCommand;
 import dev.tutti.cli.run.StoreRendezvousFactory;
 import dev.tutti.cli.status.StatusCommand;
 import dev.tutti.cli.store.StoreCommand;
+import dev.tutti.cli.token.TokenCommand;
 import dev.tutti.cli.trace.TraceCommand;
+import dev.tutti.spi.Printable;
 import java.io.PrintWriter;
 import java.nio.file.FileSystemException;
 import java.nio.file.Path;
@@ -122,6 +124,7 @@ public final class Main implements Runnable {
             .addSubcommand(new DoctorCommand(terminal, settings, environment))
             .addSubcommand(new TraceCommand(terminal))
             .addSubcommand(new StatusCommand(terminal, settings))
+            .addSubcommand(new TokenCommand(terminal, settings))
             .addSubcommand(new CompletionCommand())
             .addSubcommand(new HelpFilesCommand())
             .addSubcommand(help);
@@ -239,7 +242,12 @@ public final class Main implements Runnable {
       boolean isMisuse = failure instanceof IllegalArgumentException;
       line.getErr()
           .println(
-              name + ": " + (isMisuse ? withGivenNames.apply(String.valueOf(message)) : message));
+              name
+                  + ": "
+                  + Printable.lines(
+                      isMisuse
+                          ? withGivenNames.apply(String.valueOf(message))
+                          : String.valueOf(message)));
     }
     return failure instanceof IllegalArgumentException ? USAGE : code;
   }

@@ -9,6 +9,7 @@ import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.wire.ConnectOptions;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.Loopback;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -170,7 +171,16 @@ public final class AeronStoreOptions {
   /** Returns these options for a client of a server in the same process. */
   AeronStoreOptions ofClient(int serverPort) {
     return new AeronStoreOptions(
-        "127.0.0.1", serverPort, false, timeout, token, transport, directory, driver, lease, spin);
+        Loopback.host(),
+        serverPort,
+        false,
+        timeout,
+        token,
+        transport,
+        directory,
+        driver,
+        lease,
+        spin);
   }
 
   /**

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
+import java.util.HexFormat;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
@@ -39,6 +40,7 @@ public final class JobToken {
   public static final int MIN_CHARACTERS = 16;
 
   private static final String ALGORITHM = "HmacSHA256";
+  private static final String DEBUG = "tutti debug 1";
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final byte[] secret;
@@ -120,6 +122,17 @@ public final class JobToken {
    */
   public boolean isProof(byte[] proof, String label, byte[]... parts) {
     return MessageDigest.isEqual(proof(label, parts), proof);
+  }
+
+  /**
+   * Returns the secret of the job's debug servers, 64 hexadecimal digits. It is derived from this
+   * token, which cannot be computed from it: who has it can look at ranks, but neither use the
+   * store nor become a rank.
+   *
+   * @throws IllegalStateException if there is no token
+   */
+  public String debugSecret() {
+    return HexFormat.of().formatHex(proof(DEBUG));
   }
 
   @Override

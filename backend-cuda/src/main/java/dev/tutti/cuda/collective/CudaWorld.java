@@ -22,6 +22,7 @@ import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Printable;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -344,7 +345,7 @@ public final class CudaWorld implements AutoCloseable {
   private static void requireAll(List<byte[]> problems, int rank) {
     for (int r = 0; r < problems.size(); r++) {
       if (problems.get(r).length > 0) {
-        String problem = new String(problems.get(r), StandardCharsets.UTF_8);
+        String problem = Printable.decode(problems.get(r));
         throw new BackendException("rank " + rank + ": rank " + r + " cannot join: " + problem);
       }
     }

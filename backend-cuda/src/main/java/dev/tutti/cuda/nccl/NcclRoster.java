@@ -6,6 +6,7 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -68,7 +69,7 @@ final class NcclRoster {
     store.set(lazy ? LAZY : EAGER, Integer.toString(rank));
     String other = lazy ? EAGER : LAZY;
     if (store.check(List.of(other))) {
-      String differs = new String(store.get(other), StandardCharsets.UTF_8);
+      String differs = Printable.decode(store.get(other));
       throw new RendezvousException(
           "rank %s/%s: %s is %s%s; it must be the same on all ranks of Tutti"
               .formatted(

@@ -6,8 +6,8 @@ import dev.tutti.cuda.collective.CollectiveLauncher;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Printable;
 import java.lang.System.Logger.Level;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -136,7 +136,7 @@ final class NcclWatch implements AutoCloseable {
     for (int peer = 0; peer < size; peer++) {
       String key = CLOSED + "/" + peer;
       if (peer != rank && store.check(List.of(key))) {
-        reader.accept(new String(store.get(key), StandardCharsets.UTF_8), peer);
+        reader.accept(Printable.decode(store.get(key)), peer);
       }
     }
   }

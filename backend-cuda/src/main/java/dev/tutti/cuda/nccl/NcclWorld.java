@@ -19,6 +19,7 @@ import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.BindAddress;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
 import java.util.HashSet;
@@ -223,6 +224,7 @@ public final class NcclWorld {
         RankLinks.open(
             () -> BindAddress.choose(context.settings()).address(),
             TlsSettings.load(context.settings()),
+            context.settings().get(JobToken.SETTING),
             exchange,
             until);
     try {

@@ -11,6 +11,7 @@ import dev.tutti.cuda.nccl.NcclWorld;
 import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Bootstrap;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -69,7 +70,7 @@ final class NcclFallback {
     List<byte[]> all =
         bootstrap.collect(KEY, ranks, "report whether it has NCCL", context.deadlineNanos());
     for (int r = 0; r < all.size(); r++) {
-      String text = new String(all.get(r), StandardCharsets.UTF_8);
+      String text = Printable.decode(all.get(r));
       if (!text.isEmpty()) {
         throw refused(r, text);
       }

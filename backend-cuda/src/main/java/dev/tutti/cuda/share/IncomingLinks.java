@@ -1,11 +1,13 @@
 package dev.tutti.cuda.share;
 
+import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import java.io.IOException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
+import java.util.BitSet;
 import java.util.concurrent.locks.LockSupport;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
@@ -24,17 +26,27 @@ final class IncomingLinks {
   private final int size;
   private final LinkListener listener;
   private final @Nullable SSLContext tls;
+  private final JobToken token;
   private final LimitedLog log;
+
+  /** The ranks that have a link to this one. */
+  private final BitSet linked = new BitSet();
 
   /** The connections whose sender is unknown, the oldest first. */
   private final ArrayDeque<IncomingLink> unknown = new ArrayDeque<>();
 
   IncomingLinks(
-      int rank, int size, LinkListener listener, @Nullable SSLContext tls, LimitedLog log) {
+      int rank,
+      int size,
+      LinkListener listener,
+      @Nullable SSLContext tls,
+      JobToken token,
+      LimitedLog log) {
     this.rank = rank;
     this.size = size;
     this.listener = listener;
     this.tls = tls;
+    this.token = token;
     this.log = log;
   }
 
@@ -53,7 +65,8 @@ final class IncomingLinks {
     }
     if (channel != null) {
       channel.configureBlocking(false);
-      IncomingLink made = new IncomingLink(channel, tls, listener.address().token(), size);
+      IncomingLink made =
+          new IncomingLink(channel, tls, listener.address(), token, rank, size, this::admit);
       made.select(listener.selector());
       unknown.addLast(made);
       if (unknown.size() > size + MOST_UNKNOWN) {
@@ -74,6 +87,13 @@ final class IncomingLinks {
           LimitedLog.addressOf(from.channel()),
           "rank %d: closed a link that cannot be encrypted: %s".formatted(rank, e));
       continues = false;
+    } catch (IncomingLink.RefusedException e) {
+      log.warn(
+          "link",
+          LimitedLog.addressOf(from.channel()),
+          "rank %d: closed a link that claimed to be from rank %d: %s"
+              .formatted(rank, from.claimed(), e.getMessage()));
+      continues = false;
     }
     if (wasUnknown && (from.sender() >= 0 || !continues)) {
       unknown.remove(from);
@@ -82,9 +102,17 @@ final class IncomingLinks {
       key.cancel();
       from.channel().close();
       if (from.sender() >= 0) {
+        linked.clear(from.sender());
         receiver.ended(from.sender());
       }
     }
+  }
+
+  /** Tells whether a rank may have a link: one at a time, or others could speak in its name. */
+  private boolean admit(int sender) {
+    boolean isFirst = !linked.get(sender);
+    linked.set(sender);
+    return isFirst;
   }
 
   /** Returns the number of milliseconds after which {@link #look} is due; 0 for never. */

@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.cpu.memory.UserCount;
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -151,7 +152,12 @@ public final class IpcChannel implements AutoCloseable {
     int tokenEnd = 1 + 2 * FdMessage.TOKEN_BYTES;
     if (!text.startsWith("+") || text.length() < tokenEnd) {
       throw new BackendException(
-          "rank " + rank + ": rank " + peers.size() + " has no channel: " + text.substring(1));
+          "rank "
+              + rank
+              + ": rank "
+              + peers.size()
+              + " has no channel: "
+              + Printable.line(text.substring(1)));
     }
     peers.add(new Peer(text.substring(tokenEnd), HexFormat.of().parseHex(text, 1, tokenEnd)));
   }

@@ -1,6 +1,9 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.Printable;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.net.TokenExchange;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -11,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The place where a rank accepts links. The ranks introduce themselves through the store, each with
@@ -18,7 +22,7 @@ import java.util.List;
  *
  * @param socket the address of the socket
  * @param encrypted whether the rank encrypts its links
- * @param token the number that senders must know
+ * @param token the number that senders must know, which only the store tells
  */
 record LinkAddress(SocketAddress socket, boolean encrypted, long token) {
   /*
@@ -32,6 +36,22 @@ record LinkAddress(SocketAddress socket, boolean encrypted, long token) {
   private static final char REFUSAL = '!';
 
   private static final int TOKEN_END = 17;
+
+  /**
+   * Prepares the proof of the job's token on a new link to this address; null if the ranks share a
+   * host, where no other user reaches the socket.
+   *
+   * @param secret the token of the job; there may be none
+   * @param connects whether this side connects
+   * @param rank this rank
+   * @param peer the other rank
+   */
+  @Nullable TokenExchange proof(JobToken secret, boolean connects, int rank, int peer) {
+    String place = HexFormat.of().toHexDigits(token);
+    return socket instanceof InetSocketAddress
+        ? new TokenExchange("tutti link", secret, connects, place, rank, peer)
+        : null;
+  }
 
   String introduction() {
     String hex = HexFormat.of().toHexDigits(token);
@@ -64,7 +84,7 @@ record LinkAddress(SocketAddress socket, boolean encrypted, long token) {
     List<String> texts = gather(introduction(), exchange, deadlineNanos);
     int refusing = indexOf(texts, REFUSAL);
     if (refusing >= 0) {
-      throw new BackendException(texts.get(refusing).substring(1));
+      throw new BackendException(Printable.line(texts.get(refusing).substring(1)));
     }
     int with = indexOf(texts, ENCRYPTED);
     int without = indexOf(texts, PLAIN);

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.nio.channels.Selector;
 import java.util.List;
@@ -17,15 +18,22 @@ final class OutgoingLinks {
   private final int rank;
   private final List<LinkAddress> peers;
   private final @Nullable SSLContext tls;
+  private final JobToken token;
   private final Selector selector;
   private final @Nullable OutgoingLink[] links;
   private final ConcurrentLinkedQueue<OutgoingLink> blocked = new ConcurrentLinkedQueue<>();
   private final AtomicInteger unwritten = new AtomicInteger();
 
-  OutgoingLinks(int rank, List<LinkAddress> peers, @Nullable SSLContext tls, Selector selector) {
+  OutgoingLinks(
+      int rank,
+      List<LinkAddress> peers,
+      @Nullable SSLContext tls,
+      JobToken token,
+      Selector selector) {
     this.rank = rank;
     this.peers = peers;
     this.tls = tls;
+    this.token = token;
     this.selector = selector;
     this.links = new @Nullable OutgoingLink[peers.size()];
   }
@@ -49,7 +57,7 @@ final class OutgoingLinks {
   private OutgoingLink linkTo(int peer) throws IOException {
     OutgoingLink to = links[peer];
     if (to == null) {
-      to = OutgoingLink.connect(rank, peer, peers.get(peer), tls);
+      to = OutgoingLink.connect(rank, peer, peers.get(peer), tls, token);
       links[peer] = to;
     }
     return to;

@@ -5,6 +5,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.spi.Printable;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -280,7 +281,7 @@ public final class PeerMemory implements AutoCloseable {
       buffer.get(rest);
       return made
           ? new Offer(byteSize, "", rest)
-          : new Offer(byteSize, new String(rest, StandardCharsets.UTF_8), new byte[0]);
+          : new Offer(byteSize, Printable.decode(rest), new byte[0]);
     }
   }
 
@@ -306,7 +307,8 @@ public final class PeerMemory implements AutoCloseable {
       int count = buffer.getInt();
       long view = reader < count ? buffer.getLong(12 + 8 * reader) : 0;
       buffer.position(12 + 8 * count);
-      return new Result(numbers, view, StandardCharsets.UTF_8.decode(buffer).toString());
+      return new Result(
+          numbers, view, Printable.line(StandardCharsets.UTF_8.decode(buffer).toString()));
     }
   }
 

@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
@@ -27,8 +28,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A rank listens on a socket. A rank that has a note for it connects to it; in addition, each
  * rank connects at once to the next {@value #WATCHERS} ranks. As with {@link IpcChannel}, a rank
- * accepts notes only from senders that know its token, and so can read the store. Over TCP the
- * links may be encrypted.
+ * accepts notes only from senders that know the number of its socket, and so can read the store.
+ * Over TCP both ends prove that they have the job's token, and the links may be encrypted. A rank
+ * has one link to each other rank.
  */
 public final class RankLinks implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
@@ -68,12 +70,16 @@ public final class RankLinks implements AutoCloseable {
   }
 
   private RankLinks(
-      int rank, LinkListener listener, List<LinkAddress> peers, @Nullable SSLContext tls) {
+      int rank,
+      LinkListener listener,
+      List<LinkAddress> peers,
+      @Nullable SSLContext tls,
+      JobToken token) {
     this.rank = rank;
     this.size = peers.size();
     this.listener = listener;
-    this.outgoing = new OutgoingLinks(rank, peers, tls, listener.selector());
-    this.incoming = new IncomingLinks(rank, size, listener, tls, new LimitedLog(LOG));
+    this.outgoing = new OutgoingLinks(rank, peers, tls, token, listener.selector());
+    this.incoming = new IncomingLinks(rank, size, listener, tls, token, new LimitedLog(LOG));
   }
 
   /**
@@ -88,7 +94,12 @@ public final class RankLinks implements AutoCloseable {
     String name = "tutti-" + exchange.rank() + "-" + HexFormat.of().toHexDigits(RANDOM.nextLong());
     Path path = directory.resolve(name);
     return open(
-        exchange, deadlineNanos, null, path.toString(), () -> UnixDomainSocketAddress.of(path));
+        exchange,
+        deadlineNanos,
+        null,
+        JobToken.NONE,
+        path.toString(),
+        () -> UnixDomainSocketAddress.of(path));
   }
 
   /**
@@ -96,21 +107,32 @@ public final class RankLinks implements AutoCloseable {
    *
    * @param local supplies the address at which this rank listens, on a free port
    * @param tls encrypts the links, with certificates at both ends; null for no encryption
+   * @param token the token of the job, which both ends of a link prove; there may be none
    * @param exchange the group's exchange
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @throws BackendException on all ranks, if any of them cannot create its socket, or not all of
    *     them encrypt
    */
   public static RankLinks open(
-      Local local, @Nullable SSLContext tls, StoreExchange exchange, long deadlineNanos) {
+      Local local,
+      @Nullable SSLContext tls,
+      JobToken token,
+      StoreExchange exchange,
+      long deadlineNanos) {
     return open(
-        exchange, deadlineNanos, tls, "for TCP", () -> new InetSocketAddress(local.address(), 0));
+        exchange,
+        deadlineNanos,
+        tls,
+        token,
+        "for TCP",
+        () -> new InetSocketAddress(local.address(), 0));
   }
 
   private static RankLinks open(
       StoreExchange exchange,
       long deadlineNanos,
       @Nullable SSLContext tls,
+      JobToken token,
       String where,
       Place own) {
     int rank = exchange.rank();
@@ -125,7 +147,7 @@ public final class RankLinks implements AutoCloseable {
     }
     try {
       List<LinkAddress> peers = listener.address().exchange(exchange, deadlineNanos);
-      return new RankLinks(rank, listener, peers, tls);
+      return new RankLinks(rank, listener, peers, tls, token);
     } catch (RuntimeException | Error e) {
       try {
         listener.close();

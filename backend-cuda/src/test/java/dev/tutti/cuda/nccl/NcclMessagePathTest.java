@@ -25,6 +25,7 @@ import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.net.InetAddress;
@@ -73,7 +74,9 @@ class NcclMessagePathTest {
       StoreExchange exchange = new StoreExchange(store, "links", r, 2);
       opened.add(
           threads.submit(
-              () -> RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, soon())));
+              () ->
+                  RankLinks.open(
+                      InetAddress::getLoopbackAddress, null, JobToken.NONE, exchange, soon())));
     }
     return List.of(
         opened.get(0).get(60, TimeUnit.SECONDS), opened.get(1).get(60, TimeUnit.SECONDS));

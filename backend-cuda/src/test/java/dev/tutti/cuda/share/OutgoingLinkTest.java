@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.store.JobToken;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -17,7 +18,8 @@ class OutgoingLinkTest {
     SocketChannel channel =
         SocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     InetSocketAddress gone = (InetSocketAddress) channel.getLocalAddress();
-    OutgoingLink link = OutgoingLink.connect(0, 1, new LinkAddress(gone, false, 17), null, channel);
+    OutgoingLink link = OutgoingLink.connect(
+            0, 1, new LinkAddress(gone, false, 17), null, JobToken.NONE, channel);
     try (Selector selector = Selector.open()) {
       assertThatThrownBy(
               () -> {

@@ -8,6 +8,7 @@ import dev.tutti.Settings;
 import dev.tutti.cuda.Until;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
 import dev.tutti.testing.TestAuthority;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -36,6 +37,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class RankLinksTest {
+  private static final JobToken TOKEN = JobToken.of("a token of this job");
+
   @TempDir private Path directory;
 
   /** Collects notes until it has the requested number. */
@@ -75,7 +78,8 @@ class RankLinksTest {
         exchange -> {
           RankLinks links =
               overNetwork
-                  ? RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon())
+                  ? RankLinks.open(
+                      InetAddress::getLoopbackAddress, null, TOKEN, exchange, Ranks.soon())
                   : RankLinks.open(directory, exchange, Ranks.soon());
           List<Long> heard = Collections.synchronizedList(new ArrayList<>());
           links.listen(
@@ -183,7 +187,7 @@ class RankLinksTest {
         exchange -> {
           int rank = exchange.rank();
           RankLinks links =
-              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
+              RankLinks.open(InetAddress::getLoopbackAddress, null, TOKEN, exchange, Ranks.soon());
           Notes notes = new Notes(rank == 2 ? 2 * count : 0);
           links.listen(notes);
           for (int i = 0; rank < 2 && i < count; i++) {
@@ -218,9 +222,44 @@ class RankLinksTest {
                 }
                 return InetAddress.getLoopbackAddress();
               };
-          assertThatThrownBy(() -> RankLinks.open(local, null, exchange, Ranks.soon()))
+          assertThatThrownBy(() -> RankLinks.open(local, null, TOKEN, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessage("rank 0: cannot create the socket for TCP: eth9 does not exist");
+          return null;
+        });
+  }
+
+  /** Has ranks with different tokens, of which each connects to the other. */
+  @Test
+  void aRankWithAnotherTokenIsNotTrusted() throws Exception {
+    CountDownLatch refused = new CountDownLatch(2);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          JobToken own = JobToken.of("the token of rank " + rank);
+          try (RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, own, exchange, Ranks.soon())) {
+            Notes notes =
+                new Notes(0) {
+                  @Override
+                  public void fail(IOException cause, int peer) {
+                    assertThat(cause)
+                        .hasMessageContaining("it closed the connection during authentication");
+                    assertThat(peer).isEqualTo(1 - rank);
+                    refused.countDown();
+                  }
+                };
+            links.listen(notes);
+            try {
+              links.send(1 - rank, 5, 0, 0, 0);
+            } catch (PeerLostException e) {
+              notes.fail(new IOException(e.getMessage(), e), 1 - rank);
+            }
+            Ranks.await(refused);
+            assertThat(notes.all).isEmpty();
+          }
           return null;
         });
   }
@@ -233,7 +272,7 @@ class RankLinksTest {
         2,
         exchange -> {
           RankLinks links =
-              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
+              RankLinks.open(InetAddress::getLoopbackAddress, null, TOKEN, exchange, Ranks.soon());
           if (exchange.rank() == 1) {
             links.close();
             closed.countDown();
@@ -294,7 +333,7 @@ class RankLinksTest {
         3,
         exchange -> {
           RankLinks links =
-              RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
+              RankLinks.open(InetAddress::getLoopbackAddress, tls, TOKEN, exchange, Ranks.soon());
           if (exchange.rank() == 0) {
             links.listen(
                 new Notes(0) {
@@ -346,7 +385,11 @@ class RankLinksTest {
           boolean sends = exchange.rank() == 0;
           try (RankLinks links =
               RankLinks.open(
-                  InetAddress::getLoopbackAddress, sends ? one : other, exchange, Ranks.soon())) {
+                  InetAddress::getLoopbackAddress,
+                  sends ? one : other,
+                  TOKEN,
+                  exchange,
+                  Ranks.soon())) {
             Notes notes =
                 new Notes(0) {
                   @Override
@@ -386,7 +429,8 @@ class RankLinksTest {
           SSLContext own = exchange.rank() == 0 ? tls : null;
           assertThatThrownBy(
                   () ->
-                      RankLinks.open(InetAddress::getLoopbackAddress, own, exchange, Ranks.soon()))
+                      RankLinks.open(
+                          InetAddress::getLoopbackAddress, own, TOKEN, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessageContaining("TUTTI_TLS is set for rank 0, but not for rank 1");
           return null;
@@ -441,7 +485,7 @@ class RankLinksTest {
         2,
         exchange -> {
           RankLinks links =
-              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
+              RankLinks.open(InetAddress::getLoopbackAddress, null, TOKEN, exchange, Ranks.soon());
           if (exchange.rank() == 0) {
             links.listen(
                 new Notes(0) {
@@ -478,7 +522,7 @@ class RankLinksTest {
         exchange -> {
           int rank = exchange.rank();
           RankLinks links =
-              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
+              RankLinks.open(InetAddress::getLoopbackAddress, null, TOKEN, exchange, Ranks.soon());
           if (rank == 0) {
             Notes notes =
                 new Notes(1) {
@@ -512,7 +556,7 @@ class RankLinksTest {
   }
 
   static RankLinks open(SSLContext tls, StoreExchange exchange) {
-    return RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
+    return RankLinks.open(InetAddress::getLoopbackAddress, tls, TOKEN, exchange, Ranks.soon());
   }
 
   static void readToTheEnd(Socket socket) throws IOException {

@@ -7,6 +7,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -184,7 +185,7 @@ public final class SymmetricMemories implements AutoCloseable {
     }
     byte[] bytes = new byte[length];
     MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, Integer.BYTES, bytes, 0, bytes.length);
-    return new String(bytes, StandardCharsets.UTF_8);
+    return Printable.decode(bytes);
   }
 
   /**

@@ -4,7 +4,10 @@ import dev.tutti.gloo.shm.StaleFiles;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.Optional;
 
 /**
  * An empty file with an unguessable name, by which ranks find out which of them see the same
@@ -40,6 +43,21 @@ public record HostProbeFile(Path directory, Path file) implements AutoCloseable 
   public static boolean isSeen(String name, Path directory) {
     File file = directory.resolve(name).toFile();
     return file.canRead() && file.canWrite();
+  }
+
+  /**
+   * Returns the user of a rank's file in a directory if it is another user's; empty if there is no
+   * such file, or it is this user's.
+   *
+   * @param name the result of {@link #name()} on that rank
+   */
+  public Optional<String> otherUserOf(String name) {
+    try {
+      UserPrincipal user = Files.getOwner(directory.resolve(name), LinkOption.NOFOLLOW_LINKS);
+      return user.equals(Files.getOwner(file)) ? Optional.empty() : Optional.of(user.getName());
+    } catch (IOException e) {
+      return Optional.empty();
+    }
   }
 
   /** Removes the file, and the files of ranks that were killed meanwhile. */

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.topology;
 
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.util.stream.IntStream;
 
@@ -61,7 +62,7 @@ public record HostResult(String reason, int leader, int[] members) {
       return nothing();
     }
     if (text.startsWith(REFUSES)) {
-      return refuses(text.substring(1).replaceAll("\\p{Cntrl}", "?"));
+      return refuses(Printable.line(text.substring(1)));
     }
     if (text.startsWith(FOLLOWS)) {
       return follows(RankList.parse(text.substring(FOLLOWS.length())));

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.gloo.transport.connect.TokenExchange;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
+import dev.tutti.store.net.TokenExchange;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;
@@ -48,7 +48,12 @@ final class PeerAuthentication implements Handler {
     this.agreed = secured == null;
     this.exchange =
         new TokenExchange(
-            transport.protection.token(), connects, transport.group(), transport.rank(), pair.rank);
+            "tutti gloo",
+            transport.protection.token(),
+            connects,
+            transport.group(),
+            transport.rank(),
+            pair.rank);
   }
 
   /** Begins the authentication. */

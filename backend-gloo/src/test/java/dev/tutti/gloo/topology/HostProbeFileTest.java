@@ -1,12 +1,15 @@
 package dev.tutti.gloo.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -52,5 +55,25 @@ class HostProbeFileTest {
     assertThat(directory.toFile().list()).containsExactly(other.name());
     other.close();
     assertThat(directory.toFile().list()).isEmpty();
+  }
+
+  @Test
+  void theFileIsForItsUserAlone() throws Exception {
+    try (HostProbeFile own = HostProbeFile.light(directory)) {
+      assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(own.file())))
+          .isEqualTo("rw-------");
+    }
+  }
+
+  @Test
+  void aRankOfAnotherUserIsNoticed() throws Exception {
+    try (HostProbeFile own = HostProbeFile.light(directory);
+        HostProbeFile other = HostProbeFile.light(directory)) {
+      assertThat(own.otherUserOf(other.name())).isEmpty();
+      assertThat(own.otherUserOf("none")).isEmpty();
+      assumeTrue((int) Files.getAttribute(own.file(), "unix:uid") == 0, "needs root");
+      Files.setAttribute(other.file(), "unix:uid", 4711);
+      assertThat(own.otherUserOf(other.name())).contains("4711");
+    }
   }
 }

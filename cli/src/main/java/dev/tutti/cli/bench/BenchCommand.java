@@ -22,6 +22,7 @@ import dev.tutti.cli.run.RankExit;
 import dev.tutti.cli.run.RankOutput;
 import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.net.Loopback;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Path;
@@ -372,7 +373,7 @@ public final class BenchCommand implements Callable<Integer> {
         ranks,
         1,
         0,
-        "127.0.0.1",
+        Loopback.host(),
         0,
         0,
         UUID.randomUUID().toString(),

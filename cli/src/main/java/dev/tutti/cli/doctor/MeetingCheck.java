@@ -63,7 +63,7 @@ final class MeetingCheck {
   }
 
   private void checkAddress() {
-    String host = settings.get(RuntimeSettings.MASTER_ADDR);
+    String host = settings.get(RuntimeSettings.MASTER_ADDR).strip();
     if (host.isEmpty()) {
       return;
     }
@@ -111,7 +111,7 @@ final class MeetingCheck {
 
   private static OptionalInt number(String text) {
     try {
-      return OptionalInt.of(Integer.parseInt(text));
+      return OptionalInt.of(Integer.parseInt(text.strip()));
     } catch (NumberFormatException e) {
       return OptionalInt.empty();
     }

@@ -7,8 +7,8 @@ import dev.tutti.runtime.settings.SettingNames;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.ServiceConfigurationError;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 
@@ -73,24 +73,24 @@ final class SettingsCheck {
     }
   }
 
-  /** Finds variables that look like settings but are not. */
+  /**
+   * Finds variables that look like settings but are not. Their values are not shown, since they may
+   * be secrets of others.
+   */
   private static List<CheckResult> unknown(
       Map<String, String> environment, Map<String, Setting<?>> known) {
     return SettingNames.foreign(environment.keySet()).stream()
         .filter(name -> !known.containsKey(name))
-        .map(name -> unknown(name, environment.getOrDefault(name, ""), known))
+        .map(name -> unknown(name, known.keySet()))
         .toList();
   }
 
-  private static CheckResult unknown(String name, String value, Map<String, Setting<?>> known) {
-    Optional<String> nearest = SettingNames.nearest(name, known.keySet());
-    Setting<?> meant = nearest.map(known::get).orElse(null);
+  private static CheckResult unknown(String name, Set<String> known) {
     String hint =
-        nearest
+        SettingNames.nearest(name, known)
             .map(setting -> "did you mean " + setting + "?")
             .orElse("its provider may be missing from the class path");
-    String shown = meant == null ? value : meant.shown(value);
     return CheckResult.note(
-        "settings", name, shown, "no such setting, so it has no effect; " + hint);
+        "settings", name, "(not shown)", "no such setting, so it has no effect; " + hint);
   }
 }

@@ -10,6 +10,7 @@ import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
+import dev.tutti.spi.Printable;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.Map;
@@ -161,7 +162,7 @@ public final class StatusCommand implements Callable<Integer> {
   private JobView print(StatusQuery query) {
     JobView view = view(query, timeout);
     StringBuilder text = new StringBuilder(watch && terminal.outIsTerminal() ? CLEAR : "");
-    view.lines().forEach(line -> text.append(line).append('\n'));
+    view.lines().forEach(line -> text.append(Printable.line(line)).append('\n'));
     terminal.out().print(text);
     terminal.out().flush();
     return view;

@@ -22,8 +22,9 @@ public record StoreAddress(StoreKind kind, String host, int port) {
 
   /** Returns the URL of the store that the ranks of a job use by default. */
   public static String ofEnvironment(Settings settings) {
-    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1");
-    String port = settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT);
+    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1").strip();
+    String port =
+        settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT).strip();
     HostPort address = new HostPort(HostPort.parse(host).host(), -1);
     return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
   }

@@ -12,6 +12,7 @@ import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.URI;
@@ -108,7 +109,7 @@ public final class StoreCommand implements Runnable {
   }
 
   private void print(byte[] value) {
-    terminal.out().println(new String(value, UTF_8));
+    terminal.out().println(Printable.lines(new String(value, UTF_8)));
   }
 
   @Command(
@@ -257,7 +258,7 @@ public final class StoreCommand implements Runnable {
 
   @Command(name = "keys", description = "Prints all keys, sorted.")
   void keys() {
-    with(store -> store.listKeys().forEach(terminal.out()::println));
+    with(store -> store.listKeys().forEach(key -> terminal.out().println(Printable.line(key))));
   }
 
   @Command(name = "stat", description = "Prints the number of keys and the round-trip time.")

@@ -4,6 +4,7 @@ import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.trace.TraceAnalysis.Share;
 import dev.tutti.cli.trace.TraceAnalysis.Straggling;
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -68,12 +69,12 @@ public final class TraceCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     RankTrace trace = read();
-    trace.notes().forEach(note -> terminal.err().println("tutti trace: " + note));
+    trace.notes().forEach(note -> terminal.err().println("tutti trace: " + Printable.line(note)));
     TraceAnalysis analysis = TraceAnalysis.of(trace);
     if (analysis.problems.isEmpty() && trace.entries().values().stream().allMatch(List::isEmpty)) {
       throw new IllegalArgumentException("nothing to compare: no operations in " + listed());
     }
-    String report = report(analysis, Unfinished.of(trace));
+    String report = Printable.lines(report(analysis, Unfinished.of(trace)));
     terminal.out().print(report);
     TimeLine line = new TimeLine(trace, analysis);
     if (html != null) {

@@ -136,11 +136,12 @@ class DoctorCommandTest {
     assertThat(lines()).anyMatch(line -> line.startsWith("ok TUTTI_TOKEN (not set)"));
     environment.put("TUTTI_TOKEN", "tell-nobody-else");
     environment.put("TUTTI_TOKENS", "tell-nobody-else");
+    environment.put("TUTTI_JOB_SECRET", "tell-nobody-else");
     assertThat(doctor("--all")).isZero();
     assertThat(doctor("--format=json")).isZero();
     assertThat(lines())
         .anyMatch(line -> line.startsWith("ok TUTTI_TOKEN (set, not shown)"))
-        .anyMatch(line -> line.startsWith("note TUTTI_TOKENS (set, not shown)"))
+        .anyMatch(line -> line.startsWith("note TUTTI_TOKENS (not shown)"))
         .noneMatch(line -> line.contains("tell-nobody-else"));
   }
 
@@ -160,7 +161,8 @@ class DoctorCommandTest {
     assertThat(terminal.out().lines())
         .anyMatch(
             line ->
-                line.contains("\"name\":\"TUTTI_TIME_OUT\",\"status\":\"note\",\"value\":\"30s\"")
+                line.contains(
+                        "\"name\":\"TUTTI_TIME_OUT\",\"status\":\"note\",\"value\":\"(not shown)\"")
                     && line.contains("did you mean TUTTI_TIMEOUT?"))
         .anyMatch(line -> line.contains("tutti_backend") && line.contains("TUTTI_BACKEND?"))
         .anyMatch(line -> line.contains("TUTTI_COFFEE") && line.contains("so it has no effect"))

@@ -3,6 +3,7 @@ package dev.tutti.cli.status;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -324,10 +325,39 @@ class StatusCommandTest {
     Files.writeString(
         Files.createDirectory(folder.resolve("18")).resolve("environ"), "MASTER_PORT=1\0HOME=/\0");
     Files.createDirectory(folder.resolve("19"));
-    assertThat(LocalJobs.find(folder)).containsOnlyKeys("tcp://h1:4711");
-    assertThat(LocalJobs.find(folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
+    assertThat(LocalJobs.find(folder, folder)).containsOnlyKeys("tcp://h1:4711");
+    assertThat(LocalJobs.find(folder, folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
         .contains("0123456789abcdef");
-    assertThat(LocalJobs.find(folder.resolve("none"))).isEmpty();
+    assertThat(LocalJobs.find(folder.resolve("none"), folder)).isEmpty();
+  }
+
+  @Test
+  void onlyAccessToTheStoreIsTakenFromARank() throws Exception {
+    Files.writeString(
+        Files.createDirectory(folder.resolve("17")).resolve("environ"),
+        "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0TUTTI_TLS=true\0"
+            + "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE=/ca.pem\0TUTTI_AERON_DIR=/dev/shm/mine\0"
+            + "TUTTI_STORE=aeron\0");
+    assertThat(LocalJobs.find(folder, folder).get("aeron://h1:4711").names())
+        .containsExactlyInAnyOrder(
+            "MASTER_ADDR",
+            "MASTER_PORT",
+            "TUTTI_STORE",
+            "TUTTI_TLS",
+            "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE");
+  }
+
+  @Test
+  void processesOfOtherUsersAreNotTrusted() throws Exception {
+    Path process = Files.createDirectory(folder.resolve("17"));
+    Files.writeString(
+        process.resolve("environ"), "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0");
+    Path own = Files.createDirectory(folder.resolve("self"));
+    assumeTrue((int) Files.getAttribute(own, "unix:uid") == 0, "needs root");
+    Files.setAttribute(process, "unix:uid", 65534);
+    assertThat(LocalJobs.find(folder, own)).isEmpty();
+    Files.setAttribute(own, "unix:uid", 65534);
+    assertThat(LocalJobs.find(folder, own)).containsOnlyKeys("tcp://h1:4711");
   }
 
   @ParameterizedTest

@@ -5,11 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.cli.run.FreePorts;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -120,6 +123,19 @@ class StoreCommandTest {
           environment,
           "get",
           "no");
+    }
+  }
+
+  /** Prints what a stranger has put into the store. */
+  @Test
+  void whatComesFromTheStoreDoesNotControlTheTerminal() {
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+        Store stranger = new TcpStore("127.0.0.1", server.port())) {
+      stranger.set("evil\u001b[2J\nkey", "two\nlines\u001b]0;title\u0007\u202e".getBytes(UTF_8));
+      String at = "--at=tcp://127.0.0.1:" + server.port();
+      assertThat(lines(Map.of(), "get", "evil\u001b[2J\nkey", at))
+          .containsExactly("two", "lines\\x1b]0;title\\x07\\u202e");
+      assertThat(lines(Map.of(), "keys", at)).containsExactly("evil\\x1b[2J\\nkey");
     }
   }
 

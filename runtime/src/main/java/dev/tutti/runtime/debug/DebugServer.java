@@ -2,7 +2,11 @@ package dev.tutti.runtime.debug;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsParameters;
+import com.sun.net.httpserver.HttpsServer;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetSocketAddress;
@@ -13,8 +17,14 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import org.jspecify.annotations.Nullable;
 
-/** An HTTP server that shows where a rank stands to clients that present the job's token. */
+/**
+ * A server over HTTP or HTTPS that shows where a rank stands to clients that present the secret of
+ * the job's debug servers.
+ */
 public final class DebugServer implements AutoCloseable {
   /*
    * Every resource that clients can use up is bounded: the connections, the threads that read
@@ -56,11 +66,14 @@ public final class DebugServer implements AutoCloseable {
    * Starts serving.
    *
    * @param address the address to listen on; port 0 picks a free one
-   * @param token the token that requests must present; it must be set
+   * @param token the token of the job, whose {@link JobToken#debugSecret} requests must present; it
+   *     must be set
+   * @param tls the context that encrypts connections; null for plain HTTP
    * @param source the information to show
    * @throws IOException if the server cannot listen on the address
    */
-  public static DebugServer start(InetSocketAddress address, JobToken token, DebugSource source)
+  public static DebugServer start(
+      InetSocketAddress address, JobToken token, @Nullable SSLContext tls, DebugSource source)
       throws IOException {
     LIMITS.forEach(
         (name, value) -> {
@@ -68,7 +81,7 @@ public final class DebugServer implements AutoCloseable {
             System.setProperty(name, value);
           }
         });
-    HttpServer server = HttpServer.create(address, 0);
+    HttpServer server = tls == null ? HttpServer.create(address, 0) : encrypted(address, tls);
     ThreadPoolExecutor threads =
         new ThreadPoolExecutor(
             0,
@@ -83,6 +96,20 @@ public final class DebugServer implements AutoCloseable {
     // The server's own thread keeps the JVM alive unless a daemon starts it.
     CompletableFuture.runAsync(server::start, threads).join();
     return debug;
+  }
+
+  private static HttpServer encrypted(InetSocketAddress address, SSLContext tls)
+      throws IOException {
+    HttpsServer server = HttpsServer.create(address, 0);
+    server.setHttpsConfigurator(
+        new HttpsConfigurator(tls) {
+          @Override
+          public void configure(HttpsParameters parameters) {
+            parameters.setSSLParameters(
+                new SSLParameters(null, new String[] {TlsSettings.PROTOCOL}));
+          }
+        });
+    return server;
   }
 
   private void serve(DebugSource source) {
@@ -108,7 +135,8 @@ public final class DebugServer implements AutoCloseable {
       exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
       if (!check.accepts(exchange.getRequestHeaders().getFirst("Authorization"))) {
         exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
-        send(exchange, 401, TEXT, "the token of the job is missing or wrong\n");
+        send(
+            exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
       } else if (!exchange.getRequestMethod().equals("GET")) {
         exchange.getResponseHeaders().set("Allow", "GET");
         send(exchange, 405, TEXT, "only GET is supported\n");

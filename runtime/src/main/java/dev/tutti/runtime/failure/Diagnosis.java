@@ -1,5 +1,6 @@
 package dev.tutti.runtime.failure;
 
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 
 /**
@@ -23,6 +24,7 @@ public record Diagnosis(int failedRank, String text) {
 
   static Diagnosis decode(byte[] bytes) {
     String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 2);
-    return new Diagnosis(Integer.parseInt(parts[0]), parts.length < 2 ? "" : parts[1]);
+    return new Diagnosis(
+        Integer.parseInt(parts[0]), parts.length < 2 ? "" : Printable.line(parts[1]));
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
 import dev.tutti.runtime.status.Inquiry;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -148,7 +149,7 @@ public record FailureEvent(
       throw new IllegalArgumentException("not a failure event: " + parts.length + " parts");
     }
     return new FailureEvent(
-        parts[0],
+        Printable.line(parts[0]),
         Kind.valueOf(parts[1]),
         Integer.parseInt(parts[2]),
         Integer.parseInt(parts[3]),
@@ -157,6 +158,6 @@ public record FailureEvent(
         Integer.parseInt(parts[6]),
         Integer.parseInt(parts[7]),
         Duration.ofMillis(Long.parseLong(parts[8])),
-        parts[9]);
+        Printable.line(parts[9]));
   }
 }

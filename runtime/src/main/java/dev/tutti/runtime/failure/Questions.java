@@ -5,6 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
@@ -63,6 +64,6 @@ final class Questions {
   /** Waits for the finding of another rank. */
   String findingOf(long number) {
     byte[] text = store.get(PREFIX + number, times.verdict());
-    return new String(text, StandardCharsets.UTF_8);
+    return Printable.decode(text);
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -48,7 +49,7 @@ public final class RankClaim {
           "rank "
               + rank
               + " has already joined this job: "
-              + new String(holder, StandardCharsets.UTF_8)
+              + Printable.decode(holder)
               + ". Give each process its own RANK, and each job its own store (another port, file"
               + " or name) if this rank is left over from an earlier job");
     }

@@ -10,7 +10,9 @@ import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
@@ -18,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /** Provides what the debug server of a rank shows, and starts that server. */
@@ -66,18 +69,29 @@ final class JobDebug implements DebugSource {
     }
     String host = settings.get(RuntimeSettings.DEBUG_HOST);
     try {
+      SSLContext tls = TlsSettings.load(settings);
       int own = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
+      InetSocketAddress address = new InetSocketAddress(host, own);
+      if (tls == null && !address.isUnresolved() && !address.getAddress().isLoopbackAddress()) {
+        LOG.log(
+            Level.WARNING,
+            who
+                + ": no debug server at "
+                + host
+                + ": others could read its secret on the network; set TUTTI_TLS, or leave"
+                + " TUTTI_DEBUG_HOST at a loopback address");
+        return null;
+      }
       DebugServer server =
           DebugServer.start(
-              new InetSocketAddress(host, own),
-              token,
-              new JobDebug(status, records, settings, providers));
+              address, token, tls, new JobDebug(status, records, settings, providers));
       LOG.log(
           Level.INFO,
-          "{0}: debug server at http://{1}:{2}",
+          "{0}: debug server at {3}://{1}",
           who,
-          host,
-          Integer.toString(server.port()));
+          new HostPort(host, server.port()),
+          Integer.toString(server.port()),
+          tls == null ? "http" : "https");
       return server;
     } catch (IOException | IllegalArgumentException | LinkageError e) {
       LOG.log(Level.WARNING, who + ": no debug server at " + host + ":" + port + ": " + e);

@@ -2,6 +2,7 @@ package dev.tutti.runtime.operation;
 
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.spi.Printable;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -195,9 +196,9 @@ public record RankProgress(
       String[] words = lines[i].split(" ", -1);
       switch (words[0]) {
         case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
-        case "refused" -> refusal = lines[i].substring(REFUSED.length());
-        case "joining" -> joining = lines[i].substring(JOINING.length());
-        case "elsewhere" -> elsewhere = lines[i].substring(ELSEWHERE.length());
+        case "refused" -> refusal = Printable.line(lines[i].substring(REFUSED.length()));
+        case "joining" -> joining = Printable.line(lines[i].substring(JOINING.length()));
+        case "elsewhere" -> elsewhere = Printable.line(lines[i].substring(ELSEWHERE.length()));
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "did" ->
             recent.add(

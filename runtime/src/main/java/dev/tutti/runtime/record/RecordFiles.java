@@ -2,9 +2,7 @@ package dev.tutti.runtime.record;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.Map;
 
@@ -22,7 +20,7 @@ public final class RecordFiles {
   private RecordFiles() {}
 
   /**
-   * Writes both files, replacing older ones.
+   * Writes both files, replacing older ones. Only the user of this process can read them.
    *
    * @param prefix the prefix of the pickle's path, before the rank
    * @param rank the rank of the process
@@ -37,17 +35,11 @@ public final class RecordFiles {
     if (folder == null) {
       throw new IOException("no parent folder: " + prefix);
     }
-    Files.createDirectories(folder);
+    PrivateFiles.createFolders(folder);
     Path pickle = folder.resolve(String.valueOf(prefix.getFileName()) + rank);
     Path json = folder.resolve("flight-record-" + rank + ".json");
-    replace(pickle, PickleWriter.write(forTorch));
-    replace(json, JsonWriter.write(record).getBytes(StandardCharsets.UTF_8));
+    PrivateFiles.replace(pickle, PickleWriter.write(forTorch));
+    PrivateFiles.replace(json, JsonWriter.write(record).getBytes(StandardCharsets.UTF_8));
     return List.of(pickle, json);
-  }
-
-  private static void replace(Path file, byte[] bytes) throws IOException {
-    Path whole = file.resolveSibling("." + file.getFileName() + ".tmp");
-    Files.write(whole, bytes);
-    Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
   }
 }

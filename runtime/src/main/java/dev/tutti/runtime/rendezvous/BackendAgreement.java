@@ -4,6 +4,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
@@ -50,7 +51,7 @@ public final class BackendAgreement {
     if (swap.stored() || there == null) {
       return;
     }
-    String[] first = new String(there, StandardCharsets.UTF_8).split("\n", -1);
+    String[] first = Printable.lines(new String(there, StandardCharsets.UTF_8)).split("\n", -1);
     for (int i = 1; i + 1 < first.length; i += 2) {
       BackendProvider provider = providers.get(first[i]);
       if (provider != null && !provider.name().equals(first[i + 1])) {

@@ -9,6 +9,7 @@ import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -57,7 +58,7 @@ public final class RankAgreement {
     if (swap.stored() || there == null) {
       return;
     }
-    String[] first = new String(there, StandardCharsets.UTF_8).split(" ", 3);
+    String[] first = Printable.decode(there).split(" ", 3);
     if (!first[2].equals(own)) {
       throw refuse(name, Integer.parseInt(first[0]), Integer.parseInt(first[1]), first[2], own);
     }

@@ -12,6 +12,7 @@ import dev.tutti.runtime.settings.NoRestart;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.StoreProvider;
 import java.net.URI;
 import java.net.URISyntaxException;
@@ -21,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Finds this rank's number, the number of ranks, and the store through which they meet. */
@@ -56,6 +58,8 @@ public final class Rendezvous {
 
   private static final String RANK_0 = "rank 0";
   private static final String SERVER = "a server";
+  private static final Pattern PORT = Pattern.compile("\\d{1,9}");
+  private static final int MAX_PORT = 65_535;
 
   private final GroupOptions options;
   private final Settings settings;
@@ -166,7 +170,15 @@ public final class Rendezvous {
             "WORLD_SIZE");
     String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
     String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
-    if (port.equals("0") && size > 1) {
+    if (!PORT.matcher(port).matches() || Integer.parseInt(port) > MAX_PORT) {
+      throw new RendezvousException(
+          "MASTER_PORT must be a port number, at most "
+              + MAX_PORT
+              + ", not '"
+              + Printable.line(port)
+              + "'");
+    }
+    if (Integer.parseInt(port) == 0 && size > 1) {
       throw new RendezvousException(
           "MASTER_PORT must not be 0: the other ranks cannot know which port is chosen");
     }
@@ -206,7 +218,8 @@ public final class Rendezvous {
     if (instead.isPresent()) {
       return "";
     }
-    return settings.text(name).orElseThrow(() -> missing(name));
+    // Lines of files from Windows end with a carriage return, which nobody sees.
+    return settings.text(name).map(String::strip).orElseThrow(() -> missing(name));
   }
 
   private RendezvousException missing(String name) {
@@ -233,9 +246,7 @@ public final class Rendezvous {
               + url
               + "; known schemes are "
               + providers.keySet()
-              + (String.valueOf(scheme).startsWith("aeron")
-                  ? ". Add the jar tutti-store-aeron to the class path"
-                  : ""));
+              + Providers.adviceOnStore(String.valueOf(scheme)));
     }
     boolean host = mayHost && provider.isServedByRank();
     String server = provider.isServedByRank() ? byRank : SERVER;
@@ -270,7 +281,7 @@ public final class Rendezvous {
               + ": "
               + e.getMessage()
               + (e instanceof StoreException && !(e instanceof StoreTokenException)
-                  ? InitFailure.advice(e, host ? "" : server, size, timeout)
+                  ? InitFailure.advice(e, host ? "" : servedBy, size, timeout)
                   : ""),
           e);
     } catch (Exception e) {

@@ -4,6 +4,7 @@ import dev.tutti.BackendException;
 import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.ServiceAdvice;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.spi.StreamBlockProvider;
 import java.security.CodeSource;
@@ -27,7 +28,49 @@ import java.util.function.Supplier;
  * name.
  */
 public final class Providers {
+  /** Where the backends of Tutti are. */
+  private static final Map<String, ServiceAdvice> BACKENDS =
+      Map.of(
+          "gloo",
+          new ServiceAdvice("dev.tutti.gloo.GlooProvider", "tutti-backend-gloo", "dev.tutti.gloo"),
+          "cuda",
+          new ServiceAdvice(
+              "dev.tutti.cuda.provider.CudaBackendProvider",
+              "tutti-backend-cuda",
+              "dev.tutti.cuda"),
+          "nccl",
+          new ServiceAdvice(
+              "dev.tutti.cuda.provider.NcclBackendProvider",
+              "tutti-backend-cuda",
+              "dev.tutti.cuda"));
+
+  /** Where the stores of Tutti are. */
+  private static final Map<String, ServiceAdvice> STORES =
+      Map.of(
+          "tcp",
+          new ServiceAdvice(
+              "dev.tutti.store.tcp.TcpStoreProvider", "tutti-store", "dev.tutti.store"),
+          "file",
+          new ServiceAdvice(
+              "dev.tutti.store.file.FileStoreProvider", "tutti-store", "dev.tutti.store"),
+          "aeron",
+          new ServiceAdvice(
+              "dev.tutti.aeron.AeronStoreProvider", "tutti-store-aeron", "dev.tutti.aeron"),
+          "aeron-cluster",
+          new ServiceAdvice(
+              "dev.tutti.aeron.AeronClusterProvider", "tutti-store-aeron", "dev.tutti.aeron"));
+
   private Providers() {}
+
+  /** Returns what to do if there is no store for a scheme; empty if Tutti has none. */
+  public static String adviceOnStore(String scheme) {
+    return advice(STORES, scheme, StoreProvider.class).map(text -> "; " + text).orElse("");
+  }
+
+  private static Optional<String> advice(
+      Map<String, ServiceAdvice> known, String name, Class<?> service) {
+    return Optional.ofNullable(known.get(name)).map(advice -> advice.of(service, Providers.class));
+  }
 
   /**
    * Returns all backend providers by name.
@@ -66,9 +109,13 @@ public final class Providers {
               + name
               + "' on the class path; found "
               + all.keySet()
-              + Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
-                  .map(found -> "; did you mean '" + found + "'?")
-                  .orElse(". Add the jar that provides it, such as tutti-backend-gloo for 'gloo'"));
+              + advice(BACKENDS, name, BackendProvider.class)
+                  .or(
+                      () ->
+                          Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
+                              .map(found -> "did you mean '" + found + "'?"))
+                  .map(text -> "; " + text)
+                  .orElse("; add the jar that provides it"));
     }
     requireUsable(provider, settings);
     return provider;
@@ -110,8 +157,12 @@ public final class Providers {
               ? what
                   + "on the class path"
                   + others
-                  + ". Add the jar that provides one, such as tutti-backend-gloo for 'cpu' or"
-                  + " tutti-backend-cuda for 'cuda'"
+                  + "; "
+                  + advice(
+                          BACKENDS,
+                          deviceType.equals(Device.CPU.type()) ? "gloo" : deviceType,
+                          BackendProvider.class)
+                      .orElse("add the jar that provides one")
               : what + "can run here: " + String.join("; ", broken) + others);
     }
     List<String> names = usable.stream().map(BackendProvider::name).sorted().toList();
@@ -197,7 +248,14 @@ public final class Providers {
               + deviceType
               + "'; found for "
               + all.keySet()
-              + ". Add the jar that provides one, such as tutti-backend-cuda for 'cuda'");
+              + (deviceType.equals("cuda")
+                  ? "; "
+                      + new ServiceAdvice(
+                              "dev.tutti.cuda.block.CudaStreamBlockProvider",
+                              "tutti-backend-cuda",
+                              "dev.tutti.cuda")
+                          .of(StreamBlockProvider.class, Providers.class)
+                  : "; add the jar that provides one"));
     }
     // Skips the provider's own check, which may look for devices; a call does that anyway.
     reasonAgainst(provider::spiVersion, StreamBlockProvider.SPI_VERSION, Optional::empty)

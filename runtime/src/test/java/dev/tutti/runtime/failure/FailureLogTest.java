@@ -47,6 +47,15 @@ class FailureLogTest {
   }
 
   @Test
+  void aRankForgesNoLines() {
+    append(1, "0", Kind.FAILED, 1, 1, "no\nINFO: all is well\u001b[2J");
+    assertThat(FailureLog.blame(store, 3).orElseThrow().text())
+        .endsWith(": no\\nINFO: all is well\\x1b[2J");
+    assertThat(Diagnosis.decode(new Diagnosis(1, "\rnothing").encode()).text())
+        .isEqualTo("\\rnothing");
+  }
+
+  @Test
   void whatTheRanksFoundOutSinceIsTold() {
     append(1, "0", Kind.TIMEOUT, 1, -1, "no end in 5 s");
     store.set("tutti/3/finding/0", new Diagnosis(2, "rank 2 has not called it").encode());

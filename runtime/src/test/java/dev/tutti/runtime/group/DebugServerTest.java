@@ -8,6 +8,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
@@ -35,6 +36,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Order(1)
 class DebugServerTest {
   private static final String TOKEN = "0123456789abcdef";
+  private static final String SECRET = JobToken.of(TOKEN).debugSecret();
   private static final List<String> PATHS =
       List.of(
           "/",
@@ -79,7 +81,7 @@ class DebugServerTest {
   }
 
   private String get(int port, String path) throws Exception {
-    HttpResponse<String> answer = send(port, "GET", path, "Authorization", "Bearer " + TOKEN);
+    HttpResponse<String> answer = send(port, "GET", path, "Authorization", "Bearer " + SECRET);
     assertThat(answer.statusCode()).as(answer.body()).isEqualTo(200);
     return answer.body();
   }
@@ -95,15 +97,16 @@ class DebugServerTest {
         "",
         "Bearer",
         "Bearer ",
-        "Bearer 0123456789abcdeg",
-        "Bearer 0123456789abcdef0",
+        "Bearer 0123456789abcdef",
+        "Bearer 70da55ac8d4056ff3a447479fa1b31934bc40ea5cbcbffed05c6df283e2ebee5",
+        "Bearer 70da55ac8d4056ff3a447479fa1b31934bc40ea5cbcbffed05c6df283e2ebee40",
         "Bearer short",
         "Basic",
         "Basic ???",
-        "Digest 0123456789abcdef",
-        "0123456789abcdef"
+        "Digest 70da55ac8d4056ff3a447479fa1b31934bc40ea5cbcbffed05c6df283e2ebee4",
+        "70da55ac8d4056ff3a447479fa1b31934bc40ea5cbcbffed05c6df283e2ebee4"
       })
-  void withoutTheTokenThereIsNothingBut401(String authorization) throws Exception {
+  void withoutTheSecretThereIsNothingBut401(String authorization) throws Exception {
     try (ProcessGroup _ = group()) {
       for (String path : PATHS) {
         for (String method : List.of("GET", "POST", "PUT", "DELETE", "OPTIONS")) {
@@ -112,13 +115,14 @@ class DebugServerTest {
                   ? send(port(), method, path)
                   : send(port(), method, path, "Authorization", authorization);
           assertThat(answer.statusCode()).isEqualTo(401);
-          assertThat(answer.body()).isEqualTo("the token of the job is missing or wrong\n");
+          assertThat(answer.body())
+              .isEqualTo("the secret is missing or wrong; 'tutti token debug' prints it\n");
           assertThat(answer.headers().firstValue("WWW-Authenticate"))
               .contains("Basic realm=\"tutti\"");
         }
       }
       assertThat(send(port(), "GET", "/nothing").statusCode()).isEqualTo(401);
-      String wrong = basic("rank", "0123456789abcdeX");
+      String wrong = basic("rank", TOKEN);
       assertThat(send(port(), "GET", "/status", "Authorization", wrong).statusCode())
           .isEqualTo(401);
     }
@@ -135,15 +139,15 @@ class DebugServerTest {
   }
 
   @Test
-  void theTokenIsABearerOrThePasswordOfABrowser() throws Exception {
+  void theSecretIsABearerOrThePasswordOfABrowser() throws Exception {
     try (ProcessGroup _ = group()) {
-      for (String header : List.of("Bearer " + TOKEN, "bearer " + TOKEN, basic("any", TOKEN))) {
+      for (String header : List.of("Bearer " + SECRET, "bearer " + SECRET, basic("any", SECRET))) {
         for (String path : PATHS) {
           assertThat(send(port(), "GET", path, "Authorization", header).statusCode())
               .isEqualTo(200);
         }
       }
-      String bearer = "Bearer " + TOKEN;
+      String bearer = "Bearer " + SECRET;
       assertThat(send(port(), "GET", "/nothing", "Authorization", bearer).statusCode())
           .isEqualTo(404);
       assertThat(send(port(), "GET", "/status/x", "Authorization", bearer).statusCode())
@@ -160,6 +164,20 @@ class DebugServerTest {
           .singleElement()
           .extracting(LogRecord::getMessage)
           .isEqualTo("rank 0/1: no debug server because TUTTI_TOKEN is not set");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"0.0.0.0", "::"})
+  void beyondTheLoopbackAddressThereIsNoServerWithoutTls(String host) {
+    try (ProcessGroup _ =
+        provider.alone("TUTTI_DEBUG_PORT", "0", "TUTTI_TOKEN", TOKEN, "TUTTI_DEBUG_HOST", host)) {
+      assertThat(said.all())
+          .isEqualTo(
+              "rank 0/1: no debug server at "
+                  + host
+                  + ": others could read its secret on the network; set TUTTI_TLS, or leave"
+                  + " TUTTI_DEBUG_HOST at a loopback address");
     }
   }
 
@@ -324,7 +342,7 @@ class DebugServerTest {
 
   private boolean isAnswering() {
     try {
-      return send(port(), "GET", "/metrics", "Authorization", "Bearer " + TOKEN).statusCode()
+      return send(port(), "GET", "/metrics", "Authorization", "Bearer " + SECRET).statusCode()
           == 200;
     } catch (Exception e) {
       return false;

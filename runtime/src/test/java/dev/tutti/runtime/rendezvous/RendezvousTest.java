@@ -71,6 +71,47 @@ class RendezvousTest {
     assertThat(Files.exists(file)).isEqualTo(told);
   }
 
+  /** Reads variables as a file from Windows gives them. */
+  @Test
+  void whiteSpaceAroundVariablesDoesNotCount() {
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+        ProcessGroup group =
+            ProcessGroup.init(
+                options(
+                    Map.of(
+                        "RANK", "0\r",
+                        "WORLD_SIZE", " 1",
+                        "MASTER_ADDR", "127.0.0.1\r",
+                        "MASTER_PORT", " " + server.port() + "\r",
+                        "TORCHELASTIC_USE_AGENT_STORE", "1")))) {
+      assertThat(group.size()).isOne();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1 2", "x", "-1", "65536", "99999999999", "1/2"})
+  void aPortThatIsNoneIsNamed(String port) {
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                    options(
+                        Map.of(
+                            "RANK", "0",
+                            "WORLD_SIZE", "1",
+                            "MASTER_ADDR", "127.0.0.1",
+                            "MASTER_PORT", port))))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessage("MASTER_PORT must be a port number, at most 65535, not '" + port + "'");
+  }
+
+  @Test
+  void aFileThatCannotBeUsedIsNotAskedForAFirewall(@TempDir Path folder) {
+    String url = "file://" + folder.resolve("none/store") + "?rank=1&world_size=2";
+    assertThatThrownBy(() -> ProcessGroup.init(options(Map.of()).withInitMethod(url)))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageEndingWith(". Check that all ranks can reach the store");
+  }
+
   @ParameterizedTest
   @CsvSource({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
   void namesTheMissingVariable(String missing) {

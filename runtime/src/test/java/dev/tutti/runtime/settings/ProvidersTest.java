@@ -160,6 +160,7 @@ class ProvidersTest {
   void saysWhatIsMissingWhereNoneIsMeant() {
     assertThatThrownBy(() -> Providers.backend("nccl", Settings.ofEnvironment(Map.of())))
         .isInstanceOf(BackendException.class)
-        .hasMessageStartingWith("no backend 'nccl' on the class path; found [gloo]. Add the jar");
+        .hasMessageStartingWith(
+            "no backend 'nccl' on the class path; found [gloo]; add the jar tutti-backend-cuda");
   }
 }

@@ -342,8 +342,8 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private void doubt(long now) {
     if (probe.isAnswered(now)) {
       lose(
-          "it does not know the session of this process because all members were restarted; its"
-              + " keys are kept, but not what this process waited for");
+          "it does not know the session of this process, as after a restart of members; its keys"
+              + " are kept, but not what this process waited for");
     } else if (silentNanos > timing.lostNanos()) {
       lose(
           "no member answered for %d s"

@@ -48,8 +48,11 @@ public final class ServerPort implements Closeable {
       }
     } catch (BindException e) {
       throw new StoreConnectionException(
-          "port %d for a store server is in use or cannot be bound: %s; choose another, or 0 for a free one"
-              .formatted(wanted.getPort(), e.getMessage()),
+          (wanted.getPort() == 0
+                  ? "no port of %2$s can be bound for a store server: %3$s; choose another address"
+                  : "port %d for a store server is in use or cannot be bound: %3$s; choose another,"
+                        + " or 0 for a free one")
+              .formatted(wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
           e);
     } catch (IOException e) {
       throw new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e);

@@ -2,6 +2,7 @@ package dev.tutti.aeron.wire;
 
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.spi.Printable;
 import dev.tutti.store.JobToken;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -86,7 +87,7 @@ public final class ClusterHello implements io.aeron.security.CredentialsSupplier
       throw refused("it has no token, but this process has one; " + SAME);
     }
     if (answer != OK) {
-      String why = StandardCharsets.UTF_8.decode(in).toString();
+      String why = Printable.line(StandardCharsets.UTF_8.decode(in).toString());
       throw new StoreException(server + " cannot serve this process: " + why);
     }
     if (in.remaining() != JobToken.NONCE_BYTES + JobToken.PROOF_BYTES) {

@@ -1,5 +1,6 @@
 package dev.tutti.store.net;
 
+import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -178,7 +179,7 @@ public final class LimitedLog implements AutoCloseable {
         logger.log(Level.WARNING, before + " warnings could not be logged: " + reason);
         unlogged.addAndGet(-before);
       }
-      logger.log(level, message);
+      logger.log(level, Printable.line(message));
     } catch (RuntimeException | Error e) {
       reason = e;
       unlogged.incrementAndGet();

@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport.connect;
+package dev.tutti.store.net;
 
 import dev.tutti.store.JobToken;
 import java.io.EOFException;
@@ -14,16 +14,17 @@ public final class TokenExchange {
   /*
    * Each side sends 32 bytes twice: the connecting side sends a nonce, the accepting side a nonce,
    * the connecting side its proof, and, only if that is right, the accepting side its own proof.
-   * The proofs cover both nonces and the two ranks, so that no proof can be used for another
-   * connection or direction. Neither side reads more than this.
+   * The proofs cover both nonces, the two ranks and what the connection is for, so that no proof can
+   * be used for another connection or direction. Neither side reads more than this.
    *
    * Without a token the proofs are zeros and prove nothing. The exchange then tells the connecting
    * side that the accepting side has finished TLS, and so has accepted the certificate.
    */
-  private static final String CONNECTOR = "tutti gloo connector 1";
-  private static final String LISTENER = "tutti gloo listener 1";
+  private static final String CONNECTOR = " connector 1";
+  private static final String LISTENER = " listener 1";
   private static final byte[] NO_PROOF = new byte[JobToken.PROOF_BYTES];
 
+  private final String protocol;
   private final JobToken token;
   private final boolean connects;
   private final byte[] place;
@@ -36,13 +37,16 @@ public final class TokenExchange {
   /**
    * Prepares an exchange.
    *
+   * @param protocol what the connection is for, such as "tutti gloo"
    * @param token the token of this rank; there may be none
    * @param connects whether this rank connects, and the peer accepts
-   * @param group the name of the group
+   * @param group the name of the group, or of the socket of the accepting side
    * @param rank this rank
    * @param peer the other rank
    */
-  public TokenExchange(JobToken token, boolean connects, String group, int rank, int peer) {
+  public TokenExchange(
+      String protocol, JobToken token, boolean connects, String group, int rank, int peer) {
+    this.protocol = protocol;
     this.token = token;
     this.connects = connects;
     int connector = connects ? rank : peer;
@@ -104,13 +108,13 @@ public final class TokenExchange {
 
   private boolean isProof(byte[] came, String label, byte[] nonce) {
     return token.isSet()
-        ? token.isProof(came, label, place, connectors(nonce), listeners(nonce))
+        ? token.isProof(came, protocol + label, place, connectors(nonce), listeners(nonce))
         : Arrays.equals(came, NO_PROOF);
   }
 
   private byte[] proof(String label, byte[] nonce) {
     return token.isSet()
-        ? token.proof(label, place, connectors(nonce), listeners(nonce))
+        ? token.proof(protocol + label, place, connectors(nonce), listeners(nonce))
         : NO_PROOF;
   }
 

@@ -1,7 +1,9 @@
 package dev.tutti.store.tcp;
 
+import dev.tutti.StoreConnectionException;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.HostPort;
 import dev.tutti.store.net.SelfConnection;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
@@ -16,6 +18,7 @@ import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.nio.channels.UnsupportedAddressTypeException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
@@ -113,6 +116,13 @@ final class TcpConnection implements AutoCloseable {
       channel.close();
       if (selector != null) {
         selector.close();
+      }
+      if (e instanceof UnsupportedAddressTypeException) {
+        throw new StoreConnectionException(
+            HostPort.text(server)
+                + " is an IPv6 address, but this JVM has no IPv6 (java.net.preferIPv4Stack, or the"
+                + " host has it off)",
+            e);
       }
       throw e;
     }

@@ -3,6 +3,7 @@ package dev.tutti.store.tcp;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.Loopback;
 import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
 import java.util.Arrays;
@@ -83,7 +84,7 @@ public final class TcpStoreOptions {
   /** Returns these options for one more client of this process, which is not counted. */
   TcpStoreOptions ofClient(int serverPort) {
     return new TcpStoreOptions(
-        server ? "127.0.0.1" : host, serverPort, false, 0, false, timeout, token, tls);
+        server ? Loopback.host() : host, serverPort, false, 0, false, timeout, token, tls);
   }
 
   /**

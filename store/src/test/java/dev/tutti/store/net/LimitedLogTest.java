@@ -34,6 +34,12 @@ class LimitedLogTest {
   }
 
   @Test
+  void aStrangerForgesNoLinesAndControlsNoTerminal() {
+    log.warn("drop", "a", "drops a: its key is 'x\r\nSEVERE: forged\u001b[2J'");
+    assertThat(told()).containsExactly("drops a: its key is 'x\\r\\nSEVERE: forged\\x1b[2J'");
+  }
+
+  @Test
   void tellsTheFirstOnesThenCounts() {
     flood(5436, "10.0.0.7");
     assertThat(told())

@@ -51,6 +51,16 @@ class TcpStoreServerTest {
 
   /** The client sends the header of a ClientHello, and reads the alert "unexpected message". */
   @Test
+  void whereNoPortCanBeBoundAnotherAddressIsAdvised() {
+    // Reserved for documentation, so no host has it.
+    InetAddress foreign = InetAddress.ofLiteral("192.0.2.1");
+    assertThatThrownBy(() -> new TcpStoreServer(foreign, 0))
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageStartingWith("no port of 192.0.2.1 can be bound (")
+        .hasMessageEndingWith("); choose another address");
+  }
+
+  @Test
   void aClientThatStartsTlsGetsAnAlert() throws IOException {
     try (RawClient client = RawClient.connect(server.port()).send("16 03 01 02 00")) {
       client.expect("15 03 03 00 02 02 0a").expectEnd();
