@@ -35,6 +35,17 @@ public final class Posix {
   }
 
   /**
+   * Takes the exit code of a child that has ended, which then is no longer a zombie; does not wait.
+   *
+   * @param pid the child, which nobody else waits for
+   */
+  public static void reap(long pid) {
+    if (WaitPid.HANDLE.isPresent()) {
+      int _ = call(WaitPid.HANDLE.get(), (int) pid, MemorySegment.NULL, WaitPid.WNOHANG);
+    }
+  }
+
+  /**
    * Tells whether a file descriptor is a terminal.
    *
    * @param descriptor 0, 1 or 2
@@ -115,6 +126,13 @@ public final class Posix {
   private static final class Kill {
     static final Optional<MethodHandle> HANDLE =
         find("kill", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+  }
+
+  private static final class WaitPid {
+    static final int WNOHANG = 1;
+
+    static final Optional<MethodHandle> HANDLE =
+        find("waitpid", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT));
   }
 
   private static final class IsATty {

@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.spi.Printable;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -115,7 +116,7 @@ public interface LaunchRendezvous extends AutoCloseable {
           Integer.parseInt(fields[1]),
           Integer.parseInt(fields[2]),
           Integer.parseInt(fields[3]),
-          fields[4]);
+          Printable.lines(fields[4]));
     }
 
     /** Encodes the verdict with a field a line; the text is last and may have several lines. */

@@ -4,12 +4,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.run.RankOutput.Channel;
+import dev.tutti.runtime.record.PrivateFiles;
 import java.io.BufferedOutputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -108,11 +109,35 @@ final class LaunchedProcess {
     TraceBuffer buffer = new TraceBuffer(lines -> output.lines(rank, channel, lines));
     LinePump.Sink sink =
         new LinePump.Sink() {
+          private final ByteArrayOutputStream unended = new ByteArrayOutputStream();
+
           @Override
           public void accept(byte[] line) {
             tail.add(line);
-            log.write(line);
+            log.write(line, true);
             buffer.accept(line);
+          }
+
+          @Override
+          public boolean takesPieces() {
+            return true;
+          }
+
+          @Override
+          public void piece(byte[] bytes, boolean isLast) {
+            log.write(bytes, isLast);
+            unended.writeBytes(bytes);
+            if (output.takesPieces()) {
+              output.piece(rank, channel, bytes, isLast);
+            }
+            if (isLast) {
+              byte[] line = unended.toByteArray();
+              unended.reset();
+              tail.add(line);
+              if (!output.takesPieces()) {
+                buffer.accept(line);
+              }
+            }
           }
 
           @Override
@@ -210,18 +235,20 @@ final class LaunchedProcess {
       if (directory.isEmpty()) {
         return new LogFile(null);
       }
-      Files.createDirectories(directory.get());
+      PrivateFiles.createFolders(directory.get());
       return new LogFile(
-          new BufferedOutputStream(Files.newOutputStream(directory.get().resolve(name))));
+          new BufferedOutputStream(PrivateFiles.create(directory.get().resolve(name))));
     }
 
-    void write(byte[] line) {
+    void write(byte[] bytes, boolean endsLine) {
       if (file == null) {
         return;
       }
       try {
-        file.write(line);
-        file.write('\n');
+        file.write(bytes);
+        if (endsLine) {
+          file.write('\n');
+        }
         file.flush();
       } catch (IOException e) {
         System.getLogger("dev.tutti.cli")

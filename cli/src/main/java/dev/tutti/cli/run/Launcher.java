@@ -7,14 +7,15 @@ import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.RestartRefusals;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
-import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -48,12 +49,16 @@ public final class Launcher {
 
   private static final Duration OUTPUT_TICK = Duration.ofMillis(20);
 
+  /** How often orphans are reaped. */
+  private static final Duration REAP = Duration.ofSeconds(1);
+
   /** The additional time that nodes wait for each other. */
   private static final Duration MARGIN = Duration.ofSeconds(5);
 
   private final LaunchPlan plan;
   private final LaunchRendezvous rendezvous;
   private final RankOutput output;
+  private final RankOutput shown = new Shown();
   private final Consumer<String> messages;
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
@@ -108,8 +113,11 @@ public final class Launcher {
     Phase phase = Phase.RUNNING;
     long deadline;
 
-    Attempt(int number) {
+    final DeathWatch watch;
+
+    Attempt(int number, DeathWatch watch) {
       this.number = number;
+      this.watch = watch;
     }
 
     /** Describes the end of a process that has just ended. */
@@ -135,6 +143,13 @@ public final class Launcher {
     void enter(Phase next, Duration atMost) {
       phase = next;
       deadline = System.nanoTime() + atMost.toNanos();
+    }
+
+    /** Returns the processes that this process has started itself. */
+    Set<Long> started() {
+      Set<Long> pids = new HashSet<>(watch.pids());
+      ranks.forEach(rank -> pids.add(rank.tree().pid()));
+      return pids;
     }
 
     void killRunning() {
@@ -184,14 +199,15 @@ public final class Launcher {
    * @throws LaunchException if the ranks cannot be started, or other nodes are lost
    */
   public int run() throws InterruptedException {
-    try (refusals) {
-      return runAttempts();
+    try (refusals;
+        DeathWatch watch = DeathWatch.start()) {
+      return runAttempts(watch);
     } finally {
       awaitOutput(Long.MAX_VALUE);
     }
   }
 
-  private int runAttempts() throws InterruptedException {
+  private int runAttempts(DeathWatch watch) throws InterruptedException {
     try {
       Program.check(plan.command().getFirst(), plan.environment());
     } catch (LaunchException e) {
@@ -207,7 +223,7 @@ public final class Launcher {
     }
     logs = RunLogs.choose(plan, ranks.firstRank(), messages);
     for (int number = 0; ; number++) {
-      Verdict verdict = runAttempt(number, ranks);
+      Verdict verdict = runAttempt(number, ranks, watch);
       endCache(verdict);
       if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
         return verdict.code();
@@ -287,8 +303,9 @@ public final class Launcher {
     }
   }
 
-  private Verdict runAttempt(int number, RankRange ranks) throws InterruptedException {
-    Attempt attempt = new Attempt(number);
+  private Verdict runAttempt(int number, RankRange ranks, DeathWatch watch)
+      throws InterruptedException {
+    Attempt attempt = new Attempt(number, watch);
     Thread lastResort = new Thread(attempt::killRunning, "tutti-kill");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
@@ -297,6 +314,7 @@ public final class Launcher {
       return supervise(attempt);
     } finally {
       attempt.killRunning();
+      attempt.ranks.forEach(rank -> watch.remove(rank.tree().pid()));
       try {
         Runtime.getRuntime().removeShutdownHook(lastResort);
       } catch (IllegalStateException e) {
@@ -310,17 +328,19 @@ public final class Launcher {
     for (int local = 0; local < plan.localSize() && signal == 0; local++) {
       int rank = ranks.firstRank() + local;
       try {
-        attempt.ranks.add(
+        LaunchedProcess started =
             LaunchedProcess.start(
                 rank,
                 plan.command(local),
                 refusals.addTo(
                     RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
-                this::show,
+                shown,
                 logs.of(rank, attempt.number),
                 plan.tailLines(),
                 OUTPUT_PATIENCE,
-                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended)))));
+                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
+        attempt.watch.add(started.tree().pid());
+        attempt.ranks.add(started);
       } catch (IOException e) {
         String text = "cannot start rank " + rank + ": " + Reasons.of(e);
         propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
@@ -329,10 +349,29 @@ public final class Launcher {
     }
   }
 
-  private void show(int rank, Channel channel, List<byte[]> lines) {
-    output.lines(rank, channel, lines);
-    if (output.isUnread() && toldUnread.compareAndSet(false, true)) {
-      events.add(new Event.Unread());
+  /** Passes on what ranks print, and notices when nobody reads it any more. */
+  private final class Shown implements RankOutput {
+    @Override
+    public void lines(int rank, Channel channel, List<byte[]> lines) {
+      output.lines(rank, channel, lines);
+      look();
+    }
+
+    @Override
+    public boolean takesPieces() {
+      return output.takesPieces();
+    }
+
+    @Override
+    public void piece(int rank, Channel channel, byte[] bytes, boolean isLast) {
+      output.piece(rank, channel, bytes, isLast);
+      look();
+    }
+
+    private void look() {
+      if (output.isUnread() && toldUnread.compareAndSet(false, true)) {
+        events.add(new Event.Unread());
+      }
     }
   }
 
@@ -387,10 +426,19 @@ public final class Launcher {
   /** Waits for the next event; returns null when the deadline of the current phase has passed. */
   private @Nullable Event next(Attempt attempt) throws InterruptedException {
     if (attempt.phase == Phase.RUNNING) {
-      return events.take();
+      return Orphans.comeHere() ? nextAmongOrphans(attempt) : events.take();
     }
     long wait = attempt.deadline - System.nanoTime();
     return events.poll(Math.max(0, wait), TimeUnit.NANOSECONDS);
+  }
+
+  private Event nextAmongOrphans(Attempt attempt) throws InterruptedException {
+    Event event = events.poll(REAP.toNanos(), TimeUnit.NANOSECONDS);
+    while (event == null) {
+      Orphans.reap(attempt.started());
+      event = events.poll(REAP.toNanos(), TimeUnit.NANOSECONDS);
+    }
+    return event;
   }
 
   private void handle(Attempt attempt, Event event) {

@@ -8,9 +8,14 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An output that prints each line with its rank in front, which has its own color on a terminal.
+ *
+ * <p>A line of which pieces are shown stays open on its stream. Whoever prints next there ends it
+ * first, unless it is the same rank that continues it; and after a carriage return the rank is
+ * printed again. On a terminal, where both outputs are shown together, they have one open line.
  */
 public final class PrefixedOutput implements RankOutput {
   /**
@@ -24,6 +29,19 @@ public final class PrefixedOutput implements RankOutput {
   private final boolean color;
   private final boolean allFrames;
   private final BooleanSupplier unread;
+  private final OpenLine openOut = new OpenLine();
+  private final OpenLine openErr;
+
+  /** The line that is open on a stream; the lock of what is printed there. */
+  private static final class OpenLine {
+    /** The rank and the output whose line it is, or empty. */
+    String source = "";
+
+    /** Whether the rank has to be printed before what comes next. */
+    boolean isReturned;
+
+    @Nullable PrintStream stream;
+  }
 
   /** Creates an output that is read to the end. */
   public PrefixedOutput(PrintStream out, PrintStream err, boolean color, boolean allFrames) {
@@ -46,6 +64,7 @@ public final class PrefixedOutput implements RankOutput {
     this.color = color;
     this.allFrames = allFrames;
     this.unread = unread;
+    this.openErr = color ? openOut : new OpenLine();
   }
 
   @Override
@@ -62,7 +81,75 @@ public final class PrefixedOutput implements RankOutput {
       add(whole, prefix, line);
     }
     addCut(whole, prefix, cut);
-    write(channel == Channel.OUT ? out : err, whole.toByteArray());
+    OpenLine open = open(channel);
+    synchronized (open) {
+      end(open);
+      write(stream(channel), whole.toByteArray());
+    }
+  }
+
+  @Override
+  public boolean takesPieces() {
+    return true;
+  }
+
+  @Override
+  public void piece(int rank, Channel channel, byte[] bytes, boolean isLast) {
+    byte[] prefix = prefix(rank);
+    String source = channel + " " + rank;
+    OpenLine open = open(channel);
+    synchronized (open) {
+      boolean continues = open.source.equals(source);
+      if (!continues) {
+        end(open);
+      }
+      ByteArrayOutputStream whole = new ByteArrayOutputStream();
+      boolean needsPrefix = !continues || open.isReturned;
+      for (byte each : bytes) {
+        if (needsPrefix) {
+          whole.writeBytes(prefix);
+        }
+        whole.write(each);
+        needsPrefix = each == '\r';
+      }
+      if (isLast) {
+        if (!continues && bytes.length == 0) {
+          whole.writeBytes(prefix);
+        }
+        whole.write('\n');
+      }
+      write(stream(channel), whole.toByteArray());
+      open.source = isLast ? "" : source;
+      open.isReturned = needsPrefix && !isLast;
+      open.stream = stream(channel);
+    }
+  }
+
+  @Override
+  public void endLine() {
+    // Elsewhere nobody sees both on one line, and this may wait for the reader of the other output.
+    if (color) {
+      synchronized (openOut) {
+        end(openOut);
+      }
+    }
+  }
+
+  private static void end(OpenLine open) {
+    PrintStream stream = open.stream;
+    if (!open.source.isEmpty() && stream != null) {
+      write(stream, new byte[] {'\n'});
+      open.source = "";
+      open.isReturned = false;
+    }
+  }
+
+  private OpenLine open(Channel channel) {
+    return channel == Channel.OUT ? openOut : openErr;
+  }
+
+  private PrintStream stream(Channel channel) {
+    return channel == Channel.OUT ? out : err;
   }
 
   @Override

@@ -42,6 +42,18 @@ final class ProcessTree {
   }
 
   /**
+   * Returns the command that starts a command in its own session, which outlives this process;
+   * empty if the system does not support that.
+   *
+   * @param command the program and its arguments
+   */
+  static Optional<List<String>> inOwnSession(List<String> command) {
+    return Tools.PREFIX.stream()
+        .findFirst()
+        .map(setsid -> Stream.concat(Stream.of(setsid), command.stream()).toList());
+  }
+
+  /**
    * Creates the tree of a process that was started by an {@link #isolated} command.
    *
    * @param process the process
@@ -116,14 +128,15 @@ final class ProcessTree {
     }
   }
 
-  /** Reads the state, parent and group of a process, and the remaining fields. */
-  private static String[] fields(Path stat) throws IOException {
-    // pid (name) state parent group ...; the name may contain any character
+  /** Reads the state, parent, group and session of a process, and the remaining fields. */
+  static String[] fields(Path stat) throws IOException {
+    // pid (name) state parent group session ...; the name may contain any character
     String text = Files.readString(stat, ISO_8859_1);
-    return text.substring(text.lastIndexOf(')') + 2).split(" ", 4);
+    return text.substring(text.lastIndexOf(')') + 2).split(" ", 5);
   }
 
-  private static boolean isDead(String[] fields) {
+  /** Tells whether the fields are those of a process that has ended. */
+  static boolean isDead(String[] fields) {
     return fields[0].equals("Z") || fields[0].equals("X");
   }
 

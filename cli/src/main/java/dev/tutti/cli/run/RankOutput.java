@@ -21,6 +21,27 @@ public interface RankOutput {
    */
   void lines(int rank, Channel channel, List<byte[]> lines);
 
+  /**
+   * Tells whether this output takes pieces of lines whose ends do not come soon. Otherwise it gets
+   * such a line as a whole once it has ended.
+   */
+  default boolean takesPieces() {
+    return false;
+  }
+
+  /**
+   * Takes a piece of a line.
+   *
+   * @param rank the rank that printed the line
+   * @param channel the output from which it comes
+   * @param bytes the bytes, without line ends; must not be changed
+   * @param isLast whether the line ends after them
+   */
+  default void piece(int rank, Channel channel, byte[] bytes, boolean isLast) {}
+
+  /** Ends a line of which pieces are shown, since a message of the launcher follows. */
+  default void endLine() {}
+
   /** Tells whether nobody reads what was passed on, and never will. */
   default boolean isUnread() {
     return false;

@@ -5,6 +5,7 @@ import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
+import dev.tutti.store.net.Loopback;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.file.Path;
@@ -75,8 +76,8 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--master-addr",
       paramLabel = "HOST",
-      description = "Address of node 0. Default: 127.0.0.1.")
-  private String masterAddress = "127.0.0.1";
+      description = "Address of node 0. Default: 127.0.0.1, or ::1 on a host that has only that.")
+  private String masterAddress = Loopback.host();
 
   @Option(
       names = "--master-port",
@@ -193,7 +194,7 @@ public final class RunCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException {
     LaunchPlan plan = plan();
-    RankOutput output =
+    PrefixedOutput output =
         new PrefixedOutput(
             terminal.out(),
             terminal.err(),
@@ -214,7 +215,15 @@ public final class RunCommand implements Callable<Integer> {
                 + rendezvous.port()
                 + "; give it to the other nodes as --master-port");
       }
-      Launcher launcher = new Launcher(plan, rendezvous, output, this::say);
+      Launcher launcher =
+          new Launcher(
+              plan,
+              rendezvous,
+              output,
+              message -> {
+                output.endLine();
+                say(message);
+              });
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       } catch (LaunchException e) {

@@ -8,6 +8,7 @@ import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.store.StoreKind;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
+import dev.tutti.store.net.Loopback;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.function.Consumer;
@@ -18,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * and connects the other nodes to it.
  */
 public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
-  private static final String LOOPBACK = "127.0.0.1";
+  private static final String LOOPBACK = Loopback.host();
 
   /** How long the store may take to answer a launcher among several. */
   private static final Duration CALL_TIMEOUT = Duration.ofSeconds(10);

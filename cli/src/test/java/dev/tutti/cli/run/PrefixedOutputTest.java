@@ -34,6 +34,56 @@ class PrefixedOutputTest {
     assertThat(out.toString(UTF_8)).isEqualTo("\u001b[36m[rank0]\u001b[0m x\n");
   }
 
+  private static void piece(PrefixedOutput output, int rank, Channel channel, String text) {
+    boolean isLast = text.endsWith("\n");
+    output.piece(rank, channel, text.replace("\n", "").getBytes(UTF_8), isLast);
+  }
+
+  @Test
+  void aLineGoesOnWhereItWasShown() {
+    PrefixedOutput output = output(false);
+    piece(output, 0, Channel.OUT, "working");
+    piece(output, 0, Channel.OUT, "...");
+    output.endLine();
+    piece(output, 0, Channel.OUT, " done\n");
+    output.lines(0, Channel.OUT, List.of("next".getBytes(UTF_8)));
+    assertThat(out.toString(UTF_8)).isEqualTo("[rank0] working... done\n[rank0] next\n");
+  }
+
+  @Test
+  void whoeverPrintsNextEndsTheLineOfAnother() {
+    PrefixedOutput output = output(false);
+    piece(output, 0, Channel.OUT, "a");
+    piece(output, 1, Channel.OUT, "b");
+    piece(output, 0, Channel.OUT, "c\n");
+    piece(output, 1, Channel.OUT, "d");
+    output.lines(1, Channel.OUT, List.of("e".getBytes(UTF_8)));
+    output.lines(1, Channel.ERR, List.of("f".getBytes(UTF_8)));
+    assertThat(out.toString(UTF_8))
+        .isEqualTo("[rank0] a\n[rank1] b\n[rank0] c\n[rank1] d\n[rank1] e\n");
+    assertThat(err.toString(UTF_8)).isEqualTo("[rank1] f\n");
+  }
+
+  @Test
+  void onATerminalBothOutputsHaveOneLine() {
+    PrefixedOutput output = output(true);
+    piece(output, 0, Channel.OUT, "a");
+    output.lines(0, Channel.ERR, List.of("f".getBytes(UTF_8)));
+    piece(output, 0, Channel.OUT, "b");
+    output.endLine();
+    assertThat(out.toString(UTF_8))
+        .isEqualTo("\u001b[36m[rank0]\u001b[0m a\n\u001b[36m[rank0]\u001b[0m b\n");
+  }
+
+  @Test
+  void theRankIsPrintedAgainAfterACarriageReturn() {
+    PrefixedOutput output = output(false);
+    piece(output, 0, Channel.OUT, "10%\r");
+    piece(output, 0, Channel.OUT, "20%\r30%");
+    piece(output, 0, Channel.OUT, "\n");
+    assertThat(out.toString(UTF_8)).isEqualTo("[rank0] 10%\r[rank0] 20%\r[rank0] 30%\n");
+  }
+
   @Test
   void neverMixesLinesOfSeveralThreads() throws InterruptedException {
     PrefixedOutput output = output(false);

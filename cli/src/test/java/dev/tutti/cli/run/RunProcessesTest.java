@@ -6,11 +6,15 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Posix;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -118,6 +122,77 @@ class RunProcessesTest {
       assertThat(run.exitCode()).isEqualTo(137);
     }
     runs.awaitProcesses(0);
+  }
+
+  /** Leaves neither a rank that is a child of a shell, nor the process that watches over it. */
+  @Test
+  void leavesNoRankBehindAShellWhenItIsKilledItself() throws Exception {
+    assumeTrue(
+        ProcessTree.inOwnSession(List.of("true")).isPresent(),
+        "setsid is not installed, so ranks behind a shell outlive a killed launcher");
+    try (CommandProcess run =
+        runs.start("--nproc=2", "--", "sh", "-c", "sleep 600 & echo ready; wait; echo over")) {
+      run.await(lines -> lines.size() == 2);
+      runs.awaitProcesses(4);
+      Posix.kill(run.pid(), Posix.SIGKILL);
+      assertThat(run.exitCode()).isEqualTo(137);
+    }
+    runs.awaitProcesses(0);
+  }
+
+  /** Runs as the first process of a container, which gets the processes that others leave. */
+  @Test
+  void reapsOrphansAsTheFirstProcess() throws Exception {
+    List<String> contain = List.of("unshare", "-fp", "--mount-proc");
+    assumeTrue(
+        (int) Files.getAttribute(Path.of("/proc/self"), "unix:uid") == 0
+            && Program.find("unshare", System.getenv()).isPresent(),
+        "only root with unshare can start a first process");
+    String script =
+        """
+        for i in $(seq 20); do (sh -c 'exit 3' & setsid sh -c 'exit 3' &); done
+        for i in $(seq 600); do
+          left=$(grep -s ') Z 1 ' /proc/[0-9]*/stat | wc -l)
+          [ "$left" = 0 ] && break
+          sleep 0.1
+        done
+        echo "zombies $left"
+        """;
+    List<String> arguments = List.of("run", "--nproc=1", "--", "bash", "-c", script);
+    try (CommandProcess run = CommandProcess.startInside(contain, Map.of(), arguments)) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
+      assertThat(run.lines()).containsExactly("[rank0] zombies 0");
+    }
+  }
+
+  /** Shows text without a line end while the rank waits for a file that comes only then. */
+  @Test
+  void showsTextWithoutALineEnd(@TempDir Path folder) throws Exception {
+    Path go = folder.resolve("go");
+    String script = "printf 'continue? '; until [ -e " + go + " ]; do sleep 0.05; done; echo yes";
+    String launch =
+        "PET_LOG_DIR=" + folder + " \"$@\" | { head -c 18; echo; touch " + go + "; cat; }";
+    try (CommandProcess run = runs.startIn(launch, "sh", "-c", script)) {
+      assertThat(run.exitCode()).isZero();
+      assertThat(run.lines()).containsExactly("[rank0] continue? ", "yes");
+    }
+    try (Stream<Path> all = Files.walk(folder)) {
+      List<Path> logs = all.filter(file -> !file.equals(go)).toList();
+      assertThat(logs.stream().filter(Files::isRegularFile))
+          .allMatch(file -> modeOf(file).equals("rw-------"))
+          .anySatisfy(file -> assertThat(file).hasContent("continue? yes"));
+      assertThat(logs.stream().skip(1).filter(Files::isDirectory))
+          .hasSize(3)
+          .allMatch(each -> modeOf(each).equals("rwx------"));
+    }
+  }
+
+  private static String modeOf(Path file) {
+    try {
+      return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   @Test
