@@ -44,8 +44,10 @@ final class BarrierRendezvous {
    * Meets the other tasks, which also call this.
    *
    * @param options the options as given by the program
+   * @throws IllegalStateException if not all tasks of the stage take part
    */
   ProcessGroup join(GroupOptions options) {
+    AllTasks.requireIn(task);
     Settings settings = SparkSettings.over(options.settings(), SparkEnv.get().conf());
     boolean hasToken = settings.get(JobToken.SETTING).isSet();
     String line = "";

@@ -28,8 +28,9 @@ public final class SparkWorld {
    * group is closed when the task ends, at the latest.
    *
    * @return the group of all tasks of the stage
-   * @throws IllegalStateException if the thread is not running a task of a barrier stage, or Spark
-   *     killed the task in the meantime
+   * @throws IllegalStateException if the thread is not running a task of a barrier stage, Spark did
+   *     not start all tasks of the stage or has the results of some in its cache, or Spark killed
+   *     the task in the meantime
    * @throws IllegalArgumentException if a setting cannot be read
    * @throws RendezvousException if the ranks do not meet in time
    * @throws PeerFailedException if another rank reports that it cannot join
@@ -44,8 +45,9 @@ public final class SparkWorld {
    * @param options the backend, device, deadline and settings; these settings override those of
    *     Spark. Rank, size and the place to meet come from Spark.
    * @return the group of all tasks of the stage
-   * @throws IllegalStateException if the thread is not running a task of a barrier stage, or Spark
-   *     killed the task in the meantime
+   * @throws IllegalStateException if the thread is not running a task of a barrier stage, Spark did
+   *     not start all tasks of the stage or has the results of some in its cache, or Spark killed
+   *     the task in the meantime
    * @throws IllegalArgumentException if a setting cannot be read, or the options set the rank, the
    *     size, the store or the place to meet
    * @throws RendezvousException if the ranks do not meet in time
@@ -77,8 +79,9 @@ public final class SparkWorld {
    * @param <T> the type of the input rows
    * @param <R> the type of the output rows
    * @return the rows that all ranks return; nothing runs until an action requests them, and each
-   *     action runs everything again unless the rows are cached. After a failure, Spark restarts
-   *     the ranks only if a shuffle follows, such as {@code repartition(1)}
+   *     action runs everything again unless rows are cached after a shuffle, such as {@code
+   *     repartition(1)}. If these rows themselves are cached and Spark loses some, the action
+   *     throws. After a failure, Spark restarts the ranks only if a shuffle follows
    */
   public static <T, R> JavaRDD<R> mapPartitions(JavaRDD<T> rdd, WorldFunction<T, R> body) {
     return BarrierBody.run(rdd, body);

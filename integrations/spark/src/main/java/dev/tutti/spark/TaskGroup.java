@@ -1,9 +1,15 @@
 package dev.tutti.spark;
 
+import dev.tutti.GroupListener;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
+import dev.tutti.TuttiException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskCompletionListener;
 import org.apache.spark.util.TaskFailureListener;
@@ -20,13 +26,24 @@ import org.jspecify.annotations.Nullable;
  * the joining thread, which might otherwise try until its deadline to connect to a server that is
  * gone. A failure aborts the group with the exception before the completion closes it, so the other
  * ranks learn the cause before they miss this one.
+ *
+ * <p>Spark kills the tasks of a stage as soon as one of them failed or its executor is gone, and
+ * that is often before the group has noticed it. An abort would then blame this rank. So such a
+ * kill first leaves the group {@link #GRACE} to find the rank that failed; only a host that is lost
+ * keeps its connections that long.
  */
 final class TaskGroup
     implements TaskInterruptListener, TaskFailureListener, TaskCompletionListener {
   private static final Logger LOG = System.getLogger(TaskGroup.class.getName());
 
+  /** What Spark says to the other tasks of a stage when one has failed. */
+  private static final String OF_ANOTHER_TASK = " from barrier stage ";
+
+  private static final Duration GRACE = Duration.ofSeconds(10);
+
   private final BarrierStore store;
   private final String task;
+  private final CountDownLatch ended = new CountDownLatch(1);
   private @Nullable Thread joining = Thread.currentThread();
   private @Nullable ProcessGroup group;
   private @Nullable String killed;
@@ -87,8 +104,27 @@ final class TaskGroup
     }
     if (joined == null) {
       store.close();
+    } else if (reason.contains(OF_ANOTHER_TASK)) {
+      Thread.ofVirtual().name("spark-kill").start(() -> abortUnlessItFails(joined, text));
     } else {
       joined.abort(text);
+    }
+  }
+
+  private void abortUnlessItFails(ProcessGroup joined, String text) {
+    GroupListener listener =
+        new GroupListener() {
+          @Override
+          public void failed(TuttiException cause) {
+            ended.countDown();
+          }
+        };
+    try (Registration _ = joined.addListener(listener)) {
+      if (joined.failure().isEmpty() && !ended.await(GRACE.toNanos(), TimeUnit.NANOSECONDS)) {
+        joined.abort(text);
+      }
+    } catch (InterruptedException e) {
+      throw new AssertionError("nobody interrupts this thread", e);
     }
   }
 
@@ -102,6 +138,7 @@ final class TaskGroup
 
   @Override
   public void onTaskCompletion(TaskContext context) {
+    ended.countDown();
     ProcessGroup joined = group();
     try {
       if (joined != null) {
