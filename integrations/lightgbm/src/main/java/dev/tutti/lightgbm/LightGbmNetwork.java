@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
  * <p>While a network is open on a thread, the {@code lightgbmlib} calls of that thread that need
  * other ranks (those that create data sets and boosters, and train) use the group instead of
  * sockets. Every rank makes the same calls. The LightGBM library is the unmodified one in the jar
- * {@code lightgbmlib}. The parameters must include {@code tree_learner=data}, {@code feature} or
- * {@code voting}, and the group's size as {@code num_machines}; without it, LightGBM trains on each
- * rank alone:
+ * {@code lightgbmlib}. The parameters must include {@code tree_learner=data}, {@code voting} or,
+ * with all rows on each rank, {@code feature}, and the group's size as {@code num_machines}; {@link
+ * #parameters} checks them. With others, LightGBM trains on each rank alone:
  *
  * {@snippet file="dev/tutti/lightgbm/LightGbmSnippets.java" region="train"}
  *
@@ -27,11 +27,13 @@ public final class LightGbmNetwork implements AutoCloseable {
   private static final ThreadLocal<@Nullable LightGbmNetwork> OPEN = new ThreadLocal<>();
 
   private final Thread owner = Thread.currentThread();
+  private final ProcessGroup group;
   private final Arena arena = Arena.ofConfined();
   private final NetworkFunctions functions;
   private boolean closed;
 
   private LightGbmNetwork(ProcessGroup group) {
+    this.group = group;
     functions = new NetworkFunctions(group, lightgbmlib::LGBM_NetworkFree);
   }
 
@@ -52,7 +54,7 @@ public final class LightGbmNetwork implements AutoCloseable {
     LightGbmLibrary.load();
     LightGbmNetwork network = new LightGbmNetwork(group);
     try {
-      network.start(group);
+      network.start();
     } catch (RuntimeException e) {
       network.arena.close();
       throw e;
@@ -62,13 +64,32 @@ public final class LightGbmNetwork implements AutoCloseable {
     return network;
   }
 
-  private void start(ProcessGroup group) {
+  private void start() {
     require(
         lightgbmlib.LGBM_NetworkInitWithFunctions(
             group.size(),
             group.rank(),
             NativePointer.of(functions.reduceScatterPointer(arena)),
             NativePointer.of(functions.allGatherPointer(arena))));
+  }
+
+  /**
+   * Returns the parameters for data sets and boosters, with the group's size as {@code
+   * num_machines}. Refuses parameters with which each rank would train a model of its own; a group
+   * of one rank may use any.
+   *
+   * @param parameters the parameters, as LightGBM's C API takes them: {@code name=value}, separated
+   *     by spaces
+   * @throws IllegalArgumentException if {@code num_machines} is not the group's size, {@code
+   *     tree_learner} is {@code serial}, or {@code feature} with {@code pre_partition}, or {@code
+   *     linear_tree} is set
+   */
+  public String parameters(String parameters) {
+    TrainingParameters given = new TrainingParameters(parameters);
+    if (group.size() > 1) {
+      given.require(group.rank(), group.size());
+    }
+    return given.haveRanks() ? parameters : parameters + " num_machines=" + group.size();
   }
 
   /**

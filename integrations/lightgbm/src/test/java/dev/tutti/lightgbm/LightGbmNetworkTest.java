@@ -17,10 +17,13 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -53,6 +56,84 @@ class LightGbmNetworkTest {
 
   private static Training train(LightGbmNetwork network, ProcessGroup group) {
     return new Training(network::call, "regression", ROWS, group.rank(), group.size());
+  }
+
+  @World(size = 2, backends = "gloo", timeoutSeconds = 240)
+  void ranksWithAllRowsMayDivideTheFeatures(ProcessGroup group) {
+    LightGbmLibrary.load();
+    String alone;
+    try (Training serial =
+        new Training(LightGbmNetworkTest::call, "regression", ROWS, 0, 1, "num_machines=1")) {
+      alone = trees(serial);
+    }
+    try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
+      String sharing = network.parameters("tree_learner=feature");
+      assertThat(sharing).isEqualTo("tree_learner=feature num_machines=2");
+      try (Training training = new Training(network::call, "regression", ROWS, 0, 1, sharing)) {
+        assertThat(trees(training)).isEqualTo(alone);
+      }
+    }
+  }
+
+  /** If LightGBM learns to grow linear trees together, the parameter need not be refused. */
+  @World(size = 2, backends = "gloo", timeoutSeconds = 240)
+  void ranksGrowLinearTreesAlone(ProcessGroup group) {
+    String sharing = "tree_learner=data pre_partition=true linear_tree=true";
+    try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
+      assertThatThrownBy(() -> network.parameters(sharing))
+          .isInstanceOf(IllegalArgumentException.class);
+      try (Training training =
+          new Training(
+              network::call, "regression", ROWS, group.rank(), 2, sharing + " num_machines=2")) {
+        assertThat(new HashSet<>(group.allGatherObject(trees(training), Codec.STRING))).hasSize(2);
+      }
+    }
+  }
+
+  @World(size = 2, backends = "gloo", timeoutSeconds = 240)
+  void parametersThatLetRanksTrainAloneAreRefused(ProcessGroup group) {
+    try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
+      assertThat(network.parameters("tree=voting_parallel num_machine=2 linear_trees=false"))
+          .isEqualTo("tree=voting_parallel num_machine=2 linear_trees=false");
+      Map.of(
+              "objective=binary",
+              "tree_learner=serial: each rank would train alone; use data, voting or, with all rows"
+                  + " on each rank, feature",
+              "tree_learner=data num_machines=3",
+              "num_machines=3: the group has 2 ranks",
+              "tree_type=feature_parallel is_pre_partition=true",
+              "tree_learner=feature with pre_partition=true: with it, LightGBM needs all rows on"
+                  + " each rank; use data or voting, or leave out pre_partition",
+              "tree_learner=DATA linear_trees=true",
+              "linear_tree=true: LightGBM grows linear trees on each rank alone")
+          .forEach(
+              (parameters, reason) ->
+                  assertThatThrownBy(() -> network.parameters(parameters))
+                      .isInstanceOf(IllegalArgumentException.class)
+                      .hasMessage("rank " + group.rank() + " cannot train with " + reason));
+    }
+  }
+
+  @World(size = 1, timeoutSeconds = 240)
+  void oneRankMayUseAnyParameters(ProcessGroup group) {
+    try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
+      assertThat(network.parameters("linear_tree=true"))
+          .isEqualTo("linear_tree=true num_machines=1");
+    }
+  }
+
+  private static void call(IntSupplier call) {
+    assertThat(call.getAsInt()).as(lightgbmlib::LGBM_GetLastError).isZero();
+  }
+
+  /** Returns the trees of a model after three rounds, without the parameters. */
+  private static String trees(Training training) {
+    for (int round = 0; round < 3; round++) {
+      training.round();
+    }
+    String model = training.model();
+    assertThat(model).contains("Tree=2");
+    return model.substring(model.indexOf("Tree=0"), model.indexOf("end of trees"));
   }
 
   /**

@@ -21,12 +21,23 @@ final class Training implements AutoCloseable {
 
   /** Reads the rows of a rank. */
   Training(Consumer<IntSupplier> network, String task, int rows, int rank, int size) {
+    this(
+        network,
+        task,
+        rows,
+        rank,
+        size,
+        "tree_learner=data pre_partition=true categorical_feature=10 num_machines=" + size);
+  }
+
+  /** Reads the rows of a rank, with parameters that say how ranks share the work. */
+  Training(
+      Consumer<IntSupplier> network, String task, int rows, int rank, int size, String sharing) {
     this.network = network;
     String parameters =
-        ("objective=%s %s tree_learner=data num_machines=%d num_leaves=31 learning_rate=0.1"
-                + " bagging_fraction=0.8 bagging_freq=1 categorical_feature=10 pre_partition=true"
+        ("objective=%s %s %s num_leaves=31 learning_rate=0.1 bagging_fraction=0.8 bagging_freq=1"
                 + " num_threads=1 deterministic=true force_col_wise=true seed=7 verbosity=-1")
-            .formatted(task, task.equals("multiclass") ? "num_class=3" : "", size);
+            .formatted(task, task.equals("multiclass") ? "num_class=3" : "", sharing);
     SWIGTYPE_p_p_void pointer = lightgbmlib.new_voidpp();
     try (Arena arena = Arena.ofConfined()) {
       GeneratedData generated = new GeneratedData(arena, task, rows, rank, size);
