@@ -10,11 +10,13 @@ import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -134,6 +136,56 @@ class ClusterStartTest {
           Store store = new AeronClusterStore(member, options())) {
         assertThat(server.isRunning()).isTrue();
         assertThat(store.add("count", 1)).isEqualTo(1);
+      }
+    } finally {
+      assertThat(mount("umount", "-l", disk.toString())).isTrue();
+    }
+  }
+
+  /** Writes until the store is closed, and counts what was confirmed. */
+  private static void write(Store store, AtomicInteger confirmed) {
+    try {
+      while (true) {
+        store.set("key" + confirmed.get(), new byte[50_000]);
+        confirmed.incrementAndGet();
+      }
+    } catch (StoreException e) {
+      assertThat(confirmed.get()).isNotNegative();
+    }
+  }
+
+  @Test
+  void aMemberWhoseDiskFillsUpSaysSoAndLosesNothingThatItConfirmed() throws Exception {
+    Path disk = Files.createDirectory(directory.resolve("disk"));
+    assumeThat(mount("mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk.toString()))
+        .as("only root mounts a file system")
+        .isTrue();
+    try (LogLines lines = new LogLines(AeronClusterServer.class)) {
+      Path data = disk.resolve("data");
+      Path filler = disk.resolve("filler");
+      AtomicInteger confirmed = new AtomicInteger();
+      try (AeronClusterServer server = start(data)) {
+        Thread writer;
+        try (Store store = new AeronClusterStore(member, options())) {
+          store.set("key", "value");
+          long left = Files.getFileStore(disk).getUsableSpace() - (1 << 20);
+          Files.write(filler, new byte[(int) left]);
+          writer = Thread.ofPlatform().daemon().start(() -> write(store, confirmed));
+          while (server.isRunning()) {
+            Thread.onSpinWait();
+          }
+        }
+        writer.join();
+      }
+      assertThat(lines.has("disk full: " + data + ": ")).isTrue();
+      Files.delete(filler);
+      try (AeronClusterServer server = start(data);
+          Store store = new AeronClusterStore(member, options())) {
+        assertThat(server.isRunning()).isTrue();
+        assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+        for (int i = 0; i < confirmed.get(); i++) {
+          assertThat(store.get("key" + i)).isEqualTo(new byte[50_000]);
+        }
       }
     } finally {
       assertThat(mount("umount", "-l", disk.toString())).isTrue();

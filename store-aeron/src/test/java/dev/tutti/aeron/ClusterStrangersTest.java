@@ -24,11 +24,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BooleanSupplier;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.Test;
@@ -80,34 +76,6 @@ class ClusterStrangersTest {
     }
   }
 
-  /** Lines of a logger while it is open. */
-  private static final class Lines extends Handler implements AutoCloseable {
-    final List<String> all = new CopyOnWriteArrayList<>();
-    private final Logger logger;
-
-    Lines(Class<?> named) {
-      logger = Logger.getLogger(named.getName());
-      logger.addHandler(this);
-    }
-
-    boolean has(String part) {
-      return all.stream().anyMatch(line -> line.contains(part));
-    }
-
-    @Override
-    public void publish(LogRecord entry) {
-      all.add(entry.getMessage());
-    }
-
-    @Override
-    public void flush() {}
-
-    @Override
-    public void close() {
-      logger.removeHandler(this);
-    }
-  }
-
   /** Opens clients, each with a session of its own, since their leases differ. */
   private void open(List<AeronClusterStore> clients, int count) {
     for (int i = 0; i < count; i++) {
@@ -138,7 +106,7 @@ class ClusterStrangersTest {
   void aClientTooManyIsToldWhyAndTheMemberLogsIt() {
     List<AeronClusterStore> clients = new ArrayList<>();
     try (AeronClusterServer server = start(2);
-        Lines lines = new Lines(AeronClusterServer.class)) {
+        LogLines lines = new LogLines(AeronClusterServer.class)) {
       assertThat(server.isRunning()).isTrue();
       open(clients, 2);
       clients.forEach(client -> client.add("count", 1));
@@ -187,7 +155,7 @@ class ClusterStrangersTest {
   void aStreamWithLongTermsIsIgnored() throws Exception {
     int port = Integer.parseInt(member.substring(member.lastIndexOf(':') + 1));
     try (AeronClusterServer server = start(2);
-        Lines lines = new Lines(AeronStore.class);
+        LogLines lines = new LogLines(AeronStore.class);
         DatagramSocket socket = new DatagramSocket()) {
       await(server::isLeader);
       ByteBuffer bytes = ByteBuffer.allocate(SetupFlyweight.HEADER_LENGTH);

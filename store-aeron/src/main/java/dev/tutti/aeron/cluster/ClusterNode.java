@@ -150,12 +150,14 @@ public final class ClusterNode implements AutoCloseable {
 
   private ErrorHandler errors(String name) {
     return problem -> {
+      String full = folder.fullness();
       boolean usual =
-          problem instanceof AeronException e && e.category() == AeronException.Category.WARN;
+          full.isEmpty()
+              && problem instanceof AeronException e
+              && e.category() == AeronException.Category.WARN;
       LOG.log(
           usual ? Level.DEBUG : Level.WARNING,
-          "member %d of the store cluster, %s: %s%s"
-              .formatted(member, name, folder.fullness(), problem),
+          "member %d of the store cluster, %s: %s%s".formatted(member, name, full, problem),
           problem);
     };
   }
@@ -178,6 +180,9 @@ public final class ClusterNode implements AutoCloseable {
             () -> {
               try {
                 task.run();
+              } catch (InternalError e) {
+                // Aeron also records its errors in a file in memory, which fails on a full disk.
+                errors(name).onError(e);
               } finally {
                 ended.run();
               }
