@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.JobToken;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,6 +43,43 @@ class SteppingDownTest {
         Thread.onSpinWait();
       }
       assertThat(store.add("count", 1)).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aLeaderWhoseLogReachesNobodyLeavesTheLead() throws Exception {
+    String members = TestCluster.freeMembers();
+    List<StoreChild> children = new ArrayList<>();
+    try {
+      for (int i = 0; i < TestCluster.SIZE; i++) {
+        children.add(
+            StoreChild.start(
+                "member",
+                i,
+                "MEMBERS=" + members,
+                "DATA=" + directory.resolve("m" + i),
+                "TUTTI_AERON_DIR=" + directory,
+                "JAVA_TOOL_OPTIONS=" + StuckLog.flags(directory.resolve("stuck" + i))));
+      }
+      for (StoreChild child : children) {
+        assertThat(child.line()).isEqualTo("READY true");
+      }
+      AeronStoreOptions options =
+          AeronStoreOptions.of("localhost", 0)
+              .withDirectory(directory)
+              .withToken(JobToken.NONE)
+              .withTimeout(Duration.ofSeconds(200));
+      try (AeronClusterStore store = new AeronClusterStore(members, options)) {
+        assertThat(store.add("count", 1)).isEqualTo(1);
+        int leader = store.leader();
+        Files.createFile(directory.resolve("stuck" + leader));
+        assertThat(store.add("count", 1)).isEqualTo(2);
+        assertThat(store.leader()).isNotEqualTo(leader);
+      }
+    } finally {
+      for (StoreChild child : children) {
+        child.close();
+      }
     }
   }
 }
