@@ -1,6 +1,7 @@
 package dev.tutti;
 
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -120,6 +121,16 @@ public final class GroupOptions {
     return with(copy -> copy.settings = settings);
   }
 
+  /**
+   * Sets the clock and waits of the job, for a simulation. The program makes its other calls as
+   * usual; only the group, its backend and a store that the group opens use it.
+   *
+   * @param time the time, by default that of this machine
+   */
+  public GroupOptions withTime(Time time) {
+    return with(copy -> copy.time = time);
+  }
+
   /** Returns the name or names of the backend. */
   public Optional<String> backend() {
     return Optional.ofNullable(fields.backend);
@@ -166,7 +177,12 @@ public final class GroupOptions {
     return settings == null ? Settings.fromEnvironment() : settings;
   }
 
-  /** Tells whether other options are equal to these, with the same provider and store. */
+  /** Returns the clock and waits of the job, by default those of this machine. */
+  public Time time() {
+    return fields.time == null ? Time.SYSTEM : fields.time;
+  }
+
+  /** Tells whether other options are equal to these, with the same provider, store and time. */
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof GroupOptions options && fields.all().equals(options.fields.all());
@@ -195,6 +211,9 @@ public final class GroupOptions {
     if (fields.settings != null) {
       text.add("settings given");
     }
+    if (fields.time != null) {
+      text.add("time " + fields.time.getClass().getSimpleName());
+    }
     return text.toString();
   }
 
@@ -212,10 +231,11 @@ public final class GroupOptions {
     @Nullable Duration timeout;
     @Nullable Device device;
     @Nullable Settings settings;
+    @Nullable Time time;
 
     List<@Nullable Object> all() {
       return Arrays.asList(
-          backend, provider, initMethod, store, rank, size, timeout, device, settings);
+          backend, provider, initMethod, store, rank, size, timeout, device, settings, time);
     }
 
     Fields copy() {

@@ -19,6 +19,7 @@ public final class BackendContext {
   private final Duration timeout;
   private final Settings settings;
   private final FailureListener onFailure;
+  private final Time time;
 
   private BackendContext(Builder builder) {
     group = builder.group;
@@ -31,12 +32,13 @@ public final class BackendContext {
     timeout = builder.timeout;
     settings = builder.settings;
     onFailure = builder.onFailure;
+    time = builder.time;
   }
 
   /**
    * Creates a builder of a context, for a test of a backend, or for a provider that wraps another
    * one. By default, the context is on the host, in the group of all ranks, with the settings of
-   * the environment, and failures are reported to no one.
+   * the environment and the time of this machine, and failures are reported to no one.
    *
    * @param group the name of the group
    * @param rank this rank
@@ -50,15 +52,15 @@ public final class BackendContext {
 
   /** Returns a means for the ranks to exchange information during set-up. */
   public Bootstrap bootstrap() {
-    return new Bootstrap(store, "rank " + rank + " of group " + group, rank, size);
+    return new Bootstrap(store, "rank " + rank + " of group " + group, rank, size, time);
   }
 
   /**
-   * Returns the time at which set-up must end if it begins now, in terms of {@link
-   * System#nanoTime()}.
+   * Returns the time at which set-up must end if it begins now, in terms of the clock of {@link
+   * #time()}.
    */
   public long deadlineNanos() {
-    return System.nanoTime() + timeout.toNanos();
+    return time.deadline(timeout);
   }
 
   /**
@@ -72,6 +74,7 @@ public final class BackendContext {
         .device(deviceType, device)
         .settings(newSettings)
         .onFailure(onFailure)
+        .time(time)
         .build();
   }
 
@@ -128,6 +131,11 @@ public final class BackendContext {
     return onFailure;
   }
 
+  /** Returns the clock and waits of the group, for all that the backend waits for. */
+  public Time time() {
+    return time;
+  }
+
   /**
    * A listener that is told, from any thread, that the group cannot continue; its method returns at
    * once.
@@ -154,6 +162,7 @@ public final class BackendContext {
     private Device device = Device.CPU;
     private Settings settings = Settings.fromEnvironment();
     private FailureListener onFailure = (cause, failedRank) -> {};
+    private Time time = Time.SYSTEM;
 
     private Builder(String group, int rank, int size, Store store, Duration timeout) {
       this.group = group;
@@ -207,6 +216,17 @@ public final class BackendContext {
      */
     public Builder onFailure(FailureListener onFailure) {
       this.onFailure = onFailure;
+      return this;
+    }
+
+    /**
+     * Sets the clock and waits of the group.
+     *
+     * @param time the time, by default that of this machine
+     * @return this builder
+     */
+    public Builder time(Time time) {
+      this.time = time;
       return this;
     }
 

@@ -18,6 +18,7 @@ public final class Bootstrap {
   private final String self;
   private final int rank;
   private final int size;
+  private final Time time;
 
   /**
    * Creates the bootstrap of a rank.
@@ -26,8 +27,9 @@ public final class Bootstrap {
    * @param self the name of this rank in messages
    * @param rank this rank
    * @param size the number of ranks
+   * @param time whose clock the deadlines refer to
    */
-  public Bootstrap(Store store, String self, int rank, int size) {
+  public Bootstrap(Store store, String self, int rank, int size, Time time) {
     if (rank < 0 || rank >= size) {
       throw new IllegalArgumentException("rank " + rank + " is not in [0, " + size + ")");
     }
@@ -35,6 +37,7 @@ public final class Bootstrap {
     this.self = self;
     this.rank = rank;
     this.size = size;
+    this.time = time;
   }
 
   /** Returns this rank. */
@@ -63,14 +66,14 @@ public final class Bootstrap {
    * @param topic the topic under which the ranks publish
    * @param ranks the ranks that publish
    * @param what what these ranks do, in words that follow "did not"
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the clock of this object's time
    * @return the values, in the order of the ranks
    * @throws RendezvousException caused by a {@link PeerLateException} that names the ranks that did
    *     not publish
    * @throws StoreSilentException if the store does not answer
    */
   public List<byte[]> collect(String topic, int[] ranks, String what, long deadlineNanos) {
-    Duration left = Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
+    Duration left = time.left(deadlineNanos);
     try {
       return store.multiGet(IntStream.of(ranks).mapToObj(r -> key(topic, r)).toList(), left);
     } catch (StoreSilentException e) {
@@ -94,7 +97,7 @@ public final class Bootstrap {
    * @param topic the topic, the same on all ranks
    * @param value the value of this rank; lengths may differ
    * @param what what the ranks do, in words that follow "did not"
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the clock of this object's time
    * @return the values by rank
    * @throws RendezvousException naming the ranks that did not come by the deadline
    */
@@ -110,7 +113,7 @@ public final class Bootstrap {
    * @param root the rank whose value is returned
    * @param value the value of this rank; only used on the root
    * @param what the root does, in words that follow "did not"
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the clock of this object's time
    * @return the root's value as the store has it, also on the root
    * @throws RendezvousException if the root did not come by the deadline
    */

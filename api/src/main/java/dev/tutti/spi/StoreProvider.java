@@ -66,27 +66,30 @@ public interface StoreProvider {
     private final boolean host;
     private final Duration timeout;
     private final Settings settings;
+    private final Time time;
 
     private Request(
-        URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {
+        URI url, int rank, int size, boolean host, Duration timeout, Settings settings, Time time) {
       this.url = url;
       this.rank = rank;
       this.size = size;
       this.host = host;
       this.timeout = timeout;
       this.settings = settings;
+      this.time = time;
     }
 
     /**
-     * Creates the request of a rank that does not serve the store, with a deadline of five minutes
-     * and the settings of the environment.
+     * Creates the request of a rank that does not serve the store, with a deadline of five minutes,
+     * the settings of the environment and the time of this machine.
      *
      * @param url the URL of the store, without rank and size
      * @param rank this rank
      * @param size the number of ranks
      */
     public static Request of(URI url, int rank, int size) {
-      return new Request(url, rank, size, false, Store.DEFAULT_TIMEOUT, Settings.fromEnvironment());
+      return new Request(
+          url, rank, size, false, Store.DEFAULT_TIMEOUT, Settings.fromEnvironment(), Time.SYSTEM);
     }
 
     /**
@@ -95,7 +98,7 @@ public interface StoreProvider {
      * @param host whether this process serves the store
      */
     public Request withHost(boolean host) {
-      return new Request(url, rank, size, host, timeout, settings);
+      return new Request(url, rank, size, host, timeout, settings, time);
     }
 
     /**
@@ -105,7 +108,7 @@ public interface StoreProvider {
      *     own
      */
     public Request withTimeout(Duration timeout) {
-      return new Request(url, rank, size, host, timeout, settings);
+      return new Request(url, rank, size, host, timeout, settings, time);
     }
 
     /**
@@ -114,7 +117,16 @@ public interface StoreProvider {
      * @param settings the complete settings
      */
     public Request withSettings(Settings settings) {
-      return new Request(url, rank, size, host, timeout, settings);
+      return new Request(url, rank, size, host, timeout, settings, time);
+    }
+
+    /**
+     * Returns this request with another clock and other waits.
+     *
+     * @param time the time, by default that of this machine
+     */
+    public Request withTime(Time time) {
+      return new Request(url, rank, size, host, timeout, settings, time);
     }
 
     /** Returns the URL of the store, without rank and size. */
@@ -147,6 +159,11 @@ public interface StoreProvider {
     /** Returns all settings. */
     public Settings settings() {
       return settings;
+    }
+
+    /** Returns the clock and waits of the job, for all that the store waits for. */
+    public Time time() {
+      return time;
     }
   }
 }

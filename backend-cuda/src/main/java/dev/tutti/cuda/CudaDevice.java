@@ -10,6 +10,7 @@ import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
+import dev.tutti.spi.Time;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -194,7 +195,7 @@ public final class CudaDevice {
    * @return false if the work is not done by the deadline, or if the driver cannot tell
    */
   boolean awaitAll(long deadlineNanos) {
-    if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS)) {
+    if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS, Time.SYSTEM)) {
       return false;
     }
     FutureTask<?> wait =

@@ -4,6 +4,7 @@ import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Time;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -94,7 +95,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
   @Override
   public boolean awaitReached(long deadlineNanos) {
-    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS, Time.SYSTEM);
     while (!isReached()) {
       if (wait.now() - deadlineNanos >= 0) {
         return false;

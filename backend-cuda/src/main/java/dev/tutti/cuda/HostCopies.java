@@ -5,6 +5,7 @@ import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -123,7 +124,7 @@ final class HostCopies {
     }
 
     private void awaitDevice() {
-      WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
+      WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS, Time.SYSTEM);
       while (!pinned.isIdle(staging)) {
         if (wait.now() - deadline >= 0) {
           throw new TuttiException(

@@ -3,6 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.OpType;
 import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -236,19 +237,19 @@ public final class Faults {
   }
 
   /** Waits until there is no obstacle; returns the one that remains when the deadline passes. */
-  @Nullable String await(Obstacle obstacle, long deadlineNanos) throws Exception {
+  @Nullable String await(Time time, Obstacle obstacle, long deadlineNanos) throws Exception {
     lock.lock();
     try {
       while (true) {
         String text = obstacle.text();
-        long left = deadlineNanos - System.nanoTime();
+        long left = deadlineNanos - time.nanoTime();
         if (text == null || left <= 0) {
           return text;
         }
-        long until = obstacle.untilNanos() - System.nanoTime();
+        long until = obstacle.untilNanos() - time.nanoTime();
         boolean _ =
             Uninterrupted.await(
-                changed, System.nanoTime() + (until > 0 ? Math.min(left, until) : left));
+                time, lock, changed, time.nanoTime() + (until > 0 ? Math.min(left, until) : left));
       }
     } finally {
       lock.unlock();

@@ -5,14 +5,13 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
@@ -27,6 +26,7 @@ final class FaultyBackend extends DecoratedBackend {
    */
   private final BackendContext context;
   private final Faults faults;
+  private final Time time;
   private final int globalRank;
   private final Map<Integer, Queue<Held>> heldByPeer = new HashMap<>();
   private volatile @Nullable Throwable aborted;
@@ -43,6 +43,7 @@ final class FaultyBackend extends DecoratedBackend {
     super(inner);
     this.context = context;
     this.faults = faults;
+    this.time = context.time();
     this.globalRank = context.globalRanks().get(context.rank());
   }
 
@@ -80,9 +81,10 @@ final class FaultyBackend extends DecoratedBackend {
   private void before(Operation op) throws Exception {
     faults.requireSound(globalRank, op);
     String lost = describe("lost messages of", peer -> faults.isDropped(global(peer), globalRank));
-    long ready = System.nanoTime() + faults.delayOf(globalRank).toNanos();
+    long ready = time.nanoTime() + faults.delayOf(globalRank).toNanos();
     String obstacle =
         faults.await(
+            time,
             new Faults.Obstacle() {
               @Override
               public @Nullable String text() throws Exception {
@@ -93,7 +95,7 @@ final class FaultyBackend extends DecoratedBackend {
                 }
                 String parted =
                     describe("is cut off from", peer -> faults.isParted(global(peer), globalRank));
-                return parted == null && ready - System.nanoTime() > 0 ? "is delayed" : parted;
+                return parted == null && ready - time.nanoTime() > 0 ? "is delayed" : parted;
               }
 
               @Override
@@ -138,12 +140,11 @@ final class FaultyBackend extends DecoratedBackend {
       return;
     }
     long delay = faults.delayOf(globalRank).toNanos();
+    long ready = time.nanoTime() + delay;
     synchronized (heldByPeer) {
       Queue<Held> held = heldByPeer.get(peer);
       if (held != null || delay > 0 || isParted(peer)) {
-        heldByPeer
-            .computeIfAbsent(peer, key -> new ArrayDeque<>())
-            .add(new Held(op, System.nanoTime() + delay));
+        heldByPeer.computeIfAbsent(peer, key -> new ArrayDeque<>()).add(new Held(op, ready));
       } else {
         delay = -1;
       }
@@ -151,8 +152,13 @@ final class FaultyBackend extends DecoratedBackend {
     if (delay < 0) {
       inner.run(op);
     } else if (delay > 0) {
-      CompletableFuture.delayedExecutor(delay, TimeUnit.NANOSECONDS, Runnable::run)
-          .execute(this::release);
+      Thread _ =
+          time.start(
+              "tutti-late-" + globalRank,
+              () -> {
+                boolean _ = op.parkUntilDone(ready);
+                release();
+              });
     }
   }
 
@@ -170,7 +176,7 @@ final class FaultyBackend extends DecoratedBackend {
                 Queue<Held> queue = entry.getValue();
                 while (!queue.isEmpty()
                     && !isParted(entry.getKey())
-                    && queue.element().readyNanos() - System.nanoTime() <= 0) {
+                    && queue.element().readyNanos() - time.nanoTime() <= 0) {
                   startLate(queue.remove());
                 }
                 return queue.isEmpty();

@@ -6,6 +6,7 @@ import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -36,6 +37,7 @@ final class Hub {
   private final Condition changed = lock.newCondition();
   private final String group;
   private final int size;
+  private final Time time;
   private final @Nullable BackendContext[] members;
   private final @Nullable Throwable[] aborted;
   private final boolean[] left;
@@ -48,9 +50,10 @@ final class Hub {
   private int lastLeft = -1;
   private @Nullable Supplier<Exception> failure;
 
-  Hub(String group, int size) {
+  Hub(String group, int size, Time time) {
     this.group = group;
     this.size = size;
+    this.time = time;
     this.members = new BackendContext[size];
     this.aborted = new Throwable[size];
     this.left = new boolean[size];
@@ -64,6 +67,10 @@ final class Hub {
 
   String group() {
     return group;
+  }
+
+  Time time() {
+    return time;
   }
 
   ThreadedCollectives collectives() {
@@ -105,7 +112,7 @@ final class Hub {
    * must be held.
    */
   boolean await(long deadlineNanos) {
-    return Uninterrupted.await(changed, deadlineNanos);
+    return Uninterrupted.await(time, lock, changed, deadlineNanos);
   }
 
   /**
@@ -155,7 +162,7 @@ final class Hub {
         return true;
       }
       check(rank);
-      long left = deadlineNanos - System.nanoTime();
+      long left = deadlineNanos - time.nanoTime();
       if (left <= 0) {
         String missing = Ranks.list(size, peer -> members[peer] == null);
         String text =
@@ -163,7 +170,7 @@ final class Hub {
         fail(() -> new TimeoutException(text), -1);
         check(rank);
       }
-      long until = System.nanoTime() + Math.min(left, CHECK_NANOS);
+      long until = time.nanoTime() + Math.min(left, CHECK_NANOS);
       while (joined < size && failure == null && await(until)) {
         // Another rank joined.
       }

@@ -1,6 +1,7 @@
 package dev.tutti.fake;
 
 import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -23,6 +24,7 @@ final class Round {
   private final @Nullable Contribution[] calls;
   private final Mover[] movers;
   private final boolean[] finished;
+  private final Time time;
   private @Nullable Contribution first;
   private int arrived;
   private int finishedCount;
@@ -45,7 +47,8 @@ final class Round {
     void move(int phase, int rank, List<Contribution> calls);
   }
 
-  Round(int size) {
+  Round(int size, Time time) {
+    this.time = time;
     calls = new Contribution[size];
     movers = new Mover[size];
     finished = new boolean[size];
@@ -65,7 +68,7 @@ final class Round {
       first = call;
     } else if (mismatchSince == 0 && !call.matches(first)) {
       // Zero means none, and nanoTime may be anything.
-      mismatchSince = System.nanoTime() | 1;
+      mismatchSince = time.nanoTime() | 1;
     }
   }
 

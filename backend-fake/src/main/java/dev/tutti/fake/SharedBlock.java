@@ -6,6 +6,7 @@ import dev.tutti.FailureInfo;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.Uninterrupted;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -28,6 +29,7 @@ final class SharedBlock {
   private final int size;
   private final long byteSize;
   private final SharedBytes bytes;
+  private final Time time;
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
 
@@ -39,10 +41,11 @@ final class SharedBlock {
   private int open;
   private @Nullable Supplier<Exception> failure;
 
-  SharedBlock(String group, int size, long byteSize) throws IOException {
+  SharedBlock(String group, int size, long byteSize, Time time) throws IOException {
     this.group = group;
     this.size = size;
     this.byteSize = byteSize;
+    this.time = time;
     this.open = size;
     this.signals = new boolean[size * CHANNELS * size];
     this.bytes = new SharedBytes(Math.max(1, Math.multiplyExact(stride(byteSize), size)), size);
@@ -122,20 +125,20 @@ final class SharedBlock {
       String what,
       BooleanSupplier condition) {
     int rank = self.rank();
-    long start = System.nanoTime();
+    long start = time.nanoTime();
     long left = Math.min(TimeUnit.NANOSECONDS.convert(timeout), LONGEST_WAIT);
     long deadline = start + left;
     while (!condition.getAsBoolean()) {
       checkFailure();
       self.requireOpen();
       if (left <= 0) {
-        Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+        Duration elapsed = Duration.ofNanos(time.nanoTime() - start);
         throw new CollectiveTimeoutException(
             what + " on channel " + channel + " of symmetric memory timed out after " + timeout,
             FailureInfo.builder(group, rank, size).peer(peer).elapsed(elapsed).build(),
             null);
       }
-      if (!Uninterrupted.await(changed, deadline)) {
+      if (!Uninterrupted.await(time, lock, changed, deadline)) {
         left = 0;
       }
     }

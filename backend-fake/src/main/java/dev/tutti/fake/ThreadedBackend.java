@@ -104,7 +104,7 @@ final class ThreadedBackend implements Backend {
   /** Creates a block; returns null if there is no room for it. */
   private @Nullable SharedBlock blockFor(long byteSize) {
     try {
-      return new SharedBlock(hub.group(), hub.size(), byteSize);
+      return new SharedBlock(hub.group(), hub.size(), byteSize, hub.time());
     } catch (IOException | OutOfMemoryError | ArithmeticException e) {
       System.getLogger(ThreadedBackend.class.getName())
           .log(

@@ -3,6 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Time;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -29,12 +30,14 @@ final class ThreadedCollectives {
 
   private final Hub hub;
   private final int size;
+  private final Time time;
   private Round current;
 
   ThreadedCollectives(Hub hub, int size) {
     this.hub = hub;
     this.size = size;
-    this.current = new Round(size);
+    this.time = hub.time();
+    this.current = new Round(size, time);
   }
 
   /** Tells whether any rank is waiting for the given rank. The lock must be held. */
@@ -85,7 +88,7 @@ final class ThreadedCollectives {
     Round round = current;
     round.arrive(rank, call, mover);
     if (round.isFull()) {
-      current = new Round(size);
+      current = new Round(size, time);
       String misfit = round.mismatchSince == 0 ? Movement.misfit(round.calls()) : null;
       if (round.mismatchSince != 0 || misfit != null) {
         failMismatch(round, misfit);
@@ -182,20 +185,20 @@ final class ThreadedCollectives {
     while (round.stage < stage) {
       if (round.serial) {
         // This rank's data is being moved, which does not wait for anything.
-        hub.await(System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
+        hub.await(time.nanoTime() + TimeUnit.SECONDS.toNanos(1));
         continue;
       }
       hub.check(rank);
       long deadline = op.deadlineNanos();
       if (round.mismatchSince != 0) {
         long grace = round.mismatchSince + MISMATCH_GRACE_NANOS;
-        if (grace - System.nanoTime() <= 0) {
+        if (grace - time.nanoTime() <= 0) {
           failMismatch(round, null);
           continue;
         }
         deadline = deadline - grace < 0 ? deadline : grace;
       }
-      if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
+      if (!hub.await(deadline) && op.deadlineNanos() - time.nanoTime() <= 0) {
         if (round.stage < stage && !round.serial) {
           Supplier<Exception> late = round.late(rank);
           // Fails before the messages that end because of it.

@@ -8,12 +8,14 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.Set;
-import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,6 +32,11 @@ public final class ThreadedProvider implements BackendProvider {
   public static final String NAME = "threaded";
 
   static final String KEY = "threaded/hub";
+
+  /** Distinguishes this JVM's hubs from those of others. */
+  private static final String JVM = HexFormat.of().toHexDigits(Time.SYSTEM.random());
+
+  private static final AtomicInteger HUBS = new AtomicInteger();
 
   /** The hubs whose ranks are currently meeting; rank 0 adds and removes them. */
   private static final ConcurrentMap<String, Hub> MEETING = new ConcurrentHashMap<>();
@@ -76,13 +83,13 @@ public final class ThreadedProvider implements BackendProvider {
    */
   @Override
   public Backend create(BackendContext context) throws Exception {
-    long deadline = System.nanoTime() + context.timeout().toNanos();
+    long deadline = context.deadlineNanos();
     return context.rank() == 0 ? host(context, deadline) : visit(context, deadline);
   }
 
   private static Backend host(BackendContext context, long deadlineNanos) throws Exception {
-    Hub hub = new Hub(context.group(), context.size());
-    String id = UUID.randomUUID().toString();
+    Hub hub = new Hub(context.group(), context.size(), context.time());
+    String id = JVM + HexFormat.of().toHexDigits(HUBS.incrementAndGet());
     MEETING.put(id, hub);
     try {
       context.store().set(KEY, id);

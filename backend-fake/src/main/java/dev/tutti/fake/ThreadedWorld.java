@@ -2,6 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -152,6 +153,15 @@ public final class ThreadedWorld {
     return with(copy -> copy.threads = newThreads);
   }
 
+  /**
+   * Sets the clock and waits of the run and of the groups.
+   *
+   * @param newTime the time, by default that of this machine
+   */
+  public ThreadedWorld withTime(Time newTime) {
+    return with(copy -> copy.time = newTime);
+  }
+
   private ThreadedWorld with(Consumer<Fields> change) {
     Fields copy = fields.copy();
     change.accept(copy);
@@ -197,6 +207,10 @@ public final class ThreadedWorld {
     return fields.timeout;
   }
 
+  Time time() {
+    return fields.time;
+  }
+
   ThreadGroup threads() {
     ThreadGroup threads = fields.threads;
     return threads == null ? Thread.currentThread().getThreadGroup() : threads;
@@ -215,7 +229,8 @@ public final class ThreadedWorld {
     if (fields.recorder != null) {
       provider = fields.recorder.wrap(provider);
     }
-    return fields.options.apply(given.withTimeout(fields.timeout).withProvider(provider));
+    return fields.options.apply(
+        given.withTimeout(fields.timeout).withTime(fields.time).withProvider(provider));
   }
 
   private static final class Fields implements Cloneable {
@@ -223,6 +238,7 @@ public final class ThreadedWorld {
     Duration timeout = DEFAULT_TIMEOUT;
     UnaryOperator<GroupOptions> options = UnaryOperator.identity();
     BackendProvider provider = new ThreadedProvider();
+    Time time = Time.SYSTEM;
     @Nullable Faults faults;
     @Nullable CallRecorder recorder;
     @Nullable ThreadGroup threads;

@@ -3,12 +3,11 @@ package dev.tutti.fake;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** One run of a {@link ThreadedWorld}. */
@@ -24,9 +23,11 @@ final class WorldRun<T> {
   private static final Duration AGREE_WITHIN = Duration.ofMillis(500);
   private static final Duration INTERRUPT_AFTER = Duration.ofSeconds(1);
   private static final Duration GIVE_UP_AFTER = Duration.ofSeconds(5);
+  private static final long JOIN_NANOS = 50_000_000;
 
   private final ThreadedWorld world;
   private final RankCall<T> body;
+  private final Time time;
   private final HashStore store;
   private final Thread[] threads;
   private final @Nullable ProcessGroup[] groups;
@@ -39,23 +40,19 @@ final class WorldRun<T> {
   WorldRun(ThreadedWorld world, RankCall<T> body) {
     this.world = world;
     this.body = body;
-    this.store = new HashStore(world.timeout());
+    this.time = world.time();
+    this.store = new HashStore(world.timeout(), time);
     this.threads = new Thread[world.size()];
     this.groups = new ProcessGroup[world.size()];
     for (int rank = 0; rank < threads.length; rank++) {
       results.add(null);
       int self = rank;
-      threads[rank] =
-          Thread.ofPlatform()
-              .group(world.threads())
-              .name("rank-" + rank)
-              .daemon()
-              .unstarted(() -> runRank(self));
+      threads[rank] = time.unstarted(world.threads(), "rank-" + rank, () -> runRank(self));
     }
   }
 
   List<T> results() {
-    long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(world.timeout());
+    long deadline = time.deadline(world.timeout());
     for (Thread thread : threads) {
       thread.start();
     }
@@ -84,11 +81,11 @@ final class WorldRun<T> {
    */
   private synchronized boolean awaitEnd(long deadlineNanos) throws InterruptedException {
     while (ended < threads.length && failures.isEmpty()) {
-      long left = deadlineNanos - System.nanoTime();
+      long left = deadlineNanos - time.nanoTime();
       if (left <= 0) {
         return false;
       }
-      TimeUnit.NANOSECONDS.timedWait(this, left);
+      time.await(this, left);
     }
     return true;
   }
@@ -179,9 +176,9 @@ final class WorldRun<T> {
       return;
     }
     own.abort(reason);
-    long deadline = System.nanoTime() + AGREE_WITHIN.toNanos();
-    while (own.failure().isEmpty() && System.nanoTime() - deadline < 0) {
-      LockSupport.parkNanos(100_000);
+    long deadline = time.deadline(AGREE_WITHIN);
+    while (own.failure().isEmpty() && time.nanoTime() - deadline < 0) {
+      time.park(this, 100_000);
     }
   }
 
@@ -207,10 +204,10 @@ final class WorldRun<T> {
   /** Joins all threads, which have ended or been told to end; interrupts those that do not. */
   private void joinAll() {
     boolean interrupted = false;
-    long start = System.nanoTime();
+    long start = time.nanoTime();
     for (Thread thread : threads) {
       while (thread.isAlive()) {
-        Duration waited = Duration.ofNanos(System.nanoTime() - start);
+        Duration waited = Duration.ofNanos(time.nanoTime() - start);
         if (waited.compareTo(GIVE_UP_AFTER) > 0) {
           break;
         }
@@ -219,7 +216,7 @@ final class WorldRun<T> {
           thread.interrupt();
         }
         try {
-          TimeUnit.MILLISECONDS.timedJoin(thread, 50);
+          boolean _ = time.join(thread, JOIN_NANOS);
         } catch (InterruptedException e) {
           interrupted = true;
         }

@@ -100,7 +100,7 @@ final class HostRendezvous {
       ShmLayout layout;
       if (shared == null || ranks.length == 1) {
         layout = ShmLayout.ofOne();
-        shared = ShmFile.ofOne(layout.bytes());
+        shared = ShmFile.ofOne(layout.bytes(), context.time());
       } else {
         memory = null;
         layout = ShmLayout.within(ranks.length, budget);
@@ -178,7 +178,9 @@ final class HostRendezvous {
   /** Creates the memory and tells the members where it is, or returns why there is none. */
   private HostResult invite() {
     try {
-      ShmFile made = ShmFile.create(directory, ShmLayout.within(members.length, budget).bytes());
+      ShmFile made =
+          ShmFile.create(
+              directory, ShmLayout.within(members.length, budget).bytes(), context.time());
       memory = made;
       bootstrap.publish(MEMORY, new HostInvitation(made.describe(), members).toBytes());
       return HostResult.nothing();
@@ -206,7 +208,7 @@ final class HostRendezvous {
                 + ", but that rank does not see the probe file of this one");
       }
       long bytes = ShmLayout.within(invitation.members().length, budget).bytes();
-      memory = ShmFile.open(directory, invitation.memory(), bytes, place);
+      memory = ShmFile.open(directory, invitation.memory(), bytes, place, context.time());
       members = invitation.members();
       return HostResult.follows(leader);
     } catch (IOException | IllegalArgumentException e) {

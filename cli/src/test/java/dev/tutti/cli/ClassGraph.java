@@ -7,6 +7,7 @@ import java.lang.classfile.Attributes;
 import java.lang.classfile.ClassFile;
 import java.lang.classfile.ClassModel;
 import java.lang.classfile.constantpool.ClassEntry;
+import java.lang.classfile.constantpool.MemberRefEntry;
 import java.lang.classfile.constantpool.MethodTypeEntry;
 import java.lang.classfile.constantpool.NameAndTypeEntry;
 import java.lang.classfile.constantpool.PoolEntry;
@@ -42,6 +43,7 @@ final class ClassGraph {
 
   private final SortedMap<String, NavigableSet<String>> uses = new TreeMap<>();
   private final Map<String, String> modules = new HashMap<>();
+  private final SortedMap<String, NavigableSet<String>> members = new TreeMap<>();
 
   /**
    * Reads the classes of a module.
@@ -77,6 +79,7 @@ final class ClassGraph {
       NavigableSet<String> names = uses.computeIfAbsent(self, _ -> new TreeSet<>());
       for (PoolEntry entry : model.constantPool()) {
         switch (entry) {
+          case MemberRefEntry e -> addMember(self, e);
           case ClassEntry e -> add(names, "L" + e.asInternalName() + ";");
           case NameAndTypeEntry e -> add(names, e.type().stringValue());
           case MethodTypeEntry e -> add(names, e.descriptor().stringValue());
@@ -99,6 +102,16 @@ final class ClassGraph {
     }
   }
 
+  private void addMember(String self, MemberRefEntry entry) {
+    members
+        .computeIfAbsent(self, _ -> new TreeSet<>())
+        .add(
+            entry.owner().asInternalName().replace('/', '.')
+                + "."
+                + entry.name().stringValue()
+                + entry.type().stringValue());
+  }
+
   private static void add(Set<String> names, String descriptor) {
     Matcher found = NAME.matcher(descriptor);
     while (found.find()) {
@@ -117,6 +130,14 @@ final class ClassGraph {
   /** Returns all classes with the classes that they name. */
   SortedMap<String, NavigableSet<String>> uses() {
     return uses;
+  }
+
+  /**
+   * Returns all classes with the methods and fields that they name, of any module: the owner, a
+   * dot, the name and the descriptor.
+   */
+  SortedMap<String, NavigableSet<String>> members() {
+    return members;
   }
 
   /** Returns the module of a class, or null if no module that was read contains it. */

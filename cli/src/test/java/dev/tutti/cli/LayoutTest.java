@@ -11,7 +11,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.SortedSet;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
 import org.junit.jupiter.api.BeforeAll;
@@ -52,6 +54,38 @@ class LayoutTest {
               "dev.tutti.cuda.driver",
               "dev.tutti.cuda.memory",
               "dev.tutti.cuda.share"));
+
+  /** The modules that wait only by a {@code dev.tutti.spi.Time} that is handed in. */
+  private static final Set<String> TIMED = Set.of("api", "cpu", "store", "runtime", "fake", "gloo");
+
+  /** Those in which nobody may guess a number, so that no simulation may choose it. */
+  private static final Set<String> SECRET =
+      Set.of(
+          "dev.tutti.store.JobToken",
+          "dev.tutti.gloo.shm.StaleFiles",
+          "dev.tutti.gloo.transport.SlotTable");
+
+  /** Where users come in without a time, and what there is once in a process. */
+  private static final Set<String> CHOOSERS =
+      Set.of(
+          "dev.tutti.GroupOptions",
+          "dev.tutti.spi.BackendContext",
+          "dev.tutti.spi.StoreProvider",
+          "dev.tutti.spi.Time",
+          "dev.tutti.cpu.memory.SharedHeap",
+          "dev.tutti.cpu.wait.Futex",
+          "dev.tutti.store.HashStore",
+          "dev.tutti.store.file.FileStore",
+          "dev.tutti.store.tcp.TcpStoreOptions",
+          "dev.tutti.store.tcp.TcpStoreServer",
+          "dev.tutti.runtime.group.Checks",
+          "dev.tutti.runtime.operation.PerTime",
+          "dev.tutti.fake.ThreadedProvider",
+          "dev.tutti.fake.ThreadedWorld");
+
+  /** How many calls of the real clock, timed waits and so on the other modules make at most. */
+  private static final Map<String, Integer> REAL_TIME =
+      Map.of("aeron", 39, "cuda", 54, "cli", 28, "gradients", 9);
 
   private static final ClassGraph GRAPH = new ClassGraph();
 
@@ -108,5 +142,30 @@ class LayoutTest {
         inCircles, GRAPH.uses().size(), circles.size(), circles.getFirst().size());
     assertThat(circles)
         .allSatisfy(circle -> assertThat(circle).hasSizeLessThanOrEqualTo(LARGEST_CIRCLE));
+  }
+
+  @Test
+  void onlyTimeReadsTheClockWaitsAndCreatesThreads() {
+    SortedMap<String, Set<String>> callers = RealTime.callers(GRAPH, TIMED);
+    assertThat(callers).containsKey("dev.tutti.spi.SystemTime");
+    callers.remove("dev.tutti.spi.SystemTime");
+    SECRET.forEach(
+        name ->
+            assertThat(callers.remove(name))
+                .as(name)
+                .containsExactly("java.security.SecureRandom.<init>()V"));
+    assertThat(callers).isEmpty();
+  }
+
+  @Test
+  void onlyEntriesChooseTheTimeOfThisMachine() {
+    assertThat(RealTime.choosers(GRAPH, TIMED)).isEqualTo(new TreeSet<>(CHOOSERS));
+  }
+
+  @Test
+  void theOtherModulesCallRealTimeNoMoreOften() {
+    REAL_TIME.forEach(
+        (module, most) ->
+            assertThat(RealTime.count(GRAPH, module)).as(module).isLessThanOrEqualTo(most));
   }
 }

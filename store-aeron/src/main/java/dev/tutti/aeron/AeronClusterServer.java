@@ -10,6 +10,7 @@ import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.ReleasedPort;
 import java.io.IOException;
@@ -187,6 +188,7 @@ public final class AeronClusterServer implements AutoCloseable {
       InetSocketAddress wanted = new InetSocketAddress(own.host(), own.port() + i);
       try (DatagramSocket socket = new DatagramSocket(null)) {
         ReleasedPort.bind(
+            Time.SYSTEM,
             () -> {
               socket.bind(wanted);
               return socket;

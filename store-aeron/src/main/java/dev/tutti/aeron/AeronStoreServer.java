@@ -14,6 +14,7 @@ import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import io.aeron.Aeron;
@@ -88,7 +89,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private final AtomicInteger nextStream = new AtomicInteger(RANDOM.nextInt() & ~1);
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
   private final Queue<Control> unknown = new ConcurrentLinkedQueue<>();
-  private final LimitedLog log = new LimitedLog(LOG);
+  private final LimitedLog log = new LimitedLog(LOG, Time.SYSTEM);
   private final Thread end = EmbeddedDriver.daemon("tutti-as-end", this::close);
   private volatile boolean closed;
 

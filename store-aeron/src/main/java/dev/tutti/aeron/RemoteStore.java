@@ -10,6 +10,7 @@ import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -207,7 +208,8 @@ abstract class RemoteStore implements Store {
 
   private void withdrawWills() {
     long deadline =
-        Arguments.deadline(Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
+        Arguments.deadline(
+            Time.SYSTEM, Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
     for (Long will : wills) {
       if (System.nanoTime() - deadline > link.graceNanos()) {
         LOG.log(Level.DEBUG, "the server does not answer; it may carry out wills");
@@ -264,7 +266,7 @@ abstract class RemoteStore implements Store {
     long deadline = System.nanoTime() + CLOSE_NANOS;
     boolean _ =
         WaitStrategy.until(
-            () -> blocked.isEmpty() && asking.isEmpty(), deadline, CLOSE_PAUSE_NANOS);
+            () -> blocked.isEmpty() && asking.isEmpty(), deadline, CLOSE_PAUSE_NANOS, Time.SYSTEM);
     link.release();
   }
 
@@ -319,7 +321,7 @@ abstract class RemoteStore implements Store {
   private PendingCall await(int code, Duration timeout, StoreSession.Request request) {
     requireOpen();
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(Time.SYSTEM, nanos);
     boolean now = nanos <= 0;
     PendingCall call = link.newCall();
     blocked.add(call);
@@ -368,7 +370,7 @@ abstract class RemoteStore implements Store {
   }
 
   private long graceful(long nanos) {
-    return Arguments.deadline(Math.max(nanos, link.graceNanos()));
+    return Arguments.deadline(Time.SYSTEM, Math.max(nanos, link.graceNanos()));
   }
 
   private static PendingCall checked(PendingCall call) {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.ConnectException;
@@ -215,7 +216,7 @@ class AeronStoreExhaustionTest {
       // A process that is being started holds a copy of the server's socket for a moment.
       boolean refused =
           WaitStrategy.until(
-              () -> refusesClients(port), deadline, TimeUnit.MILLISECONDS.toNanos(1));
+              () -> refusesClients(port), deadline, TimeUnit.MILLISECONDS.toNanos(1), Time.SYSTEM);
       assertThat(refused).isTrue();
       assertThat(failing.join(Duration.ofMinutes(1))).isTrue();
     }

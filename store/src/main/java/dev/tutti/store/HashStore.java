@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyTable;
 import dev.tutti.store.table.KeyTable.BarrierWaiter;
@@ -13,7 +14,7 @@ import dev.tutti.store.table.KeyTable.PopWaiter;
 import dev.tutti.store.table.WakeUp;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -38,7 +39,7 @@ public final class HashStore implements Store {
    */
   private final Shared shared;
   private final Duration timeout;
-  private final Set<Parked> parked = new HashSet<>();
+  private final Set<Parked> parked = new LinkedHashSet<>();
   private boolean closed;
 
   /** Creates an empty store with {@link Store#DEFAULT_TIMEOUT}. */
@@ -52,7 +53,17 @@ public final class HashStore implements Store {
    * @param timeout the deadline of calls that have none of their own
    */
   public HashStore(Duration timeout) {
-    this(new Shared(), timeout);
+    this(timeout, Time.SYSTEM);
+  }
+
+  /**
+   * Creates an empty store with a clock and waits of its own.
+   *
+   * @param timeout the deadline of calls that have none of their own
+   * @param time by which calls wait
+   */
+  public HashStore(Duration timeout, Time time) {
+    this(new Shared(time), timeout);
   }
 
   private HashStore(Shared shared, Duration timeout) {
@@ -253,7 +264,7 @@ public final class HashStore implements Store {
     try {
       long left = nanos;
       while (!self.woken && !closed && left > 0) {
-        left = self.condition.awaitNanos(left);
+        left = shared.time.await(shared.lock, self.condition, left);
       }
     } catch (InterruptedException e) {
       self.interrupt = e;
@@ -296,6 +307,11 @@ public final class HashStore implements Store {
   private static final class Shared {
     final ReentrantLock lock = new ReentrantLock();
     final KeyTable table = new KeyTable();
+    final Time time;
+
+    Shared(Time time) {
+      this.time = time;
+    }
   }
 
   private static final class Parked implements WakeUp {

@@ -17,6 +17,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -342,7 +343,7 @@ final class HostWork {
     if (block == null || pinned.isIdle(block)) {
       return;
     }
-    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS, Time.SYSTEM);
     while (!pinned.isIdle(block)) {
       op.throwIfFailed();
       if (isAborted.getAsBoolean()) {

@@ -8,6 +8,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.memory.DeviceBlock.Segment;
+import dev.tutti.spi.Time;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.TreeMap;
@@ -326,7 +327,7 @@ public final class DeviceAllocator {
    */
   public void releaseCached() {
     long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
-    boolean _ = WaitStrategy.until(this::releaseIdle, deadline, POLL_NANOS);
+    boolean _ = WaitStrategy.until(this::releaseIdle, deadline, POLL_NANOS, Time.SYSTEM);
   }
 
   /** Releases what is idle; returns whether waiting longer could release nothing more. */

@@ -5,6 +5,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -306,7 +307,7 @@ public final class Communicator {
   }
 
   private int awaitState(long deadlineNanos, @Nullable Runnable look, BooleanSupplier more) {
-    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS, Time.SYSTEM);
     long nextLook = wait.now() + LOOK_NANOS;
     while (true) {
       int state = calls.state(handle);

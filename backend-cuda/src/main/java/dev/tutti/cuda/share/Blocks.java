@@ -4,6 +4,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
+import dev.tutti.spi.Time;
 import java.util.Arrays;
 import java.util.List;
 
@@ -64,7 +65,7 @@ interface Blocks {
     StreamCalls streams = world.context().driver().streams();
     streams.fill(address, (byte) 0, byteSize, world.stream());
     if (!WaitStrategy.until(
-        () -> world.context().isIdle(world.stream()), deadlineNanos, PARK_NANOS)) {
+        () -> world.context().isIdle(world.stream()), deadlineNanos, PARK_NANOS, Time.SYSTEM)) {
       throw new TuttiException("the device did not set the memory to zero in time");
     }
   }

@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import java.io.IOException;
@@ -79,7 +80,9 @@ public final class RankLinks implements AutoCloseable {
     this.size = peers.size();
     this.listener = listener;
     this.outgoing = new OutgoingLinks(rank, peers, tls, token, listener.selector());
-    this.incoming = new IncomingLinks(rank, size, listener, tls, token, new LimitedLog(LOG));
+    this.incoming =
+        new IncomingLinks(
+            rank, size, listener, tls, token, new LimitedLog(LOG, Time.SYSTEM));
   }
 
   /**
@@ -231,7 +234,8 @@ public final class RankLinks implements AutoCloseable {
     if (listener.isOverNetwork() && reader != null) {
       long until = System.nanoTime() + FLUSH_NANOS;
       boolean _ =
-          WaitStrategy.until(() -> !reader.isAlive() || outgoing.isWritten(), until, PARK_NANOS);
+          WaitStrategy.until(
+              () -> !reader.isAlive() || outgoing.isWritten(), until, PARK_NANOS, Time.SYSTEM);
     }
   }
 

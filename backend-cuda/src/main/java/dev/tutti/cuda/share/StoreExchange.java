@@ -4,6 +4,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.spi.Bootstrap;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 
@@ -38,7 +39,7 @@ public final class StoreExchange {
   public StoreExchange(Store store, String prefix, int rank, int size) {
     this.store = store;
     this.prefix = prefix;
-    this.bootstrap = new Bootstrap(store, "rank " + rank + "/" + size, rank, size);
+    this.bootstrap = new Bootstrap(store, "rank " + rank + "/" + size, rank, size, Time.SYSTEM);
   }
 
   /** Returns this rank's number. */

@@ -9,7 +9,6 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -123,7 +122,7 @@ final class HostReads implements AutoCloseable {
               + " place");
     }
     SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
-    value = new SecureRandom().nextLong();
+    value = channel.time().random();
     number = RemoteHeap.words(heap, Long.BYTES);
     number.set(ValueLayout.JAVA_LONG, 0, value);
     long process = allowed ? ProcessHandle.current().pid() : 0;

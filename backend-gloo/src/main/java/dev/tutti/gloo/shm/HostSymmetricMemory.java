@@ -60,7 +60,9 @@ final class HostSymmetricMemory implements SymmetricMemory {
     for (int r = 0; r < size; r++) {
       buffers[r] = file.segment().asSlice(layout.buffer(r), bufferBytes);
     }
-    pad = new SignalPad(file.segment(), layout, transport, group, spinNanos, users::isClosed);
+    pad =
+        new SignalPad(
+            file.segment(), layout, transport, group, spinNanos, users::isClosed, file.time());
   }
 
   @Override

@@ -7,6 +7,7 @@ import dev.tutti.gloo.transport.Signature;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -72,7 +73,7 @@ public final class ShmChannel implements AutoCloseable {
    * @param spinNanos how long to poll before yielding the core; 0 if ranks outnumber cores
    */
   public ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, long spinNanos) {
-    this(file, layout, transport, waitStrategy(spinNanos));
+    this(file, layout, transport, waitStrategy(spinNanos, file.time()));
   }
 
   ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, WaitStrategy strategy) {
@@ -82,7 +83,7 @@ public final class ShmChannel implements AutoCloseable {
     this.transport = transport;
     rank = transport.rank();
     size = transport.size();
-    waiters = new FutexWaiters(memory, ShmLayout.waiters(size));
+    waiters = new FutexWaiters(memory, ShmLayout.waiters(size), file.time());
     this.strategy = strategy;
     ownControl = layout.control(rank);
     stages = new MemorySegment[ShmLayout.DEPTH][size];
@@ -234,9 +235,13 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
+  Time time() {
+    return file.time();
+  }
+
   /** Returns how a thread waits for a word that another rank changes. */
-  static WaitStrategy waitStrategy(long spinNanos) {
-    return new WaitStrategy(spinNanos, YIELD_NANOS, FIRST_SLEEP_NANOS, LONGEST_SLEEP_NANOS);
+  static WaitStrategy waitStrategy(long spinNanos, Time time) {
+    return new WaitStrategy(spinNanos, YIELD_NANOS, FIRST_SLEEP_NANOS, LONGEST_SLEEP_NANOS, time);
   }
 
   private void await(Operation op, int peer, long offset, long value) throws Exception {
@@ -315,7 +320,7 @@ public final class ShmChannel implements AutoCloseable {
    */
   void throwIfOver(Operation op) throws TimeoutException {
     op.throwIfFailed();
-    if (System.nanoTime() - op.deadlineNanos() >= 0) {
+    if (file.time().nanoTime() - op.deadlineNanos() >= 0) {
       throw new TimeoutException(
           "rank "
               + transport.rankInGroup(rank)

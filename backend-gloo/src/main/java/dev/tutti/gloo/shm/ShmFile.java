@@ -2,6 +2,7 @@ package dev.tutti.gloo.shm;
 
 import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -13,7 +14,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -37,10 +37,12 @@ public final class ShmFile implements AutoCloseable {
 
   private final Path path;
   private final long nonce;
+  private final Time time;
   private final Arena arena;
   private final MemorySegment segment;
 
-  private ShmFile(Path path, long nonce, long bytes) throws IOException {
+  private ShmFile(Path path, long nonce, long bytes, Time time) throws IOException {
+    this.time = time;
     this.path = path;
     this.nonce = nonce;
     this.arena = Arena.ofShared();
@@ -62,7 +64,8 @@ public final class ShmFile implements AutoCloseable {
     }
   }
 
-  private ShmFile(long bytes) {
+  private ShmFile(long bytes, Time time) {
+    this.time = time;
     path = Path.of("");
     nonce = 0;
     arena = Arena.ofShared();
@@ -73,9 +76,10 @@ public final class ShmFile implements AutoCloseable {
    * Creates memory for a rank that is alone on its host.
    *
    * @param bytes the size in bytes
+   * @param time by which its users wait
    */
-  public static ShmFile ofOne(long bytes) {
-    return new ShmFile(bytes);
+  public static ShmFile ofOne(long bytes, Time time) {
+    return new ShmFile(bytes, time);
   }
 
   /**
@@ -84,18 +88,19 @@ public final class ShmFile implements AutoCloseable {
    *
    * @param directory a directory of an in-memory file system
    * @param bytes the size in bytes
+   * @param time by which its users wait
    * @throws IOException if there is not enough room, or no such directory
    */
-  public static ShmFile create(Path directory, long bytes) throws IOException {
+  public static ShmFile create(Path directory, long bytes, Time time) throws IOException {
     StaleFiles.remove(directory);
     if (Files.getFileStore(directory).getUsableSpace() < bytes) {
       throw new IOException(noRoom(bytes, directory));
     }
-    long nonce = new SecureRandom().nextLong() | 1;
+    long nonce = time.random() | 1;
     Path path = StaleFiles.create(directory);
     try {
       Uninterrupted.run(() -> fill(path, bytes));
-      ShmFile memory = new ShmFile(path, nonce, bytes);
+      ShmFile memory = new ShmFile(path, nonce, bytes, time);
       memory.join(0);
       WORD.setRelease(memory.segment, 0L, nonce);
       return memory;
@@ -132,9 +137,10 @@ public final class ShmFile implements AutoCloseable {
    * @param description the text from {@link #describe()}
    * @param bytes the required size in bytes
    * @param rank this rank
+   * @param time by which its users wait
    * @throws IOException if the file is missing or is a different memory
    */
-  public static ShmFile open(Path directory, String description, long bytes, int rank)
+  public static ShmFile open(Path directory, String description, long bytes, int rank, Time time)
       throws IOException {
     Matcher matcher = DESCRIPTION.matcher(description);
     if (!matcher.matches() || !StaleFiles.isName(matcher.group(2))) {
@@ -142,7 +148,7 @@ public final class ShmFile implements AutoCloseable {
     }
     long nonce = HexFormat.fromHexDigitsToLong(matcher.group(1));
     Path path = directory.resolve(matcher.group(2));
-    ShmFile memory = new ShmFile(path, nonce, bytes);
+    ShmFile memory = new ShmFile(path, nonce, bytes, time);
     if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
       memory.close();
       throw new IOException(memory.path + " is not the memory of this group");
@@ -175,6 +181,11 @@ public final class ShmFile implements AutoCloseable {
     }
   }
 
+  /** Returns by what the users of this memory wait. */
+  Time time() {
+    return time;
+  }
+
   MemorySegment segment() {
     return segment;
   }
@@ -187,7 +198,7 @@ public final class ShmFile implements AutoCloseable {
    */
   @Override
   public void close() {
-    if (!WaitStrategy.until(this::unmap, System.nanoTime() + UNMAP_NANOS, RETRY_NANOS)) {
+    if (!WaitStrategy.until(this::unmap, time.nanoTime() + UNMAP_NANOS, RETRY_NANOS, time)) {
       arena.close();
     }
   }

@@ -10,6 +10,7 @@ import dev.tutti.cpu.wait.FutexWaiters;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -64,6 +65,7 @@ final class SignalPad {
   private final Transport transport;
   private final String group;
   private final FutexWaiters waiters;
+  private final Time time;
   private final long spinNanos;
   private final BooleanSupplier closed;
   private final int rank;
@@ -78,6 +80,7 @@ final class SignalPad {
    * @param group the name of the group, for exceptions
    * @param spinNanos how long to poll before yielding the core
    * @param closed tells whether this rank has closed the memory meanwhile
+   * @param time by which a rank waits
    */
   SignalPad(
       MemorySegment memory,
@@ -85,7 +88,9 @@ final class SignalPad {
       Transport transport,
       String group,
       long spinNanos,
-      BooleanSupplier closed) {
+      BooleanSupplier closed,
+      Time time) {
+    this.time = time;
     this.memory = memory;
     this.layout = layout;
     this.transport = transport;
@@ -94,7 +99,7 @@ final class SignalPad {
     this.closed = closed;
     rank = transport.rank();
     size = transport.size();
-    waiters = new FutexWaiters(memory, ShmLayout.waiters(size));
+    waiters = new FutexWaiters(memory, ShmLayout.waiters(size), time);
   }
 
   void barrier(int channel, Duration timeout) {
@@ -165,7 +170,7 @@ final class SignalPad {
       return;
     }
     long limit = nanos(timeout);
-    WaitStrategy strategy = ShmChannel.waitStrategy(spinNanos);
+    WaitStrategy strategy = ShmChannel.waitStrategy(spinNanos, time);
     strategy.start();
     if (wait == Wait.BARRIER) {
       // Rounds count from 0, notes from 1.

@@ -84,7 +84,7 @@ public final class SymmetricMemories implements AutoCloseable {
       String problem = "";
       if (rank == 0) {
         try {
-          file = ShmFile.create(directory, layout.bytes());
+          file = ShmFile.create(directory, layout.bytes(), transport.time());
           where = file.describe();
         } catch (IOException | RuntimeException e) {
           problem = "rank 0: " + e;
@@ -95,7 +95,9 @@ public final class SymmetricMemories implements AutoCloseable {
         where = tell(op, "");
         try {
           file =
-              where.equals(REFUSAL) ? null : ShmFile.open(directory, where, layout.bytes(), rank);
+              where.equals(REFUSAL)
+                  ? null
+                  : ShmFile.open(directory, where, layout.bytes(), rank, transport.time());
         } catch (IOException | RuntimeException e) {
           problem = "rank " + rank + ": " + e;
         }

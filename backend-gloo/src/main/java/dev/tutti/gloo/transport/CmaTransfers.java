@@ -7,7 +7,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.security.SecureRandom;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -79,7 +78,7 @@ final class CmaTransfers {
   private void introduce() {
     SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade() : null;
     MemorySegment own = RemoteHeap.words(heap, INTRODUCTION_BYTES);
-    value = new SecureRandom().nextLong();
+    value = transport.time.random();
     own.set(ValueLayout.JAVA_LONG, 0, value);
     RemoteHeap.Place.show(SharedHeap.has(own) ? heap : null, own, 1);
     number = own;
@@ -166,10 +165,8 @@ final class CmaTransfers {
     }
     peerIntroduced = true;
     if (transport.readsMemory) {
-      Thread.ofPlatform()
-          .daemon()
-          .name("tutti-gloo-loans")
-          .start(() -> tryToRead((int) process, address, value));
+      Thread _ =
+          transport.time.start("tutti-gloo-loans", () -> tryToRead((int) process, address, value));
     }
   }
 

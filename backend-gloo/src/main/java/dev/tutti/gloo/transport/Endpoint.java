@@ -131,7 +131,7 @@ public abstract class Endpoint {
    * Waits for a request and releases it.
    *
    * @param request a request from {@link #send} or {@link #receive}; must not be used afterwards
-   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @param deadline the deadline in terms of the clock of the context
    * @throws Exception as in the other {@code await}
    */
   public final void await(Request request, long deadline) throws Exception {

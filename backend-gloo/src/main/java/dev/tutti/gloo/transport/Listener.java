@@ -14,7 +14,6 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.SequencedSet;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Accepts connections from peers. Each begins with eight bytes, either the sequence number that
@@ -91,12 +90,12 @@ final class Listener implements Handler {
     }
     if (key.isValid() && key.interestOps() != 0) {
       key.interestOps(0);
-      Thread.ofVirtual().name("tutti-gloo-accept").start(this::resume);
+      Thread _ = transport.time.startVirtual("tutti-gloo-accept", this::resume);
     }
   }
 
   private void resume() {
-    LockSupport.parkNanos(PAUSE_NANOS);
+    transport.time.park(this, PAUSE_NANOS);
     transport.progress.lock.lock();
     try {
       if (key.isValid()) {

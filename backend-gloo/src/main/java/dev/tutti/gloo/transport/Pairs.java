@@ -45,9 +45,9 @@ final class Pairs {
     long pause = FIRST_PAUSE_NANOS;
     long next;
 
-    Knock(Connector connector) {
+    Knock(Connector connector, long now) {
       this.connector = connector;
-      next = System.nanoTime() + pause;
+      next = now + pause;
     }
   }
 
@@ -178,7 +178,7 @@ final class Pairs {
     try {
       Connector connector = follow(route, pair);
       if (route.knocks()) {
-        knocks.add(new Knock(connector));
+        knocks.add(new Knock(connector, transport.time.nanoTime()));
       }
       transport.progress.wakeSelector();
     } catch (IOException e) {
@@ -207,7 +207,7 @@ final class Pairs {
     if (knocks.isEmpty()) {
       return false;
     }
-    long now = System.nanoTime();
+    long now = transport.time.nanoTime();
     boolean any = knocks.removeIf(this::isAnswered);
     for (int i = 0; i < knocks.size(); i++) {
       Knock knock = knocks.get(i);
@@ -362,14 +362,14 @@ final class Pairs {
    * longer once a connection has been refused.
    *
    * @param store the store of the group, which is closed if its set-up ends
-   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @param deadline the deadline in terms of the clock of the context
    * @return the missing ranks, empty if there are none
    * @throws PeerLostException if a peer cannot be reached
    * @throws dev.tutti.StoreException if the store is closed or lost
    */
   List<Integer> awaitConnected(Store store, long deadline) throws Exception {
     drive(() -> isSettled() || refusal != null, store, deadline);
-    long grace = System.nanoTime() + GRACE_NANOS;
+    long grace = transport.time.nanoTime() + GRACE_NANOS;
     drive(this::isSettled, store, grace - deadline < 0 ? grace : deadline);
     ProgressEngine progress = transport.progress;
     progress.lock.lock();
@@ -386,7 +386,7 @@ final class Pairs {
    */
   private void drive(Goal goal, Store store, long deadline) {
     while (true) {
-      long look = System.nanoTime() + LOOK_NANOS;
+      long look = transport.time.nanoTime() + LOOK_NANOS;
       boolean last = deadline - look <= 0;
       if (transport.progress.drive(goal, last ? deadline : look, true) || last) {
         return;

@@ -1,9 +1,9 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.cpu.wait.BusyCores;
-import dev.tutti.cpu.wait.NanoClock;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.ring.Sleep;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.Selector;
@@ -79,6 +79,7 @@ final class ProgressEngine {
 
   final BusyPairs pairs;
   private final Transport transport;
+  private final Time time;
   private final Selector selector;
   private final Thread ioThread;
   private final Condition selectorFree = lock.newCondition();
@@ -93,16 +94,18 @@ final class ProgressEngine {
   private long lastLook;
   private boolean mustLook;
   private long spinNanos;
-  private WaitStrategy wait = waitStrategy(0, 0);
+  private WaitStrategy wait;
   private boolean ioKeepsAway;
   private boolean leftWork;
   private long lastLeftWork;
 
   ProgressEngine(Transport transport, int size, String name) throws IOException {
     this.transport = transport;
+    this.time = transport.time;
+    this.wait = waitStrategy(0, 0);
     this.selector = Selector.open();
     this.pairs = new BusyPairs(size);
-    this.ioThread = Thread.ofPlatform().daemon().name(name).unstarted(this::runIo);
+    this.ioThread = time.unstarted(name, this::runIo);
   }
 
   Selector selector() {
@@ -117,7 +120,7 @@ final class ProgressEngine {
   void start(long spin) {
     spinNanos = spin;
     wait = waitStrategy(spin, 0);
-    lastDrive = System.nanoTime();
+    lastDrive = time.nanoTime();
     lastLeftWork = lastDrive;
     lastLook = lastDrive;
     ioThread.start();
@@ -138,7 +141,7 @@ final class ProgressEngine {
 
   /** Returns how the driver waits; it sleeps in the selector. */
   private WaitStrategy waitStrategy(long spin, long yield) {
-    return new WaitStrategy(spin, yield, 0, 0, 0, cores, NanoClock.SYSTEM);
+    return new WaitStrategy(spin, yield, 0, 0, 0, cores, time);
   }
 
   /** Tells whether sockets have accepted all bytes; the lock must be held. */
@@ -200,7 +203,7 @@ final class ProgressEngine {
             transport.deliver();
             continue;
           }
-          if (System.nanoTime() - deadline >= 0) {
+          if (time.nanoTime() - deadline >= 0) {
             return false;
           }
           follow(goal, self);
@@ -214,7 +217,7 @@ final class ProgressEngine {
           wait.reset();
           continue;
         }
-        long now = System.nanoTime();
+        long now = time.nanoTime();
         if (now - deadline >= 0) {
           return false;
         }
@@ -264,7 +267,7 @@ final class ProgressEngine {
   private void leave(Thread self, boolean flushes) {
     if (driver == self) {
       driver = null;
-      lastDrive = System.nanoTime();
+      lastDrive = time.nanoTime();
       planLook(lastDrive);
     }
     if (driver == null) {
@@ -280,7 +283,7 @@ final class ProgressEngine {
     followers.add(self, goal);
     lock.unlock();
     try {
-      LockSupport.parkNanos(this, BACKGROUND_TICK);
+      time.park(this, BACKGROUND_TICK);
     } finally {
       lock.lock();
       followers.remove(self);
@@ -345,7 +348,7 @@ final class ProgressEngine {
   private void block(long nanos) {
     if (ioSelecting) {
       try {
-        long left = selectorFree.awaitNanos(Math.min(nanos, BACKGROUND_TICK));
+        long left = time.await(lock, selectorFree, Math.min(nanos, BACKGROUND_TICK));
         if (left <= 0) {
           selector.wakeup();
         }
@@ -396,7 +399,7 @@ final class ProgressEngine {
           ioKeepsAway = absence > BACKGROUND_TICK;
           lock.unlock();
           try {
-            LockSupport.parkNanos(this, absence);
+            time.park(this, absence);
           } finally {
             lockWithoutQueueing();
           }
@@ -450,13 +453,13 @@ final class ProgressEngine {
       if (++tries < LOCK_TRIES) {
         Thread.onSpinWait();
       } else {
-        LockSupport.parkNanos(this, BACKGROUND_TICK);
+        time.park(this, BACKGROUND_TICK);
       }
     }
   }
 
   private long ioAbsence() {
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     if (leftWork || hasBackgroundWork()) {
       leftWork = false;
       lastLeftWork = now;

@@ -9,6 +9,7 @@ import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.LimitedLog;
 import java.io.Closeable;
 import java.io.IOException;
@@ -34,7 +35,8 @@ public final class Transport extends Endpoint implements AutoCloseable {
   final Requests requests;
   final Pairs pairs;
   final TransportFailure transportFailure;
-  final LimitedLog strangers = new LimitedLog(LOG);
+  final LimitedLog strangers;
+  final Time time;
   final Protection protection;
   final Goal allSent;
   final Views views = new Views();
@@ -63,6 +65,8 @@ public final class Transport extends Endpoint implements AutoCloseable {
    */
   Transport(BackendContext context, Protection protection) throws IOException {
     this.protection = protection;
+    time = context.time();
+    strangers = new LimitedLog(LOG, time);
     readsMemory = RemoteMemory.isAllowed(context.settings());
     mapsTensors = readsMemory && context.settings().get(SharedHeap.SETTING);
     group = context.group();
@@ -73,6 +77,11 @@ public final class Transport extends Endpoint implements AutoCloseable {
     pairs = new Pairs(this, rank, size);
     transportFailure = new TransportFailure(this, size, context.onFailure());
     allSent = requests::areDetachedOver;
+  }
+
+  /** Returns the clock and waits of the group. */
+  public Time time() {
+    return time;
   }
 
   @Override
@@ -115,7 +124,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
    * @param ranks the ranks that see the memory, including this one
    * @param memory the memory, in which ranks are numbered by their position in that list
    * @param store the store of the group, which is closed if its set-up ends
-   * @param deadline the deadline for ranks that connect late, in terms of {@link System#nanoTime()}
+   * @param deadline the deadline for ranks that connect late, in terms of the clock of the context
    * @throws RendezvousException naming the ranks that did not connect in time
    * @throws PeerLostException if a peer cannot be reached
    */
@@ -236,7 +245,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
    */
   @Override
   public void close() {
-    progress.drive(progress::isFlushed, System.nanoTime() + CLOSE_FLUSH_NANOS, true);
+    progress.drive(progress::isFlushed, time.nanoTime() + CLOSE_FLUSH_NANOS, true);
     progress.lock.lock();
     try {
       long reason =

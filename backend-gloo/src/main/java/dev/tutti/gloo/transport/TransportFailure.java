@@ -9,7 +9,6 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -132,7 +131,7 @@ final class TransportFailure {
     while (!tryToEnd(failure, ++tries == MOST_TRIES)) {
       transport.progress.lock.unlock();
       try {
-        LockSupport.parkNanos(this, RETRY_NANOS);
+        transport.time.park(this, RETRY_NANOS);
       } finally {
         transport.progress.lock.lock();
       }

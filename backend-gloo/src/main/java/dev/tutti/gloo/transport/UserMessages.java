@@ -95,7 +95,7 @@ public final class UserMessages {
    * Waits for an operation begun here, and moves bytes meanwhile.
    *
    * @param operation the operation
-   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @param deadline the deadline in terms of the clock of the context
    * @return whether the operation has ended
    */
   public boolean await(Operation operation, long deadline) {

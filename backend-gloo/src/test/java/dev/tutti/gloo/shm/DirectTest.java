@@ -11,6 +11,7 @@ import dev.tutti.gloo.HeapMemory;
 import dev.tutti.gloo.transport.TestOperation;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -42,7 +43,7 @@ class DirectTest {
 
   private static <T> List<T> onBoth(boolean secondAllows, Body<T> body) throws Exception {
     ShmLayout layout = ShmLayout.within(2, 1 << 20);
-    try (ShmFile memory = ShmFile.ofOne(layout.bytes())) {
+    try (ShmFile memory = ShmFile.ofOne(layout.bytes(), Time.SYSTEM)) {
       List<FutureTask<T>> tasks = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
         int own = rank;

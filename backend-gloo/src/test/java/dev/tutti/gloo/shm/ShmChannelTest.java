@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.TestOperation;
+import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -36,7 +38,7 @@ class ShmChannelTest {
           }
         };
     ShmLayout layout = ShmLayout.within(2, 256 * 1024);
-    try (ShmFile memory = ShmFile.ofOne(layout.bytes())) {
+    try (ShmFile memory = ShmFile.ofOne(layout.bytes(), Time.SYSTEM)) {
       ShmChannel channel = new ShmChannel(memory, layout, alone, 0);
       FutureTask<Boolean> waiting =
           new FutureTask<>(
@@ -56,11 +58,17 @@ class ShmChannelTest {
   @Test
   void aRankThatMaySpinForLongStillHasADeadline() throws Exception {
     ShmLayout layout = ShmLayout.within(2, 256 * 1024);
-    try (ShmFile memory = ShmFile.ofOne(layout.bytes())) {
+    try (ShmFile memory = ShmFile.ofOne(layout.bytes(), Time.SYSTEM)) {
       AtomicLong now = new AtomicLong(System.nanoTime());
       long spin = Duration.ofMinutes(30).toNanos();
-      WaitStrategy spinning =
-          new WaitStrategy(spin, 0, 1, 1, 0, new BusyCores(), () -> now.addAndGet(100_000));
+      Time ticking =
+          new SystemTime() {
+            @Override
+            public long nanoTime() {
+              return now.addAndGet(100_000);
+            }
+          };
+      WaitStrategy spinning = new WaitStrategy(spin, 0, 1, 1, 0, new BusyCores(), ticking);
       ShmChannel channel = new ShmChannel(memory, layout, new ShmFuzzTest.Alone(), spinning);
       FutureTask<Void> waiting =
           new FutureTask<>(

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.gloo.Tmpfs;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -41,7 +42,7 @@ class ShmFileTest {
   @Test
   void aFullFileSystemIsNoticedBeforeAnythingIsMade() throws Exception {
     try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=1m")) {
-      assertThatThrownBy(() -> ShmFile.create(directory, 2 << 20))
+      assertThatThrownBy(() -> ShmFile.create(directory, 2 << 20, Time.SYSTEM))
           .isInstanceOf(IOException.class)
           .hasMessage("no room for 2097152 bytes of shared memory in " + directory);
       assertThat(files(tmpfs.directory())).isEmpty();
@@ -51,9 +52,9 @@ class ShmFileTest {
   @Test
   void anInterruptedThreadMakesAndMapsIt() throws Exception {
     Thread.currentThread().interrupt();
-    try (ShmFile memory = ShmFile.create(directory, 1 << 16)) {
+    try (ShmFile memory = ShmFile.create(directory, 1 << 16, Time.SYSTEM)) {
       assertThat(Thread.currentThread().isInterrupted()).isTrue();
-      try (ShmFile mapped = ShmFile.open(directory, memory.describe(), 1 << 16, 1)) {
+      try (ShmFile mapped = ShmFile.open(directory, memory.describe(), 1 << 16, 1, Time.SYSTEM)) {
         assertThat(Thread.interrupted()).isTrue();
         assertThat(memory.isJoined(1)).isTrue();
         mapped.segment().set(ValueLayout.JAVA_BYTE, (1 << 16) - 1, (byte) 3);
@@ -74,7 +75,7 @@ class ShmFileTest {
         AtomicBoolean created = new AtomicBoolean();
         FutureTask<Long> filling = new FutureTask<>(() -> fillWhenBegun(tmpfs, created));
         Thread.ofPlatform().daemon().start(filling);
-        try (ShmFile memory = ShmFile.create(directory, BYTES)) {
+        try (ShmFile memory = ShmFile.create(directory, BYTES, Time.SYSTEM)) {
           memory.unlink();
         } catch (IOException e) {
           assertThat(e)
@@ -109,7 +110,7 @@ class ShmFileTest {
   @Test
   void whatWasMadeIsThereWhateverHappensThen() throws Exception {
     try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=8m");
-        ShmFile memory = ShmFile.create(directory, 4 << 20)) {
+        ShmFile memory = ShmFile.create(directory, 4 << 20, Time.SYSTEM)) {
       memory.unlink();
       assertThat(tmpfs.fill("filler")).isBetween(2L << 20, 4L << 20);
       MemorySegment segment = memory.segment();
@@ -127,7 +128,7 @@ class ShmFileTest {
   @Timeout(900)
   void memoryIsUnmappedOnceWheneverItIsClosed() throws Exception {
     for (int round = 0; round < 500; round++) {
-      ShmFile memory = ShmFile.ofOne(4096);
+      ShmFile memory = ShmFile.ofOne(4096, Time.SYSTEM);
       CyclicBarrier start = new CyclicBarrier(4);
       Callable<Void> writer =
           () -> {
@@ -160,7 +161,7 @@ class ShmFileTest {
   /** Lets a thread read into the memory, which keeps other threads from unmapping it meanwhile. */
   @Test
   void closingWaitsForACallOfTheSystem() throws Exception {
-    ShmFile memory = ShmFile.ofOne(4096);
+    ShmFile memory = ShmFile.ofOne(4096, Time.SYSTEM);
     Pipe pipe = Pipe.open();
     try (Pipe.SourceChannel source = pipe.source();
         Pipe.SinkChannel sink = pipe.sink()) {

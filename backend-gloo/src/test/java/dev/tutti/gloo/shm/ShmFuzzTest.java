@@ -18,6 +18,7 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -146,7 +147,7 @@ class ShmFuzzTest {
   void collectivesEndWhateverAPeerWrites() throws Exception {
     int ended = 0;
     int failed = 0;
-    try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes())) {
+    try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes(), Time.SYSTEM)) {
       for (int i = 0; i < INPUTS; i++) {
         SplittableRandom random = new SplittableRandom(SEED + i);
         Collective collective = COLLECTIVES.get(random.nextInt(COLLECTIVES.size()));
@@ -236,7 +237,7 @@ class ShmFuzzTest {
   void lengthsOfTextsAreChecked(@TempDir Path directory) throws Exception {
     BackendContext context = TestContexts.of(0, 1, new HashStore(), Duration.ofSeconds(100));
     for (int length : new int[] {-1, 1025, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
-      try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes());
+      try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes(), Time.SYSTEM);
           Transport transport =
               new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
                   .connect(Duration.ZERO)) {

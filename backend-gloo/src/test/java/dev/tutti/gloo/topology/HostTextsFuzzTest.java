@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.sun.management.ThreadMXBean;
 import dev.tutti.gloo.shm.ShmFile;
 import dev.tutti.gloo.shm.StaleFiles;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
@@ -165,7 +166,7 @@ class HostTextsFuzzTest {
         "0123456789abcdex tutti-1-1-0123456789abcdef"
       })
   void onlyFilesOfRanksAreOpened(String description, @TempDir Path directory) {
-    assertThatThrownBy(() -> ShmFile.open(directory, description, 4096, 1))
+    assertThatThrownBy(() -> ShmFile.open(directory, description, 4096, 1, Time.SYSTEM))
         .isInstanceOf(IOException.class)
         .hasMessage("not a description of shared memory");
   }

@@ -11,6 +11,7 @@ import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.spi.Printable;
+import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.Map;
@@ -102,7 +103,8 @@ public final class StatusCommand implements Callable<Integer> {
     CountDownLatch ended = new CountDownLatch(1);
     try (Store store = connect(place);
         StatusQuery query =
-            StatusQuery.of(prefix == null ? store : new PrefixStore(prefix, store), !watch)
+            StatusQuery.of(
+                    prefix == null ? store : new PrefixStore(prefix, store), !watch, Time.SYSTEM)
                 .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       JobView view = print(query);

@@ -2,6 +2,7 @@ package dev.tutti.cpu.memory;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.foreign.Arena;
@@ -9,11 +10,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -83,17 +82,21 @@ public final class SharedHeap {
   private final HeapLoans<Freed> loans = new HeapLoans<>();
   private long used;
   private long restNanos = LEAST_REST_NANOS;
-  private long collectNotBefore = System.nanoTime();
+  private final Time time;
+  private long collectNotBefore;
 
-  private SharedHeap(int descriptor, SharedHeapCalls calls, long limit) throws IOException {
+  private SharedHeap(int descriptor, SharedHeapCalls calls, long limit, Time time)
+      throws IOException {
     this.descriptor = descriptor;
     this.calls = calls;
     this.limit = limit;
+    this.time = time;
+    collectNotBefore = time.nanoTime();
     long size = Math.max(1L << 30, 4 * Long.highestOneBit(limit));
     memory =
         SharedHeapCalls.map(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
     calls.keepFromDumps(memory);
-    number = new SecureRandom().nextLong();
+    number = time.random();
     memory.set(ValueLayout.JAVA_LONG, 0, number);
     free = new FreeRanges(PAGE, size - PAGE);
   }
@@ -107,7 +110,8 @@ public final class SharedHeap {
         return null;
       }
       SharedHeapCalls calls = new SharedHeapCalls();
-      SharedHeap heap = new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2);
+      SharedHeap heap =
+          new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2, Time.SYSTEM);
       made = heap;
       return heap;
     } catch (Throwable t) {
@@ -219,12 +223,12 @@ public final class SharedHeap {
     }
     boolean interrupted = Thread.interrupted();
     System.gc();
-    long deadline = System.nanoTime() + FREED_NANOS;
+    long deadline = time.nanoTime() + FREED_NANOS;
     do {
-      LockSupport.parkNanos(this, FREED_NANOS / 50);
+      time.park(this, FREED_NANOS / 50);
       interrupted |= Thread.interrupted();
       taken = takeBounded(arena, bytes);
-    } while (taken == null && System.nanoTime() - deadline < 0);
+    } while (taken == null && time.nanoTime() - deadline < 0);
     collected(taken != null);
     if (interrupted) {
       Thread.currentThread().interrupt();
@@ -233,7 +237,7 @@ public final class SharedHeap {
   }
 
   private synchronized boolean mayCollect() {
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     if (now - collectNotBefore < 0) {
       return false;
     }
@@ -243,7 +247,7 @@ public final class SharedHeap {
 
   private synchronized void collected(boolean hasHelped) {
     restNanos = hasHelped ? LEAST_REST_NANOS : Math.min(2 * restNanos, MOST_REST_NANOS);
-    collectNotBefore = System.nanoTime() + restNanos;
+    collectNotBefore = time.nanoTime() + restNanos;
   }
 
   private @Nullable MemorySegment take(Arena arena, long bytes, long most) {

@@ -1,5 +1,6 @@
 package dev.tutti.cpu.wait;
 
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -82,7 +83,7 @@ public final class Futex {
   /** Begins to link the futex if this system has one and linking has not begun. */
   public static void link() {
     if (isAvailable() && LINKING.compareAndSet(false, true)) {
-      Thread.ofPlatform().daemon().name("tutti-futex").start(() -> isLinked = Linked.CALL != null);
+      Time.SYSTEM.start("tutti-futex", () -> isLinked = Linked.CALL != null);
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.tutti.cpu.wait;
 
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -18,16 +19,19 @@ public final class FutexWaiters {
 
   private final MemorySegment memory;
   private final long count;
+  private final Time time;
 
   /**
    * Creates a rank's view.
    *
    * @param memory the memory that the ranks share
    * @param count the offset of the word that counts the sleepers, initially 0
+   * @param time by which a thread sleeps where there is no futex
    */
-  public FutexWaiters(MemorySegment memory, long count) {
+  public FutexWaiters(MemorySegment memory, long count, Time time) {
     this.memory = memory;
     this.count = count;
+    this.time = time;
   }
 
   /**
@@ -40,7 +44,7 @@ public final class FutexWaiters {
    */
   public void sleep(Futex futex, long offset, long seen, long nanos) {
     if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
-      WaitStrategy.park(this, nanos);
+      WaitStrategy.park(this, nanos, time);
       return;
     }
     WORD.getAndAdd(memory, count, 1L);

@@ -1,8 +1,10 @@
 package dev.tutti.cpu.wait;
 
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
 
 /** Waits, and uses channels, in threads that may be interrupted. */
 public final class Uninterrupted {
@@ -12,19 +14,20 @@ public final class Uninterrupted {
    * Waits once for a signal; to be called in a loop that checks the condition. An interrupt is kept
    * until after the wait; one that comes during the wait counts as a signal.
    *
-   * @param condition the condition, whose lock the caller holds
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param time by which it waits
+   * @param lock the lock, which the caller holds
+   * @param condition a condition of that lock
+   * @param deadlineNanos the deadline, in terms of the clock of {@code time}
    * @return false if the deadline has passed
    */
-  @SuppressWarnings("WaitNotInLoop") // the callers loop
-  public static boolean await(Condition condition, long deadlineNanos) {
-    long left = deadlineNanos - System.nanoTime();
+  public static boolean await(Time time, Lock lock, Condition condition, long deadlineNanos) {
+    long left = deadlineNanos - time.nanoTime();
     if (left <= 0) {
       return false;
     }
     boolean interrupted = Thread.interrupted();
     try {
-      return condition.awaitNanos(left) > 0;
+      return time.await(lock, condition, left) > 0;
     } catch (InterruptedException e) {
       interrupted = true;
       return true;

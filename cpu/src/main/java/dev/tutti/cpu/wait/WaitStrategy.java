@@ -1,6 +1,6 @@
 package dev.tutti.cpu.wait;
 
-import java.util.concurrent.locks.LockSupport;
+import dev.tutti.spi.Time;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -43,7 +43,7 @@ public final class WaitStrategy {
   private final long longestPause;
   private final int growth;
   private final BusyCores cores;
-  private final NanoClock clock;
+  private final Time time;
   private @Nullable Futex futex;
   private boolean began;
 
@@ -62,9 +62,11 @@ public final class WaitStrategy {
    * @param yieldNanos how long to yield after that, in nanoseconds
    * @param firstPause how long the first sleep lasts, in nanoseconds
    * @param longestPause the maximum length of a sleep, in nanoseconds
+   * @param time by which it sleeps
    */
-  public WaitStrategy(long spinNanos, long yieldNanos, long firstPause, long longestPause) {
-    this(spinNanos, yieldNanos, firstPause, longestPause, 0, new BusyCores(), NanoClock.SYSTEM);
+  public WaitStrategy(
+      long spinNanos, long yieldNanos, long firstPause, long longestPause, Time time) {
+    this(spinNanos, yieldNanos, firstPause, longestPause, 0, new BusyCores(), time);
   }
 
   /**
@@ -77,7 +79,7 @@ public final class WaitStrategy {
    * @param growth by what fraction a sleep is longer than the previous one, as a negative power of
    *     two: 0 doubles it, 4 adds one sixteenth
    * @param cores what is known about the cores; strategies of several threads may share it
-   * @param clock the clock that tells the time
+   * @param time by which it sleeps
    */
   public WaitStrategy(
       long spinNanos,
@@ -86,14 +88,14 @@ public final class WaitStrategy {
       long longestPause,
       int growth,
       BusyCores cores,
-      NanoClock clock) {
+      Time time) {
     this.spinNanos = spinNanos;
     this.awakeNanos = spinNanos > FOREVER - yieldNanos ? FOREVER : spinNanos + yieldNanos;
     this.firstPause = firstPause;
     this.longestPause = longestPause;
     this.growth = growth;
     this.cores = cores;
-    this.clock = clock;
+    this.time = time;
   }
 
   /**
@@ -101,9 +103,10 @@ public final class WaitStrategy {
    *
    * @param yieldNanos how long to yield, in nanoseconds
    * @param cores what is known about the cores
+   * @param time whose clock it reads
    */
-  public static WaitStrategy yielding(long yieldNanos, BusyCores cores) {
-    return new WaitStrategy(0, yieldNanos, 0, 0, 0, cores, NanoClock.SYSTEM);
+  public static WaitStrategy yielding(long yieldNanos, BusyCores cores, Time time) {
+    return new WaitStrategy(0, yieldNanos, 0, 0, 0, cores, time);
   }
 
   /**
@@ -112,8 +115,9 @@ public final class WaitStrategy {
    * only a fraction of the pause that preceded it.
    *
    * @param spins whether it spins forever instead
+   * @param time by which it sleeps
    */
-  public static WaitStrategy polling(boolean spins) {
+  public static WaitStrategy polling(boolean spins, Time time) {
     return new WaitStrategy(
         spins ? FOREVER : 0,
         AWAKE_NANOS,
@@ -121,7 +125,7 @@ public final class WaitStrategy {
         LONGEST_POLL_NANOS,
         POLL_GROWTH,
         BusyCores.ofStore(),
-        NanoClock.SYSTEM);
+        time);
   }
 
   /**
@@ -129,16 +133,17 @@ public final class WaitStrategy {
    *
    * @param spinNanos how long to spin, in nanoseconds
    * @param pauseNanos the length of each sleep after that, in nanoseconds
+   * @param time by which it sleeps
    */
-  public static WaitStrategy spinning(long spinNanos, long pauseNanos) {
-    WaitStrategy made = new WaitStrategy(spinNanos, 0, pauseNanos, pauseNanos);
+  public static WaitStrategy spinning(long spinNanos, long pauseNanos, Time time) {
+    WaitStrategy made = new WaitStrategy(spinNanos, 0, pauseNanos, pauseNanos, time);
     made.start();
     return made;
   }
 
   /** Begins a wait. */
   public void start() {
-    startAt(clock.nanoTime());
+    startAt(time.nanoTime());
   }
 
   private void startAt(long nanos) {
@@ -207,7 +212,7 @@ public final class WaitStrategy {
   /** Notes that the thread has yielded since {@link #stage(long)}. */
   public void yielded() {
     long before = now;
-    now = clock.nanoTime();
+    now = time.nanoTime();
     cores.yielded(before, now);
   }
 
@@ -276,29 +281,31 @@ public final class WaitStrategy {
   }
 
   private void pause() {
-    park(this, pause);
+    park(this, pause, time);
     paused();
   }
 
   private void paused() {
     pause = Math.min(longestPause, pause + (pause >> growth));
-    now = clock.nanoTime();
+    now = time.nanoTime();
   }
 
   /**
    * Waits for a condition.
    *
    * @param isMet checks whether the condition is met
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the clock of {@code time}
    * @param pauseNanos how long to sleep between two looks, in nanoseconds
+   * @param time by which it sleeps
    * @return false if the condition is not met at the deadline
    */
-  public static boolean until(BooleanSupplier isMet, long deadlineNanos, long pauseNanos) {
+  public static boolean until(
+      BooleanSupplier isMet, long deadlineNanos, long pauseNanos, Time time) {
     while (!isMet.getAsBoolean()) {
-      if (System.nanoTime() - deadlineNanos >= 0) {
+      if (time.nanoTime() - deadlineNanos >= 0) {
         return false;
       }
-      park(isMet, pauseNanos);
+      park(isMet, pauseNanos, time);
     }
     return true;
   }
@@ -306,13 +313,14 @@ public final class WaitStrategy {
   /**
    * Parks the calling thread, even if it is interrupted beforehand; preserves its interrupt status.
    */
-  static void park(Object blocker, long nanos) {
+  static void park(Object blocker, long nanos, Time time) {
     boolean interrupted = Thread.interrupted();
     if (interrupted) {
-      LockSupport.parkNanos(
+      time.park(
+          blocker,
           1); // consumes the permit that an interrupt leaves, which would end the next sleep
     }
-    LockSupport.parkNanos(blocker, nanos);
+    time.park(blocker, nanos);
     if (interrupted) {
       Thread.currentThread().interrupt();
     }

@@ -3,6 +3,7 @@ package dev.tutti.cpu.wait;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -20,7 +21,7 @@ class FutexWaitersTest {
   private static final long LONG = Duration.ofMinutes(2).toNanos();
 
   private final MemorySegment memory = Arena.ofAuto().allocate(2 * OFFSET, Long.BYTES);
-  private final FutexWaiters sleepers = new FutexWaiters(memory, 0);
+  private final FutexWaiters sleepers = new FutexWaiters(memory, 0, Time.SYSTEM);
 
   @BeforeEach
   void needsFutex() {

@@ -3,6 +3,8 @@ package dev.tutti.cpu.wait;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cpu.wait.WaitStrategy.Stage;
+import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.Time;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
@@ -12,17 +14,22 @@ class WaitStrategyTest {
 
   private long now = Long.MAX_VALUE - 20 * MICRO;
   private long step;
+
+  /** A clock that advances each time it is read. */
+  private final Time ticking =
+      new SystemTime() {
+        @Override
+        public long nanoTime() {
+          now += step;
+          return now;
+        }
+      };
+
   private final BusyCores cores = new BusyCores();
   private final WaitStrategy wait = strategy(30 * MICRO, 50 * MICRO, 0);
 
   private WaitStrategy strategy(long spin, long yield, int growth) {
-    return new WaitStrategy(spin, yield, 1, 8, growth, cores, this::tick);
-  }
-
-  /** Returns the time, which advances each time it is read. */
-  private long tick() {
-    now += step;
-    return now;
+    return new WaitStrategy(spin, yield, 1, 8, growth, cores, ticking);
   }
 
   @Test
@@ -134,7 +141,7 @@ class WaitStrategyTest {
     WaitStrategy doubling = strategy(0, 0, 0);
     doubling.start();
     assertThat(pauses(doubling)).containsExactly(1, 2, 4, 8, 8);
-    WaitStrategy slow = new WaitStrategy(0, 0, 32, 40, 4, cores, this::tick);
+    WaitStrategy slow = new WaitStrategy(0, 0, 32, 40, 4, cores, ticking);
     slow.start();
     assertThat(pauses(slow)).containsExactly(32, 34, 36, 38, 40);
   }
@@ -152,9 +159,12 @@ class WaitStrategyTest {
   void waitsForAConditionUntilADeadline() {
     AtomicInteger looks = new AtomicInteger();
     long deadline = System.nanoTime() + 60_000 * MILLI;
-    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() == 3, deadline, 1)).isTrue();
+    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() == 3, deadline, 1, Time.SYSTEM))
+        .isTrue();
     assertThat(looks).hasValue(3);
-    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() == 0, System.nanoTime(), 1))
+    assertThat(
+            WaitStrategy.until(
+                () -> looks.incrementAndGet() == 0, System.nanoTime(), 1, Time.SYSTEM))
         .isFalse();
     assertThat(looks).hasValue(4);
   }
@@ -165,7 +175,9 @@ class WaitStrategyTest {
     Thread.currentThread().interrupt();
     long before = System.nanoTime();
     AtomicInteger looks = new AtomicInteger();
-    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() < 0, before + 10 * pause, pause))
+    assertThat(
+            WaitStrategy.until(
+                () -> looks.incrementAndGet() < 0, before + 10 * pause, pause, Time.SYSTEM))
         .isFalse();
     assertThat(Thread.interrupted()).isTrue();
     assertThat(looks.get()).isLessThanOrEqualTo(12);

@@ -5,18 +5,20 @@ import com.sun.net.httpserver.HttpServer;
 import com.sun.net.httpserver.HttpsConfigurator;
 import com.sun.net.httpserver.HttpsParameters;
 import com.sun.net.httpserver.HttpsServer;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import org.jspecify.annotations.Nullable;
@@ -49,14 +51,17 @@ public final class DebugServer implements AutoCloseable {
   private final HttpServer server;
   private final ThreadPoolExecutor threads;
   private final TokenCheck check;
-  private final Semaphore answers = new Semaphore(ANSWERS);
+  private final Time time;
+  private final Object turn = new Object();
+  private int free = ANSWERS;
 
   /** Produces the text of an answer. */
   private interface Content {
     String make() throws IOException;
   }
 
-  private DebugServer(HttpServer server, ThreadPoolExecutor threads, JobToken token) {
+  private DebugServer(HttpServer server, ThreadPoolExecutor threads, JobToken token, Time time) {
+    this.time = time;
     this.server = server;
     this.threads = threads;
     this.check = new TokenCheck(token);
@@ -70,10 +75,15 @@ public final class DebugServer implements AutoCloseable {
    *     must be set
    * @param tls the context that encrypts connections; null for plain HTTP
    * @param source the information to show
+   * @param time by which requests wait for each other
    * @throws IOException if the server cannot listen on the address
    */
   public static DebugServer start(
-      InetSocketAddress address, JobToken token, @Nullable SSLContext tls, DebugSource source)
+      InetSocketAddress address,
+      JobToken token,
+      @Nullable SSLContext tls,
+      DebugSource source,
+      Time time)
       throws IOException {
     LIMITS.forEach(
         (name, value) -> {
@@ -82,6 +92,7 @@ public final class DebugServer implements AutoCloseable {
           }
         });
     HttpServer server = tls == null ? HttpServer.create(address, 0) : encrypted(address, tls);
+    AtomicInteger number = new AtomicInteger();
     ThreadPoolExecutor threads =
         new ThreadPoolExecutor(
             0,
@@ -89,9 +100,11 @@ public final class DebugServer implements AutoCloseable {
             WAIT_SECONDS,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
-            Thread.ofPlatform().daemon().name("tutti-debug-" + source.rank() + "-", 0).factory());
+            task ->
+                time.unstarted(
+                    "tutti-debug-" + source.rank() + "-" + number.getAndIncrement(), task));
     server.setExecutor(threads);
-    DebugServer debug = new DebugServer(server, threads, token);
+    DebugServer debug = new DebugServer(server, threads, token, time);
     debug.serve(source);
     // The server's own thread keeps the JVM alive unless a daemon starts it.
     CompletableFuture.runAsync(server::start, threads).join();
@@ -148,17 +161,39 @@ public final class DebugServer implements AutoCloseable {
     }
   }
 
+  private boolean takeTurn() throws InterruptedException {
+    long deadline = time.deadline(Duration.ofSeconds(WAIT_SECONDS));
+    synchronized (turn) {
+      while (free == 0) {
+        long left = deadline - time.nanoTime();
+        if (left <= 0) {
+          return false;
+        }
+        time.await(turn, left);
+      }
+      free--;
+      return true;
+    }
+  }
+
+  private void giveTurn() {
+    synchronized (turn) {
+      free++;
+      turn.notifyAll();
+    }
+  }
+
   private void answer(HttpExchange exchange, String type, Content content) throws IOException {
     String text;
     try {
-      if (!answers.tryAcquire(WAIT_SECONDS, TimeUnit.SECONDS)) {
+      if (!takeTurn()) {
         send(exchange, 503, TEXT, "too many requests at once\n");
         return;
       }
       try {
         text = content.make();
       } finally {
-        answers.release();
+        giveTurn();
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -1,15 +1,16 @@
 package dev.tutti.runtime.failure;
 
-import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.cpu.wait.Latch;
+import dev.tutti.runtime.operation.PerTime;
+import dev.tutti.spi.Time;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Executor;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Puts a time limit on calls that have no deadline of their own, such as writes to a store that
@@ -18,50 +19,61 @@ import java.util.concurrent.TimeoutException;
 public final class BoundedCalls {
   /*
    * Starting a thread takes longer than most of these calls, and each rank that closes makes two of
-   * them, so threads are kept for a moment. Their number is not limited, so calls that hang do not
-   * hold up others. Because a thread may serve any later caller, it is not in the thread group of
-   * the caller that happened to start it; it has a caller's thread name and class loader only
-   * during that caller's call.
+   * them, so threads are kept for a moment; the one that ended last is used first. Their number is
+   * not limited, so calls that hang do not hold up others. Because a thread may serve any later
+   * caller, it inherits nothing of the caller that happened to start it; it has a caller's thread
+   * name and class loader only during that caller's call. "idle" is guarded by its own monitor, on
+   * which the idle threads also wait.
    */
   static final String IDLE = "tutti-idle";
 
-  private static final Executor THREADS =
-      new ThreadPoolExecutor(
-          0,
-          Integer.MAX_VALUE,
-          1,
-          TimeUnit.SECONDS,
-          new SynchronousQueue<>(),
-          task ->
-              Thread.ofPlatform()
-                  .group(outermostGroup())
-                  .daemon()
-                  .name(IDLE)
-                  .inheritInheritableThreadLocals(false)
-                  .unstarted(task));
+  private static final long KEEP_NANOS = 1_000_000_000;
+  private static final PerTime<BoundedCalls> ALL = new PerTime<>(BoundedCalls::new);
 
-  private BoundedCalls() {}
+  private final Time time;
+  private final Deque<Worker> idle = new ArrayDeque<>();
+
+  private BoundedCalls(Time time) {
+    this.time = time;
+  }
 
   /**
    * Runs a call on another daemon thread and waits for it, even if interrupted. If the call takes
    * longer than the limit, it continues on its own.
    *
+   * @param time by which the caller waits
    * @param threadName the name of the thread during the call
    * @param limit the maximum time to wait
    * @param call the call to run
    * @throws TimeoutException if the call takes longer
    * @throws Exception if the call throws it
    */
-  public static <T> T call(String threadName, Duration limit, Callable<T> call) throws Exception {
+  public static <T> T call(Time time, String threadName, Duration limit, Callable<T> call)
+      throws Exception {
+    return ALL.of(time).call(threadName, limit, call);
+  }
+
+  private <T> T call(String threadName, Duration limit, Callable<T> call) throws Exception {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     FutureTask<T> task = new FutureTask<>(call);
-    long deadline = Deadlines.in(limit);
-    THREADS.execute(() -> run(threadName, loader, task));
+    Latch done = new Latch(time);
+    long deadline = time.deadline(limit);
+    execute(
+        () -> {
+          try {
+            run(threadName, loader, task);
+          } finally {
+            done.open();
+          }
+        });
     boolean interrupted = false;
     try {
       while (true) {
         try {
-          return task.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+          if (!done.await(deadline)) {
+            throw new TimeoutException();
+          }
+          return task.get();
         } catch (InterruptedException e) {
           interrupted = true;
         }
@@ -87,11 +99,54 @@ public final class BoundedCalls {
     }
   }
 
-  private static ThreadGroup outermostGroup() {
-    ThreadGroup group = Thread.currentThread().getThreadGroup();
-    while (group.getParent() != null) {
-      group = group.getParent();
+  private void execute(Runnable task) {
+    synchronized (idle) {
+      Worker worker = idle.pollLast();
+      if (worker != null) {
+        worker.task = task;
+        idle.notifyAll();
+        return;
+      }
     }
-    return group;
+    time.pooled(IDLE, new Worker(task)).start();
+  }
+
+  private final class Worker implements Runnable {
+    @Nullable Runnable task;
+
+    Worker(Runnable first) {
+      task = first;
+    }
+
+    @Override
+    public void run() {
+      for (Runnable next = task; next != null; next = next()) {
+        next.run();
+      }
+    }
+
+    /** Waits for the next task; null if none came for a moment. */
+    private @Nullable Runnable next() {
+      synchronized (idle) {
+        // A call may leave its thread interrupted, which does not concern the next one.
+        boolean _ = Thread.interrupted();
+        task = null;
+        idle.addLast(this);
+        long deadline = time.nanoTime() + KEEP_NANOS;
+        while (task == null) {
+          long left = deadline - time.nanoTime();
+          if (left <= 0) {
+            idle.remove(this);
+            break;
+          }
+          try {
+            time.await(idle, left);
+          } catch (InterruptedException e) {
+            continue;
+          }
+        }
+        return task;
+      }
+    }
   }
 }

@@ -3,21 +3,21 @@ package dev.tutti.runtime.failure;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
+import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
+import dev.tutti.runtime.operation.OrderedSet;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -41,12 +41,13 @@ public final class Failures {
 
   private final GroupIdentity identity;
   private final AnswerTimes times;
+  private final Time time;
   private final JobMonitor monitor;
   private final FailingGroup group;
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
   private final AtomicReference<@Nullable AgreedFailure> verdict = new AtomicReference<>();
-  private final CountDownLatch settled = new CountDownLatch(1);
-  private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
+  private final Latch settled;
+  private final OrderedSet<Runnable> listeners = new OrderedSet<>();
   private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
 
   private record Known(FailureEvent event, long sinceNanos) {}
@@ -54,6 +55,8 @@ public final class Failures {
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
     this.times = monitor.times();
+    this.time = identity.time();
+    this.settled = new Latch(time);
     this.monitor = monitor;
     this.group = group;
   }
@@ -101,8 +104,8 @@ public final class Failures {
 
   /** Releases all waiting threads and ends set-ups of subgroups, because the group is closed. */
   public void close() {
-    settled.countDown();
-    listeners.forEach(this::start);
+    settled.open();
+    listeners.copy().forEach(this::start);
   }
 
   /** Tells whether the group was closed. */
@@ -128,7 +131,7 @@ public final class Failures {
   }
 
   private boolean stoodStill(FailureEvent event) {
-    return Watchdog.stoodStill(times.standstill())
+    return Watchdog.of(time).stoodStill(times.standstill())
         && Blame.mayFollowFromStandstill(event, identity.rank());
   }
 
@@ -140,10 +143,10 @@ public final class Failures {
       return null;
     }
     boolean interrupted = false;
-    long limit = Deadlines.in(times.verdict());
+    long limit = time.deadline(times.verdict());
     while (true) {
       try {
-        if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+        if (!settled.await(limit)) {
           settle(alone(first.event));
         }
         break;
@@ -256,18 +259,15 @@ public final class Failures {
   }
 
   private boolean learn(FailureEvent event) {
-    boolean first = known.compareAndSet(null, new Known(event, System.nanoTime()));
+    boolean first = known.compareAndSet(null, new Known(event, time.nanoTime()));
     if (first) {
-      listeners.forEach(this::start);
+      listeners.copy().forEach(this::start);
     }
     return first;
   }
 
   private void start(Runnable step) {
-    Thread.ofPlatform()
-        .daemon()
-        .name("tutti-fail-" + identity.name() + "-" + identity.rank())
-        .start(step);
+    Thread _ = time.start("tutti-fail-" + identity.name() + "-" + identity.rank(), step);
   }
 
   private AgreedFailure investigate(FailureEvent event) {
@@ -278,6 +278,7 @@ public final class Failures {
     try {
       if (stoodStill) {
         return BoundedCalls.call(
+            time,
             "tutti-ask-" + identity.name() + "-" + identity.rank(),
             times.answer(),
             () ->
@@ -288,7 +289,7 @@ public final class Failures {
       return switch (event.kind()) {
         case TIMEOUT, MISMATCH -> {
           if (event.kind() == Kind.MISMATCH) {
-            group.awaitCall(event, Deadlines.in(times.call()));
+            group.awaitCall(event, time.deadline(times.call()));
           }
           group.publishProgress(false);
           yield new AgreedFailure(event, findMissing(event));
@@ -297,6 +298,7 @@ public final class Failures {
             event.failedRank() < 0
                 ? new AgreedFailure(event)
                 : BoundedCalls.call(
+                    time,
                     "tutti-ask-" + identity.name() + "-" + identity.rank(),
                     times.answer(),
                     () -> findClosed(event));
@@ -329,7 +331,7 @@ public final class Failures {
       return earlier;
     }
     Diagnosis own =
-        TimeoutDiagnosis.gather(identity, monitor.board(), event, Deadlines.in(times.answer()));
+        TimeoutDiagnosis.gather(identity, monitor.board(), event, time.deadline(times.answer()));
     return monitor.board().agree(identity.name(), own);
   }
 
@@ -364,7 +366,7 @@ public final class Failures {
     try {
       group.tearDown(exceptionOf(agreed));
     } finally {
-      settled.countDown();
+      settled.open();
     }
   }
 

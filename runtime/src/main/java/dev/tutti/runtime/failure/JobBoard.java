@@ -2,8 +2,8 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -16,8 +16,10 @@ public final class JobBoard {
   private final Store store;
   private final int rank;
   private final AnswerTimes times;
+  private final Time time;
 
-  JobBoard(Store store, int rank, AnswerTimes times) {
+  JobBoard(Store store, int rank, AnswerTimes times, Time time) {
+    this.time = time;
     this.store = store;
     this.rank = rank;
     this.times = times;
@@ -29,7 +31,7 @@ public final class JobBoard {
    * @throws dev.tutti.RendezvousException if a process already takes part as this rank
    */
   void join() {
-    RankClaim.take(store, joinedKey(rank), rank);
+    RankClaim.take(store, joinedKey(rank), rank, time);
   }
 
   /** Tells whether a rank takes part in the log of failures; ranks of PyTorch do not. */
@@ -45,7 +47,7 @@ public final class JobBoard {
   /** Reads where another rank stands; null if it does not answer in time. */
   @Nullable RankProgress progressOf(String group, int globalRank, long deadlineNanos) {
     try {
-      byte[] text = store.get(progressKey(group, globalRank), Deadlines.left(deadlineNanos));
+      byte[] text = store.get(progressKey(group, globalRank), time.left(deadlineNanos));
       return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
     } catch (StoreException e) {
       return null;
@@ -58,7 +60,7 @@ public final class JobBoard {
   @Nullable RankProgress closeOf(String group, int globalRank) {
     RankProgress progress =
         store.check(List.of(progressKey(group, globalRank)))
-            ? progressOf(group, globalRank, Deadlines.in(times.answer()))
+            ? progressOf(group, globalRank, time.deadline(times.answer()))
             : null;
     return progress != null && progress.closed() ? progress : null;
   }

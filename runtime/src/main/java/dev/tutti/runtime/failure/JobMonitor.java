@@ -7,11 +7,11 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.JoinedGroups.Member;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.status.Inquiry;
 import dev.tutti.runtime.status.StatusAnswers;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.HashMap;
@@ -19,7 +19,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -64,6 +63,7 @@ public final class JobMonitor implements AutoCloseable {
   private final int rank;
   private final int serverRank;
   private final AnswerTimes times;
+  private final Time time;
   private final Thread reader;
   private final Object delivery = new Object();
   private final JoinedGroups groups = new JoinedGroups();
@@ -78,24 +78,26 @@ public final class JobMonitor implements AutoCloseable {
   private volatile boolean closed;
   private final AtomicInteger reports = new AtomicInteger();
   private volatile boolean unheard;
-  private volatile long silentUntil = System.nanoTime();
+  private volatile long silentUntil;
 
   /**
    * Creates a monitor.
    *
    * @param serverRank the rank that serves the store; -1 if none does
    * @param times how long to wait for answers
+   * @param time by which this rank waits
    */
-  public JobMonitor(Store store, int rank, int serverRank, AnswerTimes times) {
+  public JobMonitor(Store store, int rank, int serverRank, AnswerTimes times, Time time) {
+    this.time = time;
+    this.silentUntil = time.nanoTime();
     this.times = times;
     this.readStore = store.duplicate();
     this.writeStore = store.duplicate();
-    this.board = new JobBoard(writeStore, rank, times);
-    this.questions = new Questions(writeStore, board, rank, times);
+    this.board = new JobBoard(writeStore, rank, times, time);
+    this.questions = new Questions(writeStore, board, rank, times, time);
     this.rank = rank;
     this.serverRank = serverRank;
-    this.reader =
-        Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
+    this.reader = time.unstarted("tutti-mon-" + rank, this::readEvents);
   }
 
   /** The last question in a group, and its number in the log. */
@@ -108,7 +110,7 @@ public final class JobMonitor implements AutoCloseable {
    *     monitor
    */
   public void start(Supplier<byte[]> status) {
-    answers = new StatusAnswers(writeStore, rank, status);
+    answers = new StatusAnswers(writeStore, rank, status, time);
     reader.start();
   }
 
@@ -151,13 +153,14 @@ public final class JobMonitor implements AutoCloseable {
    * judged then}.
    */
   public FailureEvent report(FailureEvent event) {
-    if (System.nanoTime() - silentUntil < 0) {
+    if (time.nanoTime() - silentUntil < 0) {
       unheard = true;
       return acceptAlone(event);
     }
     reports.incrementAndGet();
     try {
-      return BoundedCalls.call("tutti-report-" + rank, times.answer(), () -> writeReport(event));
+      return BoundedCalls.call(
+          time, "tutti-report-" + rank, times.answer(), () -> writeReport(event));
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot report a failure to the other ranks: {1}", rank, e);
       unheard = true;
@@ -182,9 +185,9 @@ public final class JobMonitor implements AutoCloseable {
    * @param limit the maximum time to wait
    */
   public void awaitReports(Duration limit) {
-    long deadline = Deadlines.in(limit);
-    while (reports.get() > 0 && System.nanoTime() - deadline < 0) {
-      LockSupport.parkNanos(LOOK_NANOS);
+    long deadline = time.deadline(limit);
+    while (reports.get() > 0 && time.nanoTime() - deadline < 0) {
+      time.park(this, LOOK_NANOS);
     }
   }
 
@@ -195,7 +198,7 @@ public final class JobMonitor implements AutoCloseable {
 
   /** Notes that the store has just failed to answer, so that it is not asked again at once. */
   public void noteSilence() {
-    silentUntil = Deadlines.in(times.answer());
+    silentUntil = time.deadline(times.answer());
   }
 
   /**
@@ -372,7 +375,7 @@ public final class JobMonitor implements AutoCloseable {
   /** Tells whether the store is still there although a connection to it was lost. */
   private boolean answersAgain(String key, int retries) {
     for (int i = 0; i < retries && !closed && !keepsWills; i++) {
-      LockSupport.parkNanos(RETRY_NANOS);
+      time.park(this, RETRY_NANOS);
       try {
         boolean _ = readStore.check(List.of(key));
         return true;
@@ -435,10 +438,10 @@ public final class JobMonitor implements AutoCloseable {
         delivered = number;
         asked.put(question.group(), new Asked(question, number));
         if (groups.contains(question.group())) {
-          Thread.ofPlatform()
-              .daemon()
-              .name("tutti-tell-" + question.group() + "-" + rank)
-              .start(() -> answer(number, question.group()));
+          Thread _ =
+              time.start(
+                  "tutti-tell-" + question.group() + "-" + rank,
+                  () -> answer(number, question.group()));
         }
       }
     }

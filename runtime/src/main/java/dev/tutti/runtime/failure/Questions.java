@@ -2,10 +2,10 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Printable;
+import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
@@ -17,9 +17,11 @@ final class Questions {
   private final JobBoard board;
   private final int rank;
   private final AnswerTimes times;
+  private final Time time;
   private long lastAnswered;
 
-  Questions(Store store, JobBoard board, int rank, AnswerTimes times) {
+  Questions(Store store, JobBoard board, int rank, AnswerTimes times, Time time) {
+    this.time = time;
     this.store = store;
     this.board = board;
     this.rank = rank;
@@ -39,7 +41,7 @@ final class Questions {
    * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
    */
   String find(long number, Question question, GroupIdentity group) {
-    long deadline = Deadlines.in(times.answer());
+    long deadline = time.deadline(times.answer());
     String found =
         TimeoutDiagnosis.ofSlow(
                 group,
@@ -54,7 +56,7 @@ final class Questions {
   private @Nullable RankProgress answerOf(
       long number, int globalRank, GroupIdentity group, long deadline) {
     try {
-      byte[] text = store.get(PREFIX + number + "/" + globalRank, Deadlines.left(deadline));
+      byte[] text = store.get(PREFIX + number + "/" + globalRank, time.left(deadline));
       return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
     } catch (StoreException e) {
       return board.closeOf(group.name(), globalRank);

@@ -3,12 +3,12 @@ package dev.tutti.runtime.failure;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.spi.Printable;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -30,12 +30,13 @@ public final class RankClaim {
    * @param store the store that all members use
    * @param key the key of the place
    * @param rank the rank whose place it is
+   * @param time makes the value unique
    * @throws RendezvousException if another member has the place, naming its process and host
    */
-  public static void take(Store store, String key, int rank) {
+  public static void take(Store store, String key, int rank, Time time) {
     // The random number makes the value unique: a store that lost the reply asks again, and must
     // recognize the value that it wrote itself.
-    String number = Integer.toHexString(ThreadLocalRandom.current().nextInt());
+    String number = Integer.toHexString((int) time.random());
     String name = "process " + ProcessHandle.current().pid() + " on " + host() + ", " + number;
     byte[] self = name.getBytes(StandardCharsets.UTF_8);
     Store.Swap swap = store.compareSet(key, null, self);

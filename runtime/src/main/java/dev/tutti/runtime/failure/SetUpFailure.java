@@ -1,7 +1,5 @@
 package dev.tutti.runtime.failure;
 
-import static java.util.concurrent.TimeUnit.NANOSECONDS;
-
 import dev.tutti.CollectiveException;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
@@ -9,17 +7,17 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -38,9 +36,10 @@ public final class SetUpFailure {
   private final JobMonitor monitor;
   private final GroupIdentity group;
   private final AnswerTimes times;
+  private final Time time;
   private final boolean isPart;
   private final Runnable end;
-  private final CountDownLatch heard = new CountDownLatch(1);
+  private final Latch heard;
   private volatile boolean waited;
 
   /**
@@ -54,19 +53,18 @@ public final class SetUpFailure {
     this.monitor = monitor;
     this.group = group;
     this.times = monitor.times();
+    this.time = group.time();
+    this.heard = new Latch(time);
     this.isPart = isPart;
     this.end = end;
   }
 
   /** Receives the first failure of all ranks, and answers those that ask which ranks are there. */
   public void heard(FailureEvent event) {
-    heard.countDown();
+    heard.open();
     end.run();
     if (event.kind() == Kind.TIMEOUT) {
-      Thread.ofPlatform()
-          .daemon()
-          .name("tutti-tell-" + group.name() + "-" + group.rank())
-          .start(this::answer);
+      Thread _ = time.start("tutti-tell-" + group.name() + "-" + group.rank(), this::answer);
     }
   }
 
@@ -82,7 +80,7 @@ public final class SetUpFailure {
   public RuntimeException of(RuntimeException cause) {
     boolean silent =
         cause instanceof StoreSilentException || (Blame.mayBeExplained(cause) && !awaitReason());
-    boolean stoodStill = isPart && Watchdog.stoodStill(times.standstill());
+    boolean stoodStill = isPart && Watchdog.of(time).stoodStill(times.standstill());
     FailureEvent own = eventOf(cause);
     boolean follows =
         Blame.mayFollowFromStandstill(own, group.rank())
@@ -133,10 +131,9 @@ public final class SetUpFailure {
    * by itself ends the set-up on all ranks. Does not block.
    */
   public void unlessExplained(Runnable step) {
-    Thread.ofPlatform()
-        .daemon()
-        .name("tutti-ask-" + group.name() + "-" + group.rank())
-        .start(
+    Thread _ =
+        time.start(
+            "tutti-ask-" + group.name() + "-" + group.rank(),
             () -> {
               if (awaitReason()) {
                 step.run();
@@ -157,12 +154,13 @@ public final class SetUpFailure {
     try {
       boolean _ =
           BoundedCalls.call(
+              time,
               thread,
               times.answer(),
               () -> monitor.board().hasJoined(group.globalRanks().get(group.rank())));
       boolean _ =
           BoundedCalls.call(
-              thread, times.answers(), () -> heard.await(times.answer().toNanos(), NANOSECONDS));
+              time, thread, times.answers(), () -> heard.await(time.deadline(times.answer())));
       waited = true;
       return true;
     } catch (Exception e) {
@@ -211,6 +209,7 @@ public final class SetUpFailure {
     }
     try {
       return BoundedCalls.call(
+          time,
           "tutti-ask-" + group.name() + "-" + group.rank(),
           times.answers(),
           () -> findMissing(event, stoodStill));
@@ -238,6 +237,6 @@ public final class SetUpFailure {
             stoodStill
                 ? Blame.ofStandstill(group.rank())
                 : TimeoutDiagnosis.gather(
-                    group, monitor.board(), event, Deadlines.in(times.answer())));
+                    group, monitor.board(), event, time.deadline(times.answer())));
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.RankProgress.Pending;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
@@ -22,10 +23,12 @@ public final class SlowReports {
   private static final System.Logger LOG = System.getLogger(SlowReports.class.getName());
 
   private final GroupIdentity identity;
+  private final Time time;
   private final JobMonitor monitor;
 
   public SlowReports(GroupIdentity identity, JobMonitor monitor) {
     this.identity = identity;
+    this.time = identity.time();
     this.monitor = monitor;
   }
 
@@ -38,10 +41,9 @@ public final class SlowReports {
    * @param isWaiting tells whether the operation still waits
    */
   public void report(Pending op, Duration elapsed, int others, BooleanSupplier isWaiting) {
-    Thread.ofPlatform()
-        .daemon()
-        .name("tutti-slow-" + identity.name() + "-" + identity.rank())
-        .start(
+    Thread _ =
+        time.start(
+            "tutti-slow-" + identity.name() + "-" + identity.rank(),
             () -> {
               String found = identity.size() == 1 ? "" : "; " + find(op, elapsed);
               if (isWaiting.getAsBoolean()) {
@@ -62,6 +64,7 @@ public final class SlowReports {
             elapsed);
     try {
       return BoundedCalls.call(
+          time,
           "tutti-ask-" + identity.name() + "-" + identity.rank(),
           monitor.times().question(),
           () -> monitor.whatKeeps(question, identity));

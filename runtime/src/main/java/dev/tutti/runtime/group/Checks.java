@@ -8,6 +8,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
@@ -24,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Checks {
   /** Stands for any thread other than the caller's; is never started. */
-  private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
+  private static final Thread STRANGER = Time.SYSTEM.unstarted("stranger", () -> {});
 
   /** The maximum number of elements whose places are compared one by one. */
   private static final long MOST_COMPARED = 1 << 16;

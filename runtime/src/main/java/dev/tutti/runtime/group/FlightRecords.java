@@ -9,6 +9,7 @@ import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.record.RecordFiles;
 import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
@@ -29,6 +30,7 @@ final class FlightRecords implements RecordSource {
 
   private final int rank;
   private final Settings settings;
+  private final Time time;
   private final int restarts;
   private final List<Group> open = new ArrayList<>();
   private final Deque<Group> closed = new ArrayDeque<>();
@@ -38,8 +40,10 @@ final class FlightRecords implements RecordSource {
    * Creates an empty set of records.
    *
    * @param rank this process's rank among all
+   * @param time by which this rank waits
    */
-  FlightRecords(int rank, Settings settings) {
+  FlightRecords(int rank, Settings settings, Time time) {
+    this.time = time;
     this.rank = rank;
     this.settings = settings;
     this.restarts = settings.get(RuntimeSettings.RESTART_COUNT);
@@ -93,6 +97,7 @@ final class FlightRecords implements RecordSource {
     try {
       boolean _ =
           BoundedCalls.call(
+              time,
               "tutti-look-" + rank,
               LOOK,
               () -> {

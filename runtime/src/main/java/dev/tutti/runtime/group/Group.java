@@ -33,6 +33,7 @@ import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
@@ -54,6 +55,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   final GroupIdentity identity;
+  final Time time;
   final JobMonitor monitor;
   final Map<String, BoundBackend> backends;
 
@@ -61,6 +63,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   final String backendNames;
 
   final FlightRecorder recorder;
+  private final Watchdog watchdog;
   final Listeners listeners;
   final Failures failures;
   final PendingOperations pending;
@@ -104,6 +107,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       FlightRecords records) {
     this.records = records;
     this.identity = identity;
+    this.time = identity.time();
+    this.watchdog = Watchdog.of(time);
     this.timeoutNanos = Deadlines.nanos(timeout);
     this.monitor = monitor;
     this.backends = backends;
@@ -113,8 +118,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             .distinct()
             .sorted()
             .collect(Collectors.joining(","));
-    this.recorder = new FlightRecorder(RuntimeSettings.flightRecord(identity.settings()));
-    this.listeners = new Listeners(identity.name(), identity.rank());
+    this.recorder = new FlightRecorder(RuntimeSettings.flightRecord(identity.settings()), time);
+    this.listeners = new Listeners(identity.name(), identity.rank(), time);
     this.failures = new Failures(identity, monitor, this);
     this.pending =
         new PendingOperations(
@@ -130,7 +135,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   void start() {
     records.add(this);
     tell("made", "");
-    Watchdog.watch(this);
+    watchdog.watch(this);
     monitor.join(identity.name(), identity.globalRanks(), failures::onEvent, this::standing);
   }
 
@@ -139,6 +144,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   @Override
   public GroupIdentity identity() {
     return identity;
+  }
+
+  @Override
+  public Watchdog watchdog() {
+    return watchdog;
   }
 
   @Override
@@ -165,7 +175,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {
     if (life == Life.OPEN
         && !failures.isFailing()
-        && !Watchdog.stoodStill(monitor.times().standstill())) {
+        && !watchdog.stoodStill(monitor.times().standstill())) {
       slow.report(
           SlowReports.pending(op, sequence),
           Duration.ofNanos(elapsedNanos),
@@ -258,10 +268,14 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     listeners.failed(cause);
     tell("failed", String.valueOf(cause.getMessage()));
     if (records.isDumpAsked()) {
-      Thread.ofPlatform()
-          .daemon(false)
-          .name("tutti-dump-" + identity.name() + "-" + identity.rank())
-          .start(this::dumpWhatFailed);
+      Thread dump =
+          time.unstarted(
+              "tutti-dump-" + identity.name() + "-" + identity.rank(), this::dumpWhatFailed);
+      if (!dump.isVirtual()) {
+        // The process stays until the record is written.
+        dump.setDaemon(false);
+      }
+      dump.start();
     }
   }
 
@@ -270,7 +284,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
    * still holds it.
    */
   private void dumpWhatFailed() {
-    runner.awaitFree(Deadlines.in(FAILING));
+    runner.awaitFree(time.deadline(FAILING));
     records.dumpIfAsked();
   }
 
@@ -315,6 +329,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     try {
       String progress = runner.progress(closed).encode();
       BoundedCalls.call(
+          time,
           "tutti-tell-" + identity.name() + "-" + identity.rank(),
           monitor.times().answer(),
           () -> {
@@ -413,7 +428,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Returns when operations that are still pending fail if the group is closed now. */
   long closeLimit() {
-    return Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT));
+    return time.deadline(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT));
   }
 
   /**
@@ -445,11 +460,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       }
       begin(Kind.ABORTED, identity.rank(), OpType.CLOSE, runner.sequence(), text);
       failures.await();
-      runner.stop(System.nanoTime() + SETTLE_NANOS);
+      runner.stop(time.nanoTime() + SETTLE_NANOS);
     } else if (identity.size() > 1) {
       publishProgress(true);
     }
-    Watchdog.unwatch(this);
+    watchdog.unwatch(this);
     monitor.leave(identity.name());
     life = Life.CLOSED;
     pending.endAll();

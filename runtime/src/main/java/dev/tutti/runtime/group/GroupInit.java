@@ -8,7 +8,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.settings.NoRestart;
@@ -23,7 +22,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -48,7 +46,7 @@ final class GroupInit {
     }
     Map<String, BackendProvider> providers = providers(options, settings);
     UnknownSettings.warn(settings, providers.values());
-    long deadline = Deadlines.in(timeout);
+    long deadline = options.time().deadline(timeout);
     Job job = meet(options, settings, timeout, deadline, providers);
     InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
@@ -134,10 +132,10 @@ final class GroupInit {
         }
         reason = e;
       }
-      if (deadline - System.nanoTime() <= 0) {
+      if (deadline - options.time().nanoTime() <= 0) {
         throw reason;
       }
-      LockSupport.parkNanos(RETRY_NANOS);
+      options.time().park(options, RETRY_NANOS);
     }
   }
 
@@ -159,7 +157,7 @@ final class GroupInit {
         return null;
       }
       Device device = options.device().orElse(null);
-      Job job = new Job(meeting, earlier, providers, device, settings, timeout);
+      Job job = new Job(meeting, earlier, providers, device, settings, timeout, options.time());
       joined = true;
       return job;
     } catch (RuntimeException e) {

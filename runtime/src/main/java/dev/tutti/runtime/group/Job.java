@@ -14,7 +14,6 @@ import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.BoundBackend;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.rendezvous.BackendAgreement;
@@ -28,6 +27,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -68,6 +68,7 @@ final class Job {
   final int size;
   final Settings settings;
   final Duration timeout;
+  final Time time;
   final Rendezvous.Meeting meeting;
   private final Map<String, BackendProvider> providers;
   private final @Nullable Device device;
@@ -89,6 +90,7 @@ final class Job {
    * @param device the device of this rank, if it has one of its own
    * @param settings the settings of this rank
    * @param timeout the deadline of what the ranks do together
+   * @param time the clock and waits of this rank
    */
   Job(
       Rendezvous.Meeting meeting,
@@ -96,7 +98,8 @@ final class Job {
       Map<String, BackendProvider> providers,
       @Nullable Device device,
       Settings settings,
-      Duration timeout) {
+      Duration timeout,
+      Time time) {
     this.meeting = meeting;
     this.providers = providers;
     this.device = device;
@@ -104,7 +107,8 @@ final class Job {
     this.size = meeting.size();
     this.settings = settings;
     this.timeout = timeout;
-    this.records = new FlightRecords(rank, settings);
+    this.time = time;
+    this.records = new FlightRecords(rank, settings, time);
     Store attempt = meeting.store();
     int restarts = settings.get(RuntimeSettings.RESTART_COUNT);
     if (restarts > 0 && meeting.outlivesRestarts()) {
@@ -116,7 +120,11 @@ final class Job {
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
     this.monitor =
         new JobMonitor(
-            new UninterruptedStore(ownStore), rank, meeting.serverRank(), AnswerTimes.of(settings));
+            new UninterruptedStore(ownStore, time),
+            rank,
+            meeting.serverRank(),
+            AnswerTimes.of(settings),
+            time);
   }
 
   /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
@@ -144,7 +152,7 @@ final class Job {
     JobStatus status = new JobStatus(rank, size, records);
     monitor.start(status::zipped);
     records.open();
-    debug = JobDebug.start(status, records, settings, providers.values());
+    debug = JobDebug.start(status, records, settings, providers.values(), time);
   }
 
   Store userStore(String group) {
@@ -152,14 +160,14 @@ final class Job {
   }
 
   Store groupStore(String group) {
-    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore));
+    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore), time);
   }
 
   /**
    * Creates the backends of a group and the group itself; all its ranks must take part.
    *
-   * @param deadlineNanos the deadline of all waits during set-up, in terms of {@link
-   *     System#nanoTime()}
+   * @param deadlineNanos the deadline of all waits during set-up, in terms of the clock of this
+   *     rank
    * @param parent the group whose failures also end this one, and whose backends may create those
    *     of this one; null if there is no other group
    * @param ranks the members' ranks in the parent
@@ -176,10 +184,10 @@ final class Job {
     SetUp setUp = new SetUp(name, groupRank, deadlineNanos, monitor.times().answer());
     Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
     for (String type : providers.keySet()) {
-      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
+      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), time, setUp));
     }
     Runnable end = () -> stores.values().forEach(Store::close);
-    GroupIdentity identity = new GroupIdentity(name, groupRank, globalRanks, settings);
+    GroupIdentity identity = new GroupIdentity(name, groupRank, globalRanks, settings, time);
     SetUpFailure failure = new SetUpFailure(monitor, identity, parent != null, end);
     EarlyFailures early = new EarlyFailures(end, failure);
     monitor.join(name, globalRanks, failure::heard);
@@ -189,7 +197,7 @@ final class Job {
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
       if (parent == null) {
-        new BackendAgreement(new UninterruptedStore(ownStore, setUp), rank, size)
+        new BackendAgreement(new UninterruptedStore(ownStore, time, setUp), rank, size)
             .require(providers);
       }
       stores.forEach(
@@ -202,15 +210,12 @@ final class Job {
             }
             BackendContext context =
                 BackendContext.builder(
-                        name,
-                        groupRank,
-                        globalRanks.size(),
-                        typeStore,
-                        Deadlines.left(deadlineNanos))
+                        name, groupRank, globalRanks.size(), typeStore, time.left(deadlineNanos))
                     .globalRanks(globalRanks)
                     .device(type, deviceFor(provider, type))
                     .settings(settings)
                     .onFailure(early)
+                    .time(time)
                     .build();
             bound.put(type, bind(provider, type, context, parent, ranks));
           });
@@ -391,8 +396,8 @@ final class Job {
     if (rootStore.add(key, 1) == size) {
       rootStore.set(last, "1");
     }
-    if (!new StoreWait(group.identity, group.failures, new UninterruptedStore(rootStore))
-        .await(List.of(last), Deadlines.in(timeout))) {
+    if (!new StoreWait(group.identity, group.failures, new UninterruptedStore(rootStore, time))
+        .await(List.of(last), time.deadline(timeout))) {
       throw new RendezvousException(
           "rank "
               + rank
@@ -417,6 +422,7 @@ final class Job {
     try {
       List<Integer> missing =
           BoundedCalls.call(
+              time,
               "tutti-ask-" + rank,
               monitor.times().answer(),
               () ->
@@ -452,7 +458,7 @@ final class Job {
     monitor.awaitReports(LEAVE);
     try {
       if (monitor.hasJoined() && !monitor.isUnheard()) {
-        BoundedCalls.call("tutti-leave-" + rank, LEAVE, () -> leave());
+        BoundedCalls.call(time, "tutti-leave-" + rank, LEAVE, () -> leave());
       }
       if (meeting.hostsStore()) {
         awaitOthers(failed, failedRank);
@@ -461,7 +467,7 @@ final class Job {
       LOG.log(Level.DEBUG, "rank {0}: cannot announce in the store that it leaves: {1}", rank, e);
     }
     try {
-      BoundedCalls.call("tutti-leave-" + rank, RELEASE, this::release);
+      BoundedCalls.call(time, "tutti-leave-" + rank, RELEASE, this::release);
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot close the store in time: {1}", rank, e);
     }

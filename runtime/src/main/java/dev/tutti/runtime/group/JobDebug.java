@@ -11,6 +11,7 @@ import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -56,7 +57,8 @@ final class JobDebug implements DebugSource {
       JobStatus status,
       FlightRecords records,
       Settings settings,
-      Collection<BackendProvider> providers) {
+      Collection<BackendProvider> providers,
+      Time time) {
     int port = settings.get(RuntimeSettings.DEBUG_PORT);
     if (port < 0) {
       return null;
@@ -84,7 +86,7 @@ final class JobDebug implements DebugSource {
       }
       DebugServer server =
           DebugServer.start(
-              address, token, tls, new JobDebug(status, records, settings, providers));
+              address, token, tls, new JobDebug(status, records, settings, providers), time);
       LOG.log(
           Level.INFO,
           "{0}: debug server at {3}://{1}",

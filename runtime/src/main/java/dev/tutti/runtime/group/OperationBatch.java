@@ -105,7 +105,7 @@ final class OperationBatch implements Batch {
       throw e;
     }
     endBatches(begun);
-    return new BatchWork(works, group);
+    return new BatchWork(works, group, group.identity.time());
   }
 
   private static void endBatches(List<Backend> begun) {
@@ -119,7 +119,7 @@ final class OperationBatch implements Batch {
     }
     group.abort("a batch was started in part: " + cause);
     try {
-      new BatchWork(works, group).awaitUninterrupted();
+      new BatchWork(works, group, group.identity.time()).awaitUninterrupted();
     } catch (TuttiException e) {
       cause.addSuppressed(e);
     }

@@ -19,15 +19,14 @@ import dev.tutti.runtime.operation.MessageCounts;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.runtime.operation.PendingOperations;
 import dev.tutti.runtime.operation.RankProgress;
-import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** Issues the operations of a group and runs them, from the call to the end. */
@@ -54,6 +53,7 @@ final class OperationRunner {
   private final Failures failures;
   private final PendingOperations pending;
   private final Listeners listeners;
+  private final Time time;
   private final FlightRecorder recorder;
   private final CollectiveQueue queue;
   private final GroupOperation inlineOp;
@@ -72,11 +72,14 @@ final class OperationRunner {
     this.failures = group.failures;
     this.pending = group.pending;
     this.listeners = group.listeners;
+    this.time = group.time;
     this.recorder = group.recorder;
     this.counts = new MessageCounts(group.identity.size());
     this.queue =
         new CollectiveQueue(
-            "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
+            "tutti-w-" + group.identity.name() + "-" + group.identity.rank(),
+            this::runQueued,
+            time);
     this.inlineOp = pending.inline;
     this.events = new OperationEvents(group.identity, group.backendNames);
     this.isNanChecked = group.isNanChecked();
@@ -186,8 +189,8 @@ final class OperationRunner {
     while (!event.op().isPointToPoint()
         && queue.sequence() < event.sequence()
         && refused == null
-        && System.nanoTime() - limitNanos < 0) {
-      LockSupport.parkNanos(this, PAUSE_NANOS);
+        && time.nanoTime() - limitNanos < 0) {
+      time.park(this, PAUSE_NANOS);
     }
   }
 
@@ -255,13 +258,13 @@ final class OperationRunner {
     }
     try {
       GroupOperation op = pending.onStream.next();
-      long now = System.nanoTime();
+      long now = time.nanoTime();
       fill(op.call().reset(type, reduceOp), output, input, root);
       op.issue(sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
       op.flightPlace = recorder.issue(op.call(), sequence, WorkState.RUNNING, now);
       events.begin(op);
       pending.onStream.add();
-      Watchdog.expect(op.deadlineNanos());
+      group.watchdog().expect(op.deadlineNanos());
       group.endIfFailed(op);
       op.throwIfFailed();
       return op;
@@ -427,7 +430,7 @@ final class OperationRunner {
   }
 
   private void runStreamOrdered(GroupOperation op, OperationSpec spec) {
-    long deadline = deadline(spec, System.nanoTime());
+    long deadline = deadline(spec, time.nanoTime());
     long sequence = awaitTurn(op, deadline);
     try {
       issue(op, spec, sequence, deadline, WorkState.RUNNING);
@@ -474,12 +477,12 @@ final class OperationRunner {
   }
 
   private void issue(GroupOperation op, OperationSpec spec, long sequence, WorkState state) {
-    issue(op, spec, sequence, deadline(spec, System.nanoTime()), state);
+    issue(op, spec, sequence, deadline(spec, time.nanoTime()), state);
   }
 
   private void issue(
       GroupOperation op, OperationSpec spec, long sequence, long deadline, WorkState state) {
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     op.issue(sequence, now, deadline, state);
     op.flightPlace = recorder.issue(spec.call(), sequence, state, now);
     events.begin(op);
@@ -687,10 +690,10 @@ final class OperationRunner {
     boolean interrupted = false;
     try {
       while (starting.get() != 0) {
-        if (System.nanoTime() - limitNanos > 0) {
+        if (time.nanoTime() - limitNanos > 0) {
           return false;
         }
-        LockSupport.parkNanos(this, PAUSE_NANOS);
+        time.park(this, PAUSE_NANOS);
         // A thread whose interrupt status is set would no longer sleep.
         interrupted |= Thread.interrupted();
       }

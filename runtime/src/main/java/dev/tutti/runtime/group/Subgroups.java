@@ -71,7 +71,7 @@ final class Subgroups {
               + ", which has PyTorch ranks: those can create subgroups only of the group of all"
               + " ranks");
     }
-    long deadline = System.nanoTime() + group.timeoutNanos();
+    long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.identity.size() > 1 && !isAlone()) {
@@ -96,7 +96,7 @@ final class Subgroups {
               + ": its PyTorch ranks do not exchange colors; use subgroup(ranks), which matches"
               + " their new_group");
     }
-    long deadline = System.nanoTime() + group.timeoutNanos();
+    long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Member> all =
         isAlone()
@@ -157,7 +157,7 @@ final class Subgroups {
   }
 
   private List<Member> exchange(String prefix, int color, int key, long deadline) {
-    long start = System.nanoTime();
+    long start = group.time.nanoTime();
     Store store = job.groupStore(group.identity.name());
     StoreWait wait = new StoreWait(group.identity, group.failures, store);
     wait.call(
@@ -176,7 +176,7 @@ final class Subgroups {
               missing.size() == 1 ? missing.get(0) : -1,
               OpType.SPLIT,
               0,
-              Duration.ofNanos(System.nanoTime() - start),
+              Duration.ofNanos(group.time.nanoTime() - start),
               PeerLateException.ranks(missing) + " did not call it"));
       group.failures.throwAgreed();
     }

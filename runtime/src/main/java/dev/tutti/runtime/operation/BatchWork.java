@@ -6,6 +6,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -19,9 +20,12 @@ import org.jspecify.annotations.Nullable;
 public final class BatchWork implements Work {
   private final List<Work> works;
   private final OperationOwner owner;
-  private final long startedNanos = System.nanoTime();
+  private final Time time;
+  private final long startedNanos;
 
-  public BatchWork(List<Work> works, OperationOwner owner) {
+  public BatchWork(List<Work> works, OperationOwner owner, Time time) {
+    this.time = time;
+    this.startedNanos = time.nanoTime();
     this.works = List.copyOf(works);
     this.owner = owner;
   }
@@ -72,8 +76,8 @@ public final class BatchWork implements Work {
 
   @Override
   public boolean await(Duration timeout) {
-    long limit = Deadlines.in(timeout);
-    return allEnd(work -> work.await(Deadlines.left(limit)));
+    long limit = time.deadline(timeout);
+    return allEnd(work -> work.await(time.left(limit)));
   }
 
   @Override
@@ -182,7 +186,7 @@ public final class BatchWork implements Work {
     return works.stream()
         .map(Work::duration)
         .max(Duration::compareTo)
-        .orElse(Duration.ofNanos(System.nanoTime() - startedNanos));
+        .orElse(Duration.ofNanos(time.nanoTime() - startedNanos));
   }
 
   @Override

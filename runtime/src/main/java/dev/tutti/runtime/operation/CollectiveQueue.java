@@ -1,5 +1,6 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.spi.Time;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
@@ -65,6 +66,7 @@ public final class CollectiveQueue {
   private final ArrayDeque<Queued> queue = new ArrayDeque<>();
   private final String threadName;
   private final Consumer<GroupOperation> runner;
+  private final Time time;
   private @Nullable Thread owner;
   private @Nullable Thread worker;
   private int waiting;
@@ -85,8 +87,10 @@ public final class CollectiveQueue {
    *
    * @param threadName the name of the worker thread
    * @param runner runs an operation; must not throw
+   * @param time by which threads wait for their turns
    */
-  public CollectiveQueue(String threadName, Consumer<GroupOperation> runner) {
+  public CollectiveQueue(String threadName, Consumer<GroupOperation> runner, Time time) {
+    this.time = time;
     this.threadName = threadName;
     this.runner = runner;
   }
@@ -129,7 +133,7 @@ public final class CollectiveQueue {
     try {
       while (true) {
         long number = tryTake();
-        if (number != TAKEN || System.nanoTime() - deadlineNanos >= 0) {
+        if (number != TAKEN || time.nanoTime() - deadlineNanos >= 0) {
           return number;
         }
         try {
@@ -224,11 +228,10 @@ public final class CollectiveQueue {
   }
 
   /** Waits for a signal that there is work; false if none came for a long time. */
-  @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitWork() throws InterruptedException {
     open();
     try {
-      return work.awaitNanos(IDLE_NANOS) > 0;
+      return time.await(lock, work, IDLE_NANOS) > 0;
     } finally {
       GATE.getAndBitwiseOr(this, SHUT);
     }
@@ -239,15 +242,14 @@ public final class CollectiveQueue {
   }
 
   /** Waits for a signal that the turn is free; false if the deadline has passed. */
-  @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
-    long left = deadlineNanos - System.nanoTime();
+    long left = deadlineNanos - time.nanoTime();
     if (left <= 0) {
       return false;
     }
     waiting++;
     try {
-      free.awaitNanos(left);
+      long _ = time.await(lock, free, left);
     } finally {
       waiting--;
     }
@@ -270,7 +272,7 @@ public final class CollectiveQueue {
       issue.accept(nextNumber());
       queue.add(new Queued(op, hold ? Thread.currentThread() : null));
       if (worker == null) {
-        worker = Thread.ofPlatform().daemon().name(threadName).start(this::work);
+        worker = time.start(threadName, this::work);
       } else {
         work.signal();
       }

@@ -3,7 +3,7 @@ package dev.tutti.runtime.operation;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
-/** Converts durations to values of {@link System#nanoTime()} without overflow. */
+/** Converts durations to nanoseconds without overflow, and to text. */
 public final class Deadlines {
   /** Longer than any program runs, and small enough to be added to any time. */
   private static final long FOREVER = Long.MAX_VALUE / 4;
@@ -20,20 +20,10 @@ public final class Deadlines {
     return Duration.ofNanos(nanos(duration));
   }
 
-  /** Returns the time at the end of a duration that starts now. */
-  public static long in(Duration duration) {
-    return System.nanoTime() + nanos(duration);
-  }
-
   /** Formats a duration for people, such as 90 s or 250 ms. */
   public static String text(Duration duration) {
     return duration.toMillisPart() == 0
         ? duration.toSeconds() + " s"
         : cut(duration).toMillis() + " ms";
-  }
-
-  /** Returns the time left until a deadline, or zero. */
-  public static Duration left(long deadlineNanos) {
-    return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.runtime.operation;
 import dev.tutti.WorkState;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import dev.tutti.spi.Call;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,12 +20,14 @@ import org.jspecify.annotations.Nullable;
  */
 public final class FlightRecorder {
   private final FlightEntry[] ring;
-  private final long wallOffset = System.currentTimeMillis() * 1_000_000 - System.nanoTime();
-  private long lastNanos = System.nanoTime();
+  private final long wallOffset;
+  private long lastNanos;
   private long next;
   private int nextSlot;
 
-  public FlightRecorder(int capacity) {
+  public FlightRecorder(int capacity, Time time) {
+    lastNanos = time.nanoTime();
+    wallOffset = time.epochMillis() * 1_000_000 - lastNanos;
     ring = new FlightEntry[Math.max(1, capacity)];
     for (int i = 0; i < ring.length; i++) {
       ring[i] = new FlightEntry();

@@ -3,6 +3,7 @@ package dev.tutti.runtime.operation;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.Settings;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 
@@ -14,9 +15,10 @@ import java.util.List;
  * @param size the number of its ranks
  * @param globalRanks the ranks of its members in the group of all ranks
  * @param settings the settings of this process
+ * @param time the clock and waits of this process
  */
 public record GroupIdentity(
-    String name, int rank, int size, List<Integer> globalRanks, Settings settings) {
+    String name, int rank, int size, List<Integer> globalRanks, Settings settings, Time time) {
   /**
    * Creates the identity of a rank.
    *
@@ -24,9 +26,11 @@ public record GroupIdentity(
    * @param rank this process's rank in the group
    * @param globalRanks the ranks of its members in the group of all ranks
    * @param settings the settings of this process
+   * @param time the clock and waits of this process
    */
-  public GroupIdentity(String name, int rank, List<Integer> globalRanks, Settings settings) {
-    this(name, rank, globalRanks.size(), globalRanks, settings);
+  public GroupIdentity(
+      String name, int rank, List<Integer> globalRanks, Settings settings, Time time) {
+    this(name, rank, globalRanks.size(), globalRanks, settings, time);
   }
 
   /**

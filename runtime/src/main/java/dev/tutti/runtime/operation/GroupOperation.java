@@ -189,7 +189,7 @@ public final class GroupOperation extends OperationState implements Work {
   private void await(boolean endable) {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
     while (!awaitUntil(until, endable)) {
-      long now = System.nanoTime();
+      long now = time.nanoTime();
       owner.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
@@ -198,7 +198,7 @@ public final class GroupOperation extends OperationState implements Work {
 
   @Override
   public boolean await(Duration timeout) {
-    boolean ended = awaitUntil(Deadlines.in(timeout), true);
+    boolean ended = awaitUntil(time.deadline(timeout), true);
     if (ended) {
       throwToWaiter();
     }
@@ -252,17 +252,17 @@ public final class GroupOperation extends OperationState implements Work {
       return;
     }
     // In slices, since an interrupt does not end a wait in a backend.
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     do {
       throwIfInterrupted();
       progress.await(this, now + Math.min(untilNanos - now, SLICE_NANOS));
-      now = System.nanoTime();
+      now = time.nanoTime();
     } while (!isDone() && deviceEvent() == null && now - untilNanos < 0);
   }
 
   private void awaitDevice(DeviceEvent device, long untilNanos, boolean endable) {
     // In slices, since an abort of the group ends the operation but not every device's wait.
-    for (long now = System.nanoTime(); !isDone() && now - untilNanos < 0; now = System.nanoTime()) {
+    for (long now = time.nanoTime(); !isDone() && now - untilNanos < 0; now = time.nanoTime()) {
       if (endable) {
         throwIfInterrupted();
       }
@@ -298,7 +298,7 @@ public final class GroupOperation extends OperationState implements Work {
   private void awaitEnqueued(boolean endable) {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
     while (!parkUntilEnqueued(until, endable)) {
-      long now = System.nanoTime();
+      long now = time.nanoTime();
       owner.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
@@ -363,7 +363,7 @@ public final class GroupOperation extends OperationState implements Work {
     if (done) {
       completeFuture(own);
     } else if (deviceEvent() != null) {
-      Watchdog.expect(System.nanoTime());
+      owner.watchdog().expect(time.nanoTime());
     }
     // A separate future, since users may cancel it; copy() would wrap the exception.
     CompletableFuture<List<Tensor>> given = new CompletableFuture<>();
@@ -380,9 +380,9 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   private void completeFuture(CompletableFuture<List<Tensor>> target) {
-    Thread.ofVirtual()
-        .name("tutti-future")
-        .start(
+    Thread _ =
+        time.startVirtual(
+            "tutti-future",
             () -> {
               TuttiException cause = failure();
               if (cause == null) {

@@ -6,6 +6,7 @@ import dev.tutti.GroupListener.Outcome;
 import dev.tutti.Registration;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -24,10 +25,10 @@ public final class Listeners implements AutoCloseable {
   private final AtomicLong ids = new AtomicLong();
   private final SerialCallbacks thread;
 
-  public Listeners(String group, int rank) {
+  public Listeners(String group, int rank, Time time) {
     this.group = group;
     this.rank = rank;
-    this.thread = new SerialCallbacks("tutti-cb-" + group + "-" + rank);
+    this.thread = new SerialCallbacks("tutti-cb-" + group + "-" + rank, time);
   }
 
   public boolean isEmpty() {

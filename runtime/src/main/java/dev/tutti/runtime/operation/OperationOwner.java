@@ -15,6 +15,9 @@ public interface OperationOwner {
   /** Returns which rank of which group issued the operations. */
   GroupIdentity identity();
 
+  /** Returns the thread that watches deadlines in this process. */
+  Watchdog watchdog();
+
   /** Returns the deadline of operations that have none of their own, counted from their issue. */
   long timeoutNanos();
 
@@ -69,7 +72,7 @@ public interface OperationOwner {
   /**
    * Fails overdue operations.
    *
-   * @param nowNanos the time, in terms of {@link System#nanoTime()}
+   * @param nowNanos the time, in terms of the group's clock
    * @return when to look again
    */
   long checkDeadlines(long nowNanos);

@@ -11,9 +11,9 @@ import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +37,7 @@ public abstract class OperationState implements Operation {
    * wait; until then "deadlineNanos" is 0.
    */
   final OperationOwner owner;
+  final Time time;
   private final Call call;
   private long sequence;
   private long issuedNanos;
@@ -57,6 +58,7 @@ public abstract class OperationState implements Operation {
   OperationState(
       OperationOwner owner, Call call, List<Tensor> result, @Nullable Runnable finisher) {
     this.owner = owner;
+    this.time = owner.identity().time();
     this.call = call;
     this.result = result;
     this.sourceRank = call.type() == OpType.RECV ? call.root() : -1;
@@ -105,7 +107,7 @@ public abstract class OperationState implements Operation {
       return false;
     }
     if (state == WorkState.QUEUED) {
-      startedNanos = System.nanoTime();
+      startedNanos = time.nanoTime();
     }
     state = WorkState.RUNNING;
     return true;
@@ -131,11 +133,11 @@ public abstract class OperationState implements Operation {
   }
 
   private long startClock() {
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     long deadline = (now + owner.timeoutNanos()) | 1;
     issuedNanos = now;
     deadlineNanos = deadline;
-    Watchdog.expect(deadline);
+    owner.watchdog().expect(deadline);
     return deadline;
   }
 
@@ -169,7 +171,7 @@ public abstract class OperationState implements Operation {
   /** Returns when the operation ended, or the current time if it has not. */
   public final long endNanos() {
     long end = endedNanos;
-    return end == 0 ? System.nanoTime() : end;
+    return end == 0 ? time.nanoTime() : end;
   }
 
   /** Returns the state without polling the device. */
@@ -254,7 +256,7 @@ public abstract class OperationState implements Operation {
       if (unfinished == null) {
         failure = cause;
         if (deadlineNanos != 0) {
-          endedNanos = System.nanoTime();
+          endedNanos = time.nanoTime();
         }
         state = newState;
         if (waited) {
@@ -306,7 +308,7 @@ public abstract class OperationState implements Operation {
       notifyAll();
     }
     if (isFollowed()) {
-      Watchdog.expect(System.nanoTime());
+      owner.watchdog().expect(time.nanoTime());
     }
   }
 
@@ -439,12 +441,12 @@ public abstract class OperationState implements Operation {
     waited = true;
     try {
       while (untilEnded ? !isEnded() : !isDone() && deviceEvent == null) {
-        long left = untilNanos - System.nanoTime();
+        long left = untilNanos - time.nanoTime();
         if (left <= 0) {
           return false;
         }
         try {
-          TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+          time.await(this, Math.max(left, 1_000));
         } catch (InterruptedException e) {
           interrupted = true;
           if (endable) {

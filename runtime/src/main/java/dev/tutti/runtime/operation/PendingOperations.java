@@ -3,12 +3,11 @@ package dev.tutti.runtime.operation;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
@@ -35,8 +34,9 @@ public final class PendingOperations {
   private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private final OperationOwner owner;
+  private final Time time;
   private final Collection<Backend> backends;
-  private final Set<GroupOperation> operations = ConcurrentHashMap.newKeySet();
+  private final OrderedSet<GroupOperation> operations = new OrderedSet<>();
   private final SlowOperations slow;
   private long seenNumber;
   private long seenNanos;
@@ -54,8 +54,9 @@ public final class PendingOperations {
    */
   public PendingOperations(OperationOwner owner, Collection<Backend> backends, long slowNanos) {
     this.owner = owner;
+    this.time = owner.identity().time();
     this.backends = backends;
-    this.slow = new SlowOperations(slowNanos, owner::slow);
+    this.slow = new SlowOperations(slowNanos, owner::slow, time);
     this.inline = new GroupOperation(owner, false);
     this.onStream = new StreamOperations(owner);
   }
@@ -63,7 +64,7 @@ public final class PendingOperations {
   /** Adds an issued operation. */
   public void add(GroupOperation op) {
     operations.add(op);
-    Watchdog.expect(op.deadlineNanos());
+    owner.watchdog().expect(op.deadlineNanos());
   }
 
   public void remove(GroupOperation op) {
@@ -87,7 +88,7 @@ public final class PendingOperations {
       all.add(describe(running));
     }
     describe(onStream.pending(), all);
-    describe(operations, all);
+    describe(operations.copy(), all);
     return all;
   }
 
@@ -127,12 +128,12 @@ public final class PendingOperations {
   /** Lists the operations that have not ended and how long each has waited, longest first. */
   public List<Wait> waits() {
     List<Wait> all = new ArrayList<>();
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     GroupOperation running = running();
     if (running != null) {
       all.add(new Wait(describe(running), now - sinceOfInline(now)));
     }
-    for (Iterable<GroupOperation> some : List.of(onStream.pending(), operations)) {
+    for (Iterable<GroupOperation> some : List.of(onStream.pending(), operations.copy())) {
       for (GroupOperation op : some) {
         long issued = op.issuedNanos();
         all.add(new Wait(describe(op), issued == 0 ? 0 : now - issued));
@@ -165,7 +166,7 @@ public final class PendingOperations {
         owner.endFailed(op);
       }
     }
-    for (GroupOperation op : operations) {
+    for (GroupOperation op : operations.copy()) {
       if (op.type().isPointToPoint() || op.deviceEvent() != null) {
         owner.endFailed(op);
       }
@@ -175,12 +176,12 @@ public final class PendingOperations {
   /** Ends all operations. */
   public void endAll() {
     onStream.pending().forEach(owner::endFailed);
-    operations.forEach(owner::endFailed);
+    operations.copy().forEach(owner::endFailed);
   }
 
   /** Waits until all have ended; false if the deadline or an interrupt comes first. */
   public boolean await(long deadlineNanos) {
-    return await(onStream.pending(), deadlineNanos) && await(operations, deadlineNanos);
+    return await(onStream.pending(), deadlineNanos) && await(operations.copy(), deadlineNanos);
   }
 
   private static boolean await(Iterable<GroupOperation> all, long deadlineNanos) {
@@ -202,7 +203,7 @@ public final class PendingOperations {
    * @param waitNanos how long to wait for a thread that is doing so already
    */
   public void look(long waitNanos) {
-    for (GroupOperation op : operations) {
+    for (GroupOperation op : operations.copy()) {
       if (op.deviceEvent() != null) {
         op.pollDevice();
       }
@@ -213,13 +214,13 @@ public final class PendingOperations {
   /**
    * Fails overdue operations.
    *
-   * @param nowNanos the time, in terms of {@link System#nanoTime()}
+   * @param nowNanos the time, in terms of the group's clock
    * @return when to look again
    */
   public long checkDeadlines(long nowNanos) {
     long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, owner.timeoutNanos());
     look(0);
-    for (GroupOperation op : operations) {
+    for (GroupOperation op : operations.copy()) {
       if (op.deviceEvent() != null) {
         next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
       }
@@ -229,7 +230,8 @@ public final class PendingOperations {
       next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
     }
     next = checkInline(nowNanos, next);
-    long slowAt = slow.check(waitingInline(), List.of(operations, onStream.pending()), nowNanos);
+    long slowAt =
+        slow.check(waitingInline(), List.of(operations.copy(), onStream.pending()), nowNanos);
     return slowAt - next < 0 ? slowAt : next;
   }
 

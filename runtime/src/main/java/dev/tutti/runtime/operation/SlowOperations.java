@@ -1,6 +1,7 @@
 package dev.tutti.runtime.operation;
 
 import dev.tutti.WorkState;
+import dev.tutti.spi.NanoClock;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -22,7 +23,7 @@ final class SlowOperations {
   private final long slackNanos;
   private final Listener listener;
   private Map<Key, Long> told = Map.of();
-  private long lookAt = System.nanoTime();
+  private long lookAt;
 
   /** A listener that is told of operations that wait for a long time; must not block. */
   interface Listener {
@@ -49,8 +50,10 @@ final class SlowOperations {
    * Creates a finder.
    *
    * @param afterNanos how long an operation waits before it is reported; 0 disables reports
+   * @param clock the clock of the operations
    */
-  SlowOperations(long afterNanos, Listener listener) {
+  SlowOperations(long afterNanos, Listener listener, NanoClock clock) {
+    this.lookAt = clock.nanoTime();
     this.afterNanos = afterNanos;
     this.slackNanos = Math.min(afterNanos / 8, Watchdog.PERIOD_NANOS);
     this.listener = listener;
@@ -61,7 +64,7 @@ final class SlowOperations {
    *
    * @param inline the collective on its caller's thread; null if there is none
    * @param pending all other operations
-   * @param nowNanos the time, in terms of {@link System#nanoTime()}
+   * @param nowNanos the time, in terms of the group's clock
    * @return when to look again
    */
   synchronized long check(

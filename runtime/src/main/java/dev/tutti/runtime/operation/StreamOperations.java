@@ -2,9 +2,9 @@ package dev.tutti.runtime.operation;
 
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +26,7 @@ public final class StreamOperations {
   private static final int FIRST_SIZE = 256;
 
   private final OperationOwner owner;
+  private final Time time;
   private @Nullable GroupOperation[] ring = new @Nullable GroupOperation[FIRST_SIZE];
   private final ReentrantLock looking = new ReentrantLock();
   private long head;
@@ -33,6 +34,7 @@ public final class StreamOperations {
 
   StreamOperations(OperationOwner owner) {
     this.owner = owner;
+    this.time = owner.identity().time();
   }
 
   /** Returns an operation to issue; the caller has the turn, and must then call {@link #add}. */
@@ -114,7 +116,7 @@ public final class StreamOperations {
    */
   void reclaim(long waitNanos) {
     try {
-      if (waitNanos == 0 ? looking.tryLock() : looking.tryLock(waitNanos, TimeUnit.NANOSECONDS)) {
+      if (waitNanos == 0 ? looking.tryLock() : time.tryLock(looking, waitNanos)) {
         try {
           free(lastReached());
         } finally {

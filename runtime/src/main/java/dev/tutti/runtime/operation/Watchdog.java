@@ -1,19 +1,18 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 
-/** The one thread that watches the deadlines of all groups of this process. */
+/** The one thread that watches the deadlines of all groups of a process. */
 public final class Watchdog {
   /*
    * Groups are scanned at the earliest known deadline, and at least once a second while there are
    * groups. A group that starts an operation with an earlier deadline than "wakeAt" unparks the
    * thread. Both sides use volatile accesses: the group makes the deadline visible before it reads
    * wakeAt, and the thread sets wakeAt before it scans, so one of them sees the other. The thread
-   * ends when no group is left, and a later group starts a new thread, under the class lock. It
+   * ends when no group is left, and a later group starts a new thread, under this object's monitor. It
    * ends for no other reason, because the deadlines of all groups depend on it.
    */
   public interface Watched {
@@ -29,42 +28,54 @@ public final class Watchdog {
   /** More than a busy machine delays a thread. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
-  private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
-  private static final Set<Watched> BROKEN = ConcurrentHashMap.newKeySet();
-  private static volatile Thread thread = Thread.currentThread();
-  private static volatile long wakeAt = System.nanoTime();
-  private static boolean running;
-  private static volatile Standstill last = new Standstill(0, System.nanoTime());
+  private static final PerTime<Watchdog> ALL = new PerTime<>(Watchdog::new);
+
+  private final Time time;
+  private final OrderedSet<Watched> watched = new OrderedSet<>();
+  private final OrderedSet<Watched> broken = new OrderedSet<>();
+  private volatile Thread thread = Thread.currentThread();
+  private volatile long wakeAt;
+  private boolean running;
+  private volatile Standstill last;
 
   /** How late this thread was, and when. */
   private record Standstill(long nanos, long endNanos) {}
 
-  private Watchdog() {}
+  private Watchdog(Time time) {
+    this.time = time;
+    wakeAt = time.nanoTime();
+    last = new Standstill(0, wakeAt);
+  }
 
-  public static synchronized void watch(Watched watched) {
-    WATCHED.add(watched);
+  /** Returns the watchdog of the process that has a time. */
+  public static Watchdog of(Time time) {
+    return ALL.of(time);
+  }
+
+  public synchronized void watch(Watched group) {
+    watched.add(group);
     if (!running) {
-      wakeAt = System.nanoTime();
-      thread = Thread.ofPlatform().daemon().name("tutti-wd").start(Watchdog::run);
+      wakeAt = time.nanoTime();
+      thread = time.start("tutti-wd", this::run);
       running = true;
     }
   }
 
-  public static void unwatch(Watched watched) {
-    WATCHED.remove(watched);
-    BROKEN.remove(watched);
+  public void unwatch(Watched group) {
+    watched.remove(group);
+    broken.remove(group);
   }
 
   /** Ensures that the thread looks no later than a deadline. */
-  public static void expect(long deadlineNanos) {
+  public void expect(long deadlineNanos) {
     if (deadlineNanos - wakeAt < 0) {
       LockSupport.unpark(thread);
     }
   }
 
   /** Looks at all groups; returns when to look again. */
-  private static long look() {
-    long now = System.nanoTime();
+  private long look() {
+    long now = time.nanoTime();
     long late = now - wakeAt;
     Standstill before = last;
     if (late > STANDSTILL_NANOS
@@ -73,12 +84,12 @@ public final class Watchdog {
     }
     long next = now + PERIOD_NANOS;
     wakeAt = next;
-    for (Watched watched : WATCHED) {
+    for (Watched group : watched.copy()) {
       try {
-        long deadline = watched.checkDeadlines(now);
+        long deadline = group.checkDeadlines(now);
         next = deadline - next < 0 ? deadline : next;
       } catch (Throwable t) {
-        if (BROKEN.add(watched)) {
+        if (broken.add(group)) {
           LOG.log(Level.ERROR, "a check of deadlines failed", t);
         }
       }
@@ -92,33 +103,33 @@ public final class Watchdog {
    *
    * @param limit how late this thread must be; at least 2.5 s, which a busy machine may delay it
    */
-  public static boolean stoodStill(Duration limit) {
+  public boolean stoodStill(Duration limit) {
     long least = Math.max(STANDSTILL_NANOS, Deadlines.nanos(limit));
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     Standstill ended = last;
-    return (!WATCHED.isEmpty() && now - wakeAt > least)
+    return (!watched.isEmpty() && now - wakeAt > least)
         || (ended.nanos > least && (now - ended.endNanos) / 2 < least);
   }
 
-  private static void run() {
+  private void run() {
     while (true) {
       long next;
       try {
         next = look();
       } catch (RuntimeException | Error e) {
         // There is no memory for a look or for logging; a later look finds what is overdue.
-        next = System.nanoTime() + RETRY_NANOS;
+        next = time.nanoTime() + RETRY_NANOS;
       }
       wakeAt = next;
-      synchronized (Watchdog.class) {
-        if (WATCHED.isEmpty()) {
+      synchronized (this) {
+        if (watched.isEmpty()) {
           running = false;
           return;
         }
       }
-      long left = next - System.nanoTime();
+      long left = next - time.nanoTime();
       if (left > 0) {
-        LockSupport.parkNanos(Watchdog.class, left);
+        time.park(this, left);
       }
     }
   }

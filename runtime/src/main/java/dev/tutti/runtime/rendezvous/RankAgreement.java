@@ -41,7 +41,7 @@ public final class RankAgreement {
    *
    * @param name the name of the new group
    * @param ranks the ranks of the new group, sorted
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @throws CollectiveException if the lists differ, naming both
    */
   public void require(String name, List<Integer> ranks, long deadlineNanos) {

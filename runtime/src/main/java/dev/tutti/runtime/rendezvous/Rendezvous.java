@@ -262,6 +262,7 @@ public final class Rendezvous {
       Store store =
           provider.open(
               StoreProvider.Request.of(url, rank, size)
+                  .withTime(options.time())
                   .withHost(host)
                   .withTimeout(timeout)
                   .withSettings(settings));

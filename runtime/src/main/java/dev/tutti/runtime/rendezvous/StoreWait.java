@@ -11,6 +11,7 @@ import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.spi.Bootstrap;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,23 +25,25 @@ public final class StoreWait {
   private final Failures failures;
   private final Store store;
   private final Duration answer;
+  private final Time time;
 
   public StoreWait(GroupIdentity group, Failures failures, Store store) {
     this.group = group;
     this.failures = failures;
     this.store = store;
+    this.time = group.time();
     this.answer = AnswerTimes.of(group.settings()).answer();
   }
 
   /**
    * Makes a call to the store that has no deadline of its own.
    *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @throws StoreSilentException if the call does not end by the deadline; a server gets at least
    *     the time of an answer
    */
   public <T> T call(long deadlineNanos, Supplier<T> call) {
-    return call(group.name(), group.rank(), store, answerBy(deadlineNanos), call);
+    return call(group.name(), group.rank(), store, answerBy(deadlineNanos), time, call);
   }
 
   /**
@@ -50,11 +53,13 @@ public final class StoreWait {
    * @param rank the rank in the group
    * @param store the store that is called
    * @param limit how long the call may take
+   * @param time by which the caller waits
    * @throws StoreSilentException if the call takes longer
    */
-  static <T> T call(String group, int rank, Store store, Duration limit, Supplier<T> call) {
+  static <T> T call(
+      String group, int rank, Store store, Duration limit, Time time, Supplier<T> call) {
     try {
-      return BoundedCalls.call("tutti-ask-" + group + "-" + rank, limit, call::get);
+      return BoundedCalls.call(time, "tutti-ask-" + group + "-" + rank, limit, call::get);
     } catch (RuntimeException e) {
       throw e;
     } catch (Exception e) {
@@ -67,26 +72,26 @@ public final class StoreWait {
 
   /** Returns how long a server may take to answer by a deadline: at least the time of an answer. */
   public Duration answerBy(long deadlineNanos) {
-    return answerBy(deadlineNanos, answer);
+    return answerBy(deadlineNanos, answer, time);
   }
 
   /** Returns how long a server may take to answer by a deadline: at least a given time. */
-  static Duration answerBy(long deadlineNanos, Duration least) {
-    Duration left = Deadlines.left(deadlineNanos);
+  static Duration answerBy(long deadlineNanos, Duration least, Time time) {
+    Duration left = time.left(deadlineNanos);
     return left.compareTo(least) < 0 ? least : left;
   }
 
   /**
    * Waits until keys exist.
    *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @return whether the keys exist
    * @throws TuttiException if the group failed or was closed in the meantime, or the store failed,
    *     or was silent at the deadline
    */
   public boolean await(List<String> keys, long deadlineNanos) {
     while (true) {
-      Duration left = Deadlines.left(deadlineNanos);
+      Duration left = time.left(deadlineNanos);
       try {
         store.await(keys, left.compareTo(SLICE) < 0 ? left : SLICE);
         return true;
@@ -97,7 +102,7 @@ public final class StoreWait {
               "group %s was closed on rank %d while it waited for other ranks"
                   .formatted(group.name(), group.rank()));
         }
-        if (deadlineNanos - System.nanoTime() > 0) {
+        if (deadlineNanos - time.nanoTime() > 0) {
           continue;
         }
         if (e instanceof StoreSilentException) {
@@ -115,7 +120,7 @@ public final class StoreWait {
    *
    * @param prefix the part of the key before the rank
    * @param first the lowest rank to wait for; all ranks up to the last follow
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @return the ranks that did not come
    */
   public List<Integer> awaitRanks(String prefix, int first, long deadlineNanos) {

@@ -3,7 +3,7 @@ package dev.tutti.runtime.rendezvous;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.events.Events;
-import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;
@@ -20,6 +20,7 @@ public final class UninterruptedStore implements Store {
   private static final Events EVENTS = Events.get();
 
   private final Store store;
+  private final Time time;
   private volatile @Nullable SetUp setUp;
 
   /**
@@ -27,12 +28,12 @@ public final class UninterruptedStore implements Store {
    *
    * @param group the group that is set up
    * @param rank the rank in the group
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the store's clock
    * @param answer the least time that the server has for an answer
    */
   public record SetUp(String group, int rank, long deadlineNanos, Duration answer) {
-    private Duration limit() {
-      return StoreWait.answerBy(deadlineNanos, answer);
+    private Duration limit(Time time) {
+      return StoreWait.answerBy(deadlineNanos, answer, time);
     }
   }
 
@@ -40,8 +41,10 @@ public final class UninterruptedStore implements Store {
    * Creates a view of a store.
    *
    * @param store the store below; it is closed with this one
+   * @param time by which deadlines are kept
    */
-  public UninterruptedStore(Store store) {
+  public UninterruptedStore(Store store, Time time) {
+    this.time = time;
     this.store = store;
   }
 
@@ -49,9 +52,11 @@ public final class UninterruptedStore implements Store {
    * Creates a view of a store for the set-up of a group.
    *
    * @param store the store below; it is closed with this one
+   * @param time by which deadlines are kept
    * @param setUp the set-up that bounds all calls until {@link #endSetUp}
    */
-  public UninterruptedStore(Store store, SetUp setUp) {
+  public UninterruptedStore(Store store, Time time, SetUp setUp) {
+    this.time = time;
     this.store = store;
     this.setUp = setUp;
   }
@@ -64,12 +69,12 @@ public final class UninterruptedStore implements Store {
   /** Makes a call that waits, and repeats it if an interrupt ended it. */
   private <T> T wait(Duration timeout, Function<Duration, T> call) {
     boolean interrupted = Thread.interrupted();
-    long deadline = Deadlines.in(timeout);
+    long deadline = time.deadline(timeout);
     SetUp bound = setUp;
     if (bound != null && bound.deadlineNanos - deadline < 0) {
       deadline = bound.deadlineNanos;
     }
-    Duration left = bound == null ? timeout : Deadlines.left(deadline);
+    Duration left = bound == null ? timeout : time.left(deadline);
     try {
       while (true) {
         try {
@@ -79,7 +84,7 @@ public final class UninterruptedStore implements Store {
             throw e;
           }
           interrupted |= Thread.interrupted();
-          left = Deadlines.left(deadline);
+          left = time.left(deadline);
         }
       }
     } finally {
@@ -97,7 +102,8 @@ public final class UninterruptedStore implements Store {
     try {
       return bound == null
           ? call.apply(store)
-          : StoreWait.call(bound.group, bound.rank, store, bound.limit(), () -> call.apply(store));
+          : StoreWait.call(
+              bound.group, bound.rank, store, bound.limit(time), time, () -> call.apply(store));
     } finally {
       if (begun != null) {
         EVENTS.endStoreCall(begun, name, key);
@@ -227,7 +233,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public Store duplicate() {
-    return new UninterruptedStore(store.duplicate());
+    return new UninterruptedStore(store.duplicate(), time);
   }
 
   @Override

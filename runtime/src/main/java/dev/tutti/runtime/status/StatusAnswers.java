@@ -3,6 +3,7 @@ package dev.tutti.runtime.status;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
@@ -16,6 +17,7 @@ public final class StatusAnswers {
   private final Store store;
   private final int rank;
   private final Supplier<byte[]> status;
+  private final Time time;
 
   /**
    * Creates the answers of a rank.
@@ -23,8 +25,10 @@ public final class StatusAnswers {
    * @param store the store of the job
    * @param rank the rank among all
    * @param status produces the answer, anew each time
+   * @param time starts the threads
    */
-  public StatusAnswers(Store store, int rank, Supplier<byte[]> status) {
+  public StatusAnswers(Store store, int rank, Supplier<byte[]> status, Time time) {
+    this.time = time;
     this.store = store;
     this.rank = rank;
     this.status = status;
@@ -32,7 +36,7 @@ public final class StatusAnswers {
 
   /** Begins to answer an inquiry; never blocks. */
   public void begin(Inquiry inquiry) {
-    Thread.ofPlatform().daemon().name("tutti-status-" + rank).start(() -> serve(inquiry));
+    Thread _ = time.start("tutti-status-" + rank, () -> serve(inquiry));
   }
 
   private void serve(Inquiry inquiry) {

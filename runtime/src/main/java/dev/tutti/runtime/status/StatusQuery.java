@@ -3,11 +3,13 @@ package dev.tutti.runtime.status;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -15,7 +17,6 @@ import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.UUID;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -31,10 +32,12 @@ public final class StatusQuery implements AutoCloseable {
   private final List<String> written = new ArrayList<>();
   private long round;
 
-  private StatusQuery(Store store, SortedSet<Integer> ranks, boolean once) {
+  private StatusQuery(Store store, SortedSet<Integer> ranks, boolean once, Time time) {
     this.store = store;
     this.ranks = ranks;
-    this.inquiry = new Inquiry(UUID.randomUUID().toString(), once);
+    HexFormat hex = HexFormat.of();
+    this.inquiry =
+        new Inquiry(hex.toHexDigits(time.random()) + hex.toHexDigits(time.random()), once);
   }
 
   private record Life(long restart, long earlier) {
@@ -52,8 +55,9 @@ public final class StatusQuery implements AutoCloseable {
    *
    * @param store the store; it stays open when this query is closed
    * @param once whether {@link #ask} will be called only once
+   * @param time makes the name of the inquiry
    */
-  public static Optional<StatusQuery> of(Store store, boolean once) {
+  public static Optional<StatusQuery> of(Store store, boolean once, Time time) {
     Life last = new Life(-1, 0);
     Map<Life, SortedSet<Integer>> joined = new HashMap<>();
     for (String key : store.listKeys()) {
@@ -69,7 +73,7 @@ public final class StatusQuery implements AutoCloseable {
     SortedSet<Integer> ranks = joined.get(last);
     return ranks == null
         ? Optional.empty()
-        : Optional.of(new StatusQuery(new PrefixStore(last.prefix(), store), ranks, once));
+        : Optional.of(new StatusQuery(new PrefixStore(last.prefix(), store), ranks, once, time));
   }
 
   /** Returns the ranks that are asked: those that had joined, and others that were added. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -27,10 +28,11 @@ class BoundedCallsTest {
 
   @Test
   void resultsAndExceptionsComeThrough() throws Exception {
-    assertThat(BoundedCalls.<Integer>call("seven", LONG, () -> 7)).isEqualTo(7);
+    assertThat(BoundedCalls.<Integer>call(Time.SYSTEM, "seven", LONG, () -> 7)).isEqualTo(7);
     assertThatThrownBy(
             () ->
                 BoundedCalls.call(
+                    Time.SYSTEM,
                     "torn",
                     LONG,
                     () -> {
@@ -49,6 +51,7 @@ class BoundedCallsTest {
         assertThatThrownBy(
                 () ->
                     BoundedCalls.call(
+                        Time.SYSTEM,
                         "stuck",
                         Duration.ofMillis(5),
                         () -> {
@@ -58,7 +61,7 @@ class BoundedCallsTest {
                         }))
             .isInstanceOf(TimeoutException.class);
       }
-      assertThat(BoundedCalls.<Boolean>call("free", LONG, () -> true)).isTrue();
+      assertThat(BoundedCalls.<Boolean>call(Time.SYSTEM, "free", LONG, () -> true)).isTrue();
       LocalWorld.until("the calls that hang", () -> stuck.size() == 20);
       assertThat(stuck).allMatch(thread -> thread.getName().equals("stuck") && thread.isDaemon());
     } finally {
@@ -70,7 +73,8 @@ class BoundedCallsTest {
   void threadsServeManyCallsAndEnd() throws Exception {
     Set<Thread> threads = ConcurrentHashMap.newKeySet();
     for (int i = 0; i < 200; i++) {
-      threads.add(BoundedCalls.<Thread>call("one of many", LONG, Thread::currentThread));
+      threads.add(
+          BoundedCalls.<Thread>call(Time.SYSTEM, "one of many", LONG, Thread::currentThread));
     }
     assertThat(threads).hasSizeLessThan(200);
     LocalWorld.until("the end of idle threads", () -> threads.stream().noneMatch(Thread::isAlive));
@@ -92,6 +96,7 @@ class BoundedCallsTest {
                     local.set("of the caller");
                     try {
                       BoundedCalls.call(
+                          Time.SYSTEM,
                           "called",
                           LONG,
                           () -> {
@@ -126,7 +131,8 @@ class BoundedCallsTest {
   void anInterruptWaitsForTheCall() throws Exception {
     Thread.currentThread().interrupt();
     assertThat(
-            BoundedCalls.<Boolean>call("calm", LONG, () -> !Thread.currentThread().isInterrupted()))
+            BoundedCalls.<Boolean>call(
+                Time.SYSTEM, "calm", LONG, () -> !Thread.currentThread().isInterrupted()))
         .isTrue();
     assertThat(Thread.interrupted()).isTrue();
   }

@@ -8,6 +8,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.runtime.group.StuckStore;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -57,7 +58,7 @@ class JobMonitorTest {
   void failuresAreHeardOfAfterAConnectionWasLost(int count) throws Exception {
     losses.set(count);
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1, TIMES)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1, TIMES, Time.SYSTEM)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -73,7 +74,7 @@ class JobMonitorTest {
   @Test
   void aRankThatCannotReadTheLogFailsItsGroups() throws Exception {
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
-        JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1, TIMES)) {
+        JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1, TIMES, Time.SYSTEM)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(2, 3), heard::complete);
       monitor.start(() -> new byte[0]);
@@ -91,7 +92,7 @@ class JobMonitorTest {
   private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
       throws Exception {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server, TIMES)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server, TIMES, Time.SYSTEM)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
       monitor.join("0", List.of(0, 1, 2), heard::complete);
       stuck.stuck = true;
@@ -110,7 +111,7 @@ class JobMonitorTest {
   @Test
   void aReportThatTheStoreTakesLateIsNotLost() {
     StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1, TIMES)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1, TIMES, Time.SYSTEM)) {
       stuck.stuck = true;
       FailureEvent own =
           new FailureEvent(
@@ -131,7 +132,7 @@ class JobMonitorTest {
   void aReportMayTakeAsLongAsTheSettingSays() throws Exception {
     StuckStore stuck = new StuckStore();
     AnswerTimes times = new AnswerTimes(Duration.ofMinutes(4));
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, 0, times)) {
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, 0, times, Time.SYSTEM)) {
       stuck.stuck = true;
       FailureEvent own =
           new FailureEvent(

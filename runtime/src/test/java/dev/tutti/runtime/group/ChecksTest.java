@@ -11,6 +11,7 @@ import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.List;
@@ -33,7 +34,7 @@ class ChecksTest {
 
   private static Checks checks(BoundBackend... backends) {
     GroupIdentity identity =
-        new GroupIdentity("0", 0, List.of(0), Settings.ofEnvironment(Map.of()));
+        new GroupIdentity("0", 0, List.of(0), Settings.ofEnvironment(Map.of()), Time.SYSTEM);
     Map<String, BoundBackend> all = new TreeMap<>();
     for (BoundBackend each : backends) {
       all.put(each.deviceType(), each);

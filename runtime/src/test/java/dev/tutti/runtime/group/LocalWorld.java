@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -166,7 +167,7 @@ public final class LocalWorld {
   public static void attempt(Duration usual, Attempt attempt) throws Exception {
     long limit = System.nanoTime() + ATTEMPTS.toNanos();
     while (true) {
-      boolean busy = Watchdog.stoodStill(Duration.ZERO);
+      boolean busy = Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO);
       long start = System.nanoTime();
       try {
         attempt.run();
@@ -175,7 +176,7 @@ public final class LocalWorld {
         throw e;
       } catch (Exception | AssertionError e) {
         long now = System.nanoTime();
-        busy |= e instanceof BusyException || Watchdog.stoodStill(Duration.ZERO);
+        busy |= e instanceof BusyException || Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO);
         busy |= now - start > usual.toNanos();
         if (!busy || now - limit > 0) {
           throw e;

@@ -17,6 +17,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.failure.RankClaim;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.net.BindException;
@@ -214,19 +215,19 @@ class SetUpTest {
     String holder = "process " + process.pid() + " on " + RankClaim.host() + ", 1f";
     store.set("seat", holder);
     try {
-      assertThatThrownBy(() -> RankClaim.take(store, "seat", 1))
+      assertThatThrownBy(() -> RankClaim.take(store, "seat", 1, Time.SYSTEM))
           .isInstanceOf(RendezvousException.class)
           .hasMessageContaining("already joined this job: " + holder);
     } finally {
       process.destroyForcibly().waitFor();
     }
-    RankClaim.take(store, "seat", 1);
+    RankClaim.take(store, "seat", 1, Time.SYSTEM);
     assertThat(store.get("seat"))
         .asString(StandardCharsets.UTF_8)
         .startsWith("process " + ProcessHandle.current().pid() + " on " + RankClaim.host());
 
     store.set("seat", "process " + process.pid() + " on another host, 1f");
-    assertThatThrownBy(() -> RankClaim.take(store, "seat", 1))
+    assertThatThrownBy(() -> RankClaim.take(store, "seat", 1, Time.SYSTEM))
         .isInstanceOf(RendezvousException.class);
   }
 

@@ -19,6 +19,7 @@ import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -333,7 +334,8 @@ class WorkEndTest {
     if (!WaitStrategy.until(
         () -> group.failures.verdict() != null,
         System.nanoTime() + TimeUnit.SECONDS.toNanos(60),
-        TimeUnit.MILLISECONDS.toNanos(10))) {
+        TimeUnit.MILLISECONDS.toNanos(10),
+        Time.SYSTEM)) {
       throw new AssertionError("the group does not fail within a minute");
     }
     long _ = group.pending.checkDeadlines(System.nanoTime() + time.toNanos());

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Time;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
@@ -64,7 +65,7 @@ class BatchWorkTest {
     List<Part> parts =
         List.of(
             new Part(first), new Part(second), new Part(first), new Part(second), new Part(null));
-    return new BatchWork(parts.stream().map(Part::work).toList(), null);
+    return new BatchWork(parts.stream().map(Part::work).toList(), null, Time.SYSTEM);
   }
 
   private void waits(Consumer<Work> wait) {

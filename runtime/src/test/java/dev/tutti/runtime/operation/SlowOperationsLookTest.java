@@ -9,6 +9,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.WorkState;
 import dev.tutti.runtime.group.ScriptedProvider;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -31,7 +32,8 @@ class SlowOperationsLookTest {
   }
 
   private SlowOperations slow(long after) {
-    return new SlowOperations(after, (op, sequence, elapsed, others) -> told.add(elapsed));
+    return new SlowOperations(
+        after, (op, sequence, elapsed, others) -> told.add(elapsed), Time.SYSTEM);
   }
 
   private void look(SlowOperations slow, GroupOperation op, long until) {

@@ -15,6 +15,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.runtime.group.ScriptedProvider;
 import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
@@ -194,9 +195,9 @@ class StreamOperationsTest {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
       device.reached = Long.MAX_VALUE;
       // Nobody can free anything while the watchdog is at it, so it is held.
-      Watchdog.watch(holder);
+      Watchdog.of(Time.SYSTEM).watch(holder);
       try {
-        Watchdog.expect(System.nanoTime());
+        Watchdog.of(Time.SYSTEM).expect(System.nanoTime());
         assertThat(held.await(60, TimeUnit.SECONDS)).isTrue();
         for (int calls = 1; calls <= 10_000; calls++) {
           group.allReduce(tensor, ReduceOp.SUM);
@@ -204,7 +205,7 @@ class StreamOperationsTest {
         }
         assertThat(device.free.size()).isLessThan(192);
       } finally {
-        Watchdog.unwatch(holder);
+        Watchdog.of(Time.SYSTEM).unwatch(holder);
         release.countDown();
       }
     }

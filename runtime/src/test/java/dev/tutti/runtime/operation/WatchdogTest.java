@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatNoException;
 
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -31,12 +32,12 @@ class WatchdogTest {
           return now + 1_000_000;
         };
     try (LocalWorld.Quiet _ = LocalWorld.quiet(Watchdog.class)) {
-      Watchdog.watch(thrower);
-      Watchdog.watch(good);
+      Watchdog.of(Time.SYSTEM).watch(thrower);
+      Watchdog.of(Time.SYSTEM).watch(good);
       LocalWorld.until("100 looks", () -> looks.get() > 100);
     } finally {
-      Watchdog.unwatch(thrower);
-      Watchdog.unwatch(good);
+      Watchdog.of(Time.SYSTEM).unwatch(thrower);
+      Watchdog.of(Time.SYSTEM).unwatch(good);
     }
     assertThat(looks.get()).isGreaterThan(100);
   }
@@ -50,17 +51,18 @@ class WatchdogTest {
           assertThatNoException().isThrownBy(() -> released.await(2, TimeUnit.MINUTES));
           return now + Watchdog.PERIOD_NANOS;
         };
-    Watchdog.watch(busy);
+    Watchdog.of(Time.SYSTEM).watch(busy);
     try {
-      LocalWorld.until("the standstill", () -> Watchdog.stoodStill(Duration.ZERO));
-      assertThat(Watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      LocalWorld.until("the standstill", () -> Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO));
+      assertThat(Watchdog.of(Time.SYSTEM).stoodStill(Duration.ofHours(1))).isFalse();
       released.countDown();
-      assertThat(Watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      assertThat(Watchdog.of(Time.SYSTEM).stoodStill(Duration.ofHours(1))).isFalse();
       // The ranks of other tests would blame themselves for it.
-      LocalWorld.until("its being forgotten", () -> !Watchdog.stoodStill(Duration.ZERO));
+      LocalWorld.until(
+          "its being forgotten", () -> !Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO));
     } finally {
       released.countDown();
-      Watchdog.unwatch(busy);
+      Watchdog.of(Time.SYSTEM).unwatch(busy);
     }
   }
 
@@ -99,13 +101,13 @@ class WatchdogTest {
     logger.addHandler(breaking);
     logger.setUseParentHandlers(false);
     try {
-      Watchdog.watch(thrower);
+      Watchdog.of(Time.SYSTEM).watch(thrower);
       LocalWorld.until("the log", () -> logged.get() > 0);
-      Watchdog.watch(good);
+      Watchdog.of(Time.SYSTEM).watch(good);
       LocalWorld.until("10 looks", () -> looks.get() > 10);
     } finally {
-      Watchdog.unwatch(thrower);
-      Watchdog.unwatch(good);
+      Watchdog.of(Time.SYSTEM).unwatch(thrower);
+      Watchdog.of(Time.SYSTEM).unwatch(good);
       logger.removeHandler(breaking);
       logger.setUseParentHandlers(true);
     }

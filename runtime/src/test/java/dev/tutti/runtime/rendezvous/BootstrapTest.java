@@ -8,6 +8,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.spi.Bootstrap;
 import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -27,7 +28,7 @@ class BootstrapTest {
   private final Store store = new HashStore();
 
   private Bootstrap bootstrap(int rank) {
-    return new Bootstrap(store, "rank " + rank + " of group g", rank, SIZE);
+    return new Bootstrap(store, "rank " + rank + " of group g", rank, SIZE, Time.SYSTEM);
   }
 
   private static long in(long time, TimeUnit unit) {

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreSilentException;
 import dev.tutti.runtime.group.StuckStore;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -24,7 +24,8 @@ class UninterruptedStoreTest {
   }
 
   private static UninterruptedStore store(Store below, Duration left, Duration answer) {
-    return new UninterruptedStore(below, new SetUp("1.0", 2, Deadlines.in(left), answer));
+    return new UninterruptedStore(
+        below, Time.SYSTEM, new SetUp("1.0", 2, Time.SYSTEM.deadline(left), answer));
   }
 
   @Test

@@ -4,6 +4,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.ClusterHello;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import io.aeron.security.Authenticator;
@@ -29,7 +30,7 @@ final class ClusterAdmission implements Authenticator {
   private final ClusterHello.Labels labels;
   private final JobToken token;
   private final Room room;
-  private final LimitedLog log = new LimitedLog(LOG);
+  private final LimitedLog log = new LimitedLog(LOG, Time.SYSTEM);
   private final Map<Long, Stranger> strangers =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;

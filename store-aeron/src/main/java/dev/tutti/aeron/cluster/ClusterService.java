@@ -3,6 +3,7 @@ package dev.tutti.aeron.cluster;
 import dev.tutti.aeron.server.RequestHandler;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.LimitedLog;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
@@ -35,7 +36,7 @@ final class ClusterService implements ClusteredService {
 
   final Map<Long, ClusterCaller> callers = new TreeMap<>();
   private final RequestHandler commands = new RequestHandler();
-  private final LimitedLog log = new LimitedLog(LOG);
+  private final LimitedLog log = new LimitedLog(LOG, Time.SYSTEM);
   private @Nullable Cluster cluster;
   private boolean leads;
   private long orders;

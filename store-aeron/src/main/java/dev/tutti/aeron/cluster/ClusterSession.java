@@ -16,6 +16,7 @@ import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Locks;
 import io.aeron.Aeron;
@@ -193,7 +194,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   @Override
   public void send(int code, PendingCall call, long deadline, Request request) {
-    if (!Locks.acquire(lock, deadline)) {
+    if (!Locks.acquire(Time.SYSTEM, lock, deadline)) {
       throw unanswered();
     }
     try {
@@ -289,7 +290,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   /** Runs on the thread that takes the replies. */
   private void look() {
-    WaitStrategy wait = WaitStrategy.polling(spin);
+    WaitStrategy wait = WaitStrategy.polling(spin, Time.SYSTEM);
     while (isUsable()) {
       int found = 0;
       lock.lock();
@@ -468,7 +469,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     closed = true;
     calls.values().forEach(call -> LockSupport.unpark(call.thread));
     LockSupport.unpark(poller);
-    if (!Locks.acquire(lock, Arguments.deadline(CLOSE_NANOS))) {
+    if (!Locks.acquire(Time.SYSTEM, lock, Arguments.deadline(Time.SYSTEM, CLOSE_NANOS))) {
       LOG.log(Level.WARNING, "a call to {0} does not return; its memory is not released", server);
       return;
     }

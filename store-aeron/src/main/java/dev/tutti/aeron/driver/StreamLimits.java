@@ -1,6 +1,7 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.aeron.wire.LogNames;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.LimitedLog;
 import io.aeron.driver.DataPacketDispatcher;
 import io.aeron.driver.MediaDriver;
@@ -24,7 +25,7 @@ public record StreamLimits(int termBytes, int sessions) {
   public static final StreamLimits SHORT_TERMS = new StreamLimits(EmbeddedDriver.TERM_BYTES, 64);
 
   ReceiveChannelEndpointSupplier endpoints() {
-    LimitedLog log = new LimitedLog(System.getLogger(LogNames.CLIENT));
+    LimitedLog log = new LimitedLog(System.getLogger(LogNames.CLIENT), Time.SYSTEM);
     return (channel, dispatcher, status, context) ->
         new Endpoint(channel, dispatcher, status, context, termBytes, log);
   }

@@ -6,6 +6,7 @@ import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.Futex;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
 import java.io.IOException;
@@ -44,7 +45,7 @@ public final class ServerAgent implements Runnable {
 
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final List<ServerClient> clients = new ArrayList<>();
-  private final ServerMemory memory = new ServerMemory();
+  private final ServerMemory memory = new ServerMemory(Time.SYSTEM);
   private final RequestHandler commands =
       new RequestHandler(
           memory.table(), Math.toIntExact(Math.min(memory.one(), Protocol.MAX_BODY_BYTES)));
@@ -77,7 +78,7 @@ public final class ServerAgent implements Runnable {
     this.server = server;
     this.bell = bell;
     this.stuckNanos = stuckNanos;
-    this.wait = WaitStrategy.polling(spin);
+    this.wait = WaitStrategy.polling(spin, Time.SYSTEM);
     this.selector = Selector.open();
   }
 

@@ -12,6 +12,7 @@ import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.Futex;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.ServerMemory;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
@@ -49,7 +50,7 @@ public final class ServerClient extends Caller {
   private boolean wakes;
   private boolean knows;
   private final Map<Long, Long> heldByCalls = new HashMap<>();
-  private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE).client();
+  private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE, Time.SYSTEM).client();
   private @Nullable String lost;
 
   public ServerClient(

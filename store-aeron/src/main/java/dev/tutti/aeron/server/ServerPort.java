@@ -2,6 +2,7 @@ package dev.tutti.aeron.server;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.ReleasedPort;
 import io.aeron.exceptions.AeronException;
 import java.io.Closeable;
@@ -64,6 +65,7 @@ public final class ServerPort implements Closeable {
     try {
       socket.setReuseAddress(true);
       return ReleasedPort.bind(
+          Time.SYSTEM,
           () -> {
             socket.bind(wanted, BACKLOG);
             return new ServerPort(socket);
@@ -110,7 +112,7 @@ public final class ServerPort implements Closeable {
    */
   public <T> T handOverUdp(Supplier<T> bind) throws IOException {
     releaseUdp();
-    return ReleasedPort.<T, RuntimeException>bind(bind::get);
+    return ReleasedPort.<T, RuntimeException>bind(Time.SYSTEM, bind::get);
   }
 
   private synchronized void releaseUdp() throws IOException {

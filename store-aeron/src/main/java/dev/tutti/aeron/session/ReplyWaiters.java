@@ -4,6 +4,7 @@ import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.cpu.wait.Futex;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -202,7 +203,7 @@ final class ReplyWaiters {
       return;
     }
     listenerAwake = true;
-    WaitStrategy wait = WaitStrategy.polling(false);
+    WaitStrategy wait = WaitStrategy.polling(false, Time.SYSTEM);
     boolean more = true;
     while (more) {
       if (replies.take() > 0) {
@@ -221,7 +222,7 @@ final class ReplyWaiters {
 
   /** Runs on the thread that looks for the replies of sleeping calls. */
   private void look() {
-    WaitStrategy wait = WaitStrategy.polling(spin);
+    WaitStrategy wait = WaitStrategy.polling(spin, Time.SYSTEM);
     try {
       while (replies.isUsable()) {
         if (count.get() == 0) {

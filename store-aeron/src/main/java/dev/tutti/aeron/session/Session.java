@@ -18,6 +18,7 @@ import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Locks;
 import io.aeron.Aeron;
@@ -217,7 +218,7 @@ public final class Session implements StoreSession {
    */
   private @Nullable BodyWriter sendAtOnce(
       int code, PendingCall call, long deadline, Request request) {
-    if (!Locks.acquire(sendLock, deadline)) {
+    if (!Locks.acquire(Time.SYSTEM, sendLock, deadline)) {
       throw unsent(code, call);
     }
     try {
@@ -236,7 +237,7 @@ public final class Session implements StoreSession {
 
   private void sendInParts(int code, PendingCall call, long deadline, BodyWriter message) {
     boolean isLong = !writer.isOneFrame(message.length());
-    if (isLong && !Locks.acquire(longLock, deadline)) {
+    if (isLong && !Locks.acquire(Time.SYSTEM, longLock, deadline)) {
       throw unsent(code, call);
     }
     try {
@@ -329,13 +330,13 @@ public final class Session implements StoreSession {
 
   /** Waits a moment for the control connection to reveal why the server is gone. */
   private void awaitLoss() {
-    long deadline = Arguments.deadline(GRACE_NANOS);
-    boolean _ = WaitStrategy.until(() -> !isUsable(), deadline, FULL_PAUSE_NANOS);
+    long deadline = Arguments.deadline(Time.SYSTEM, GRACE_NANOS);
+    boolean _ = WaitStrategy.until(() -> !isUsable(), deadline, FULL_PAUSE_NANOS, Time.SYSTEM);
   }
 
   @Override
   public boolean await(PendingCall call, long deadline, boolean endable) {
-    WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
+    WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores, Time.SYSTEM);
     boolean interrupted = false;
     try {
       while (!call.isDone()) {
@@ -573,9 +574,9 @@ public final class Session implements StoreSession {
     }
     control.close();
     wakeAll();
-    long deadline = Arguments.deadline(CLOSE_NANOS);
-    boolean quiet = Locks.acquire(sendLock, deadline);
-    if (quiet && !Locks.acquire(replyLock, deadline)) {
+    long deadline = Arguments.deadline(Time.SYSTEM, CLOSE_NANOS);
+    boolean quiet = Locks.acquire(Time.SYSTEM, sendLock, deadline);
+    if (quiet && !Locks.acquire(Time.SYSTEM, replyLock, deadline)) {
       sendLock.unlock();
       quiet = false;
     }

@@ -3,6 +3,7 @@ package dev.tutti.aeron.session;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.ConnectOptions;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import java.time.Duration;
 import java.util.HashMap;
@@ -41,7 +42,7 @@ public final class Sessions<L extends StoreSession> {
    * @throws StoreException if this thread is interrupted while another one opens the session
    */
   public L take(String where, ConnectOptions options, Duration timeout, LongFunction<L> open) {
-    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    long deadline = Arguments.deadline(Time.SYSTEM, Arguments.nanos(timeout));
     Place place = new Place(where, options);
     Slot slot;
     synchronized (all) {

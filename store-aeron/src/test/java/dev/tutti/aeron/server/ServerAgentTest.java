@@ -11,6 +11,7 @@ import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.Timing;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.LimitedLog;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -41,7 +42,7 @@ class ServerAgentTest {
 
   @TempDir private Path directory;
 
-  private final LimitedLog log = new LimitedLog(System.getLogger("test"));
+  private final LimitedLog log = new LimitedLog(System.getLogger("test"), Time.SYSTEM);
   private EmbeddedDriver driver;
   private Aeron aeron;
   private ServerAgent agent;

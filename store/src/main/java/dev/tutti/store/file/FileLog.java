@@ -1,6 +1,7 @@
 package dev.tutti.store.file;
 
 import dev.tutti.StoreException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Decimal;
 import dev.tutti.store.table.KeyText;
@@ -44,6 +45,7 @@ final class FileLog {
   private static final Logger LOG = System.getLogger(FileStore.class.getName());
 
   private final Path path;
+  private final Time time;
   private final Map<String, byte[]> values = new HashMap<>();
   private byte[] mark = Arguments.NO_BYTES;
   private long markPosition;
@@ -53,9 +55,11 @@ final class FileLog {
    * Creates an empty picture of a file.
    *
    * @param path the file
+   * @param time by which it waits for the file
    */
-  FileLog(Path path) {
+  FileLog(Path path, Time time) {
     this.path = path;
+    this.time = time;
   }
 
   /** A step that reads, decides and writes while the file is locked. */
@@ -187,7 +191,7 @@ final class FileLog {
   }
 
   private LockedFile lock(boolean create, long deadline) throws IOException {
-    LockedFile file = LockedFile.open(path, create, deadline);
+    LockedFile file = LockedFile.open(path, create, deadline, time);
     boolean ours = false;
     try {
       ours = file.length() >= position && file.has(mark, markPosition);

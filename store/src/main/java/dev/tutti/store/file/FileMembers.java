@@ -1,6 +1,7 @@
 package dev.tutti.store.file;
 
 import dev.tutti.StoreException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Decimal;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -9,8 +10,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.Map;
-import java.util.UUID;
 
 /** Records which processes use a store file, and refuses a file left by a former run. */
 final class FileMembers {
@@ -43,7 +44,8 @@ final class FileMembers {
   private final Path path;
   private final int worldSize;
   private final Duration recent;
-  private final String self = MEMBER + UUID.randomUUID();
+  private final Time time;
+  private final String self;
 
   /**
    * Creates the records for one opening of a file.
@@ -51,11 +53,18 @@ final class FileMembers {
    * @param path the file
    * @param worldSize the number of ranks; 0 if it is not known
    * @param recent how long ago the file of a run that is starting may have been changed
+   * @param time tells the time of day, and makes names
    */
-  FileMembers(Path path, int worldSize, Duration recent) {
+  FileMembers(Path path, int worldSize, Duration recent, Time time) {
     this.path = path;
     this.worldSize = worldSize;
     this.recent = recent;
+    this.time = time;
+    self = MEMBER + name(time);
+  }
+
+  private static String name(Time time) {
+    return HexFormat.of().toHexDigits(time.random()) + HexFormat.of().toHexDigits(time.random());
   }
 
   /** Tells whether a file begins as every store file does, as far as it goes. */
@@ -80,7 +89,7 @@ final class FileMembers {
     for (Map.Entry<String, byte[]> entry : values.entrySet()) {
       if (entry.getKey().startsWith(MEMBER)) {
         Member member = Member.parse(new String(entry.getValue(), StandardCharsets.UTF_8));
-        if (!member.host.equals(Member.hostOfThisProcess())) {
+        if (!member.host.equals(Member.hostOfThisProcess(time))) {
           others = true;
         } else if (member.isAlive()) {
           return;
@@ -97,7 +106,7 @@ final class FileMembers {
     if (!open && (worldSize == 0 || finished >= worldSize || finished == 0)) {
       throw stale("all processes that had it open have closed it");
     }
-    Duration age = Duration.between(modified, Instant.now());
+    Duration age = Duration.ofMillis(time.epochMillis() - modified.toEpochMilli());
     if (age.compareTo(recent) > 0) {
       throw stale(
           "it was last changed %d s ago, longer than the %d s that ranks wait for each other"
@@ -120,7 +129,7 @@ final class FileMembers {
   /** Counts this process in. */
   void join(FileLog.Changes changes) {
     changes.add(REFERENCES, 1);
-    changes.set(self, Member.ofThisProcess().toString().getBytes(StandardCharsets.UTF_8));
+    changes.set(self, Member.ofThisProcess(time).toString().getBytes(StandardCharsets.UTF_8));
   }
 
   /**
@@ -145,17 +154,17 @@ final class FileMembers {
     /** Where the start time is among the words after a process's name. */
     private static final int START = 19;
 
-    static Member ofThisProcess() {
+    static Member ofThisProcess(Time time) {
       long pid = ProcessHandle.current().pid();
-      return new Member(hostOfThisProcess(), pid, startOf(pid));
+      return new Member(hostOfThisProcess(time), pid, startOf(pid));
     }
 
-    static String hostOfThisProcess() {
+    static String hostOfThisProcess(Time time) {
       try {
         return Files.readString(BOOT).strip() + "," + Files.readSymbolicLink(NAME_SPACE);
       } catch (IOException | UnsupportedOperationException e) {
         // On such a host, no one can tell whether a process runs.
-        return "unknown-" + UUID.randomUUID();
+        return "unknown-" + name(time);
       }
     }
 

@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyText;
 import dev.tutti.store.table.Locks;
@@ -58,12 +59,14 @@ public final class FileStore implements Store {
     final FileLog log;
     final FileMembers members;
     final Path path;
+    final Time time;
     int handles = 1;
 
-    Shared(FileLog log, FileMembers members, Path path) {
+    Shared(FileLog log, FileMembers members, Path path, Time time) {
       this.log = log;
       this.members = members;
       this.path = path;
+      this.time = time;
     }
   }
 
@@ -96,16 +99,21 @@ public final class FileStore implements Store {
    *     former run
    */
   public FileStore(Path path, int worldSize, Duration timeout) {
+    this(path, worldSize, timeout, Time.SYSTEM);
+  }
+
+  FileStore(Path path, int worldSize, Duration timeout, Time time) {
     if (worldSize < 0) {
       throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
     }
     this.timeout = timeout;
     Path absolute = path.toAbsolutePath();
-    FileLog log = new FileLog(absolute);
-    this.shared = new Shared(log, new FileMembers(absolute, worldSize, timeout), absolute);
+    FileLog log = new FileLog(absolute, time);
+    this.shared =
+        new Shared(log, new FileMembers(absolute, worldSize, timeout, time), absolute, time);
     log.transact(
         true,
-        Arguments.deadline(Arguments.nanos(timeout)),
+        Arguments.deadline(time, Arguments.nanos(timeout)),
         changes -> {
           shared.members.requireFresh(log.values(), log.modified());
           shared.members.join(changes);
@@ -254,14 +262,14 @@ public final class FileStore implements Store {
       }
       return value.clone();
     }
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(shared.time, nanos);
     return await(
             timeout,
             () ->
                 queue.length(shared.log.values()) == 0
                     ? null
                     : shared.log.transact(
-                        false, graceful(deadline - System.nanoTime()), queue::pop),
+                        false, graceful(deadline - shared.time.nanoTime()), queue::pop),
             () -> Arguments.popTimeout(key, timeout))
         .clone();
   }
@@ -335,7 +343,7 @@ public final class FileStore implements Store {
     if (closed.getAndSet(true)) {
       return;
     }
-    if (!Locks.acquire(shared.lock, graceful(0))) {
+    if (!Locks.acquire(shared.time, shared.lock, graceful(0))) {
       LOG.log(Level.WARNING, "cannot close store file {0}: other calls hold its lock", shared.path);
       return;
     }
@@ -392,24 +400,24 @@ public final class FileStore implements Store {
   private <T> T await(
       Duration timeout, Supplier<@Nullable T> look, Supplier<StoreTimeoutException> late) {
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(shared.time, nanos);
     long pause = FIRST_PAUSE_NANOS;
     lock(graceful(nanos));
     try {
       while (true) {
         requireOpen();
-        if (refresh(graceful(deadline - System.nanoTime()))) {
+        if (refresh(graceful(deadline - shared.time.nanoTime()))) {
           pause = FIRST_PAUSE_NANOS;
         }
         T found = look.get();
         if (found != null) {
           return found;
         }
-        long left = deadline - System.nanoTime();
+        long left = deadline - shared.time.nanoTime();
         if (left <= 0) {
           throw late.get();
         }
-        shared.changed.awaitNanos(Math.min(pause, left));
+        long _ = shared.time.await(shared.lock, shared.changed, Math.min(pause, left));
         pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);
       }
     } catch (InterruptedException e) {
@@ -453,15 +461,15 @@ public final class FileStore implements Store {
   }
 
   private void lock(long deadline) {
-    if (!Locks.acquire(shared.lock, deadline)) {
+    if (!Locks.acquire(shared.time, shared.lock, deadline)) {
       throw new StoreTimeoutException(
           "timed out because other calls hold the lock of store file " + shared.path);
     }
   }
 
   /** Returns a deadline that gives others a second to release the file lock. */
-  private static long graceful(long nanos) {
-    return Arguments.deadline(Math.max(nanos, GRACE_NANOS));
+  private long graceful(long nanos) {
+    return Arguments.deadline(shared.time, Math.max(nanos, GRACE_NANOS));
   }
 
   private static String name(String key) {

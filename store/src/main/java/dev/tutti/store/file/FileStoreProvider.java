@@ -26,6 +26,6 @@ public final class FileStoreProvider implements StoreProvider {
     if (path == null || path.isEmpty() || path.equals("/")) {
       throw new RendezvousException("the path is missing in " + request.url());
     }
-    return new FileStore(Path.of(path), request.size(), request.timeout());
+    return new FileStore(Path.of(path), request.size(), request.timeout(), request.time());
   }
 }

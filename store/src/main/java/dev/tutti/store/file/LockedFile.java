@@ -1,6 +1,7 @@
 package dev.tutti.store.file;
 
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -19,7 +20,6 @@ import java.util.Arrays;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** An open file that no other thread or process may touch in the meantime. */
@@ -95,11 +95,12 @@ final class LockedFile implements AutoCloseable {
    *
    * @param path the file
    * @param create whether to create the file if it does not exist
-   * @param deadline when to give up, in terms of {@link System#nanoTime()}
+   * @param deadline when to give up, in terms of the clock of {@code time}
+   * @param time by which it waits
    * @throws NoSuchFileException if the file does not exist and is not to be created
    * @throws StoreTimeoutException if others hold the lock until the deadline
    */
-  static LockedFile open(Path path, boolean create, long deadline) throws IOException {
+  static LockedFile open(Path path, boolean create, long deadline, Time time) throws IOException {
     boolean interrupted = false;
     long pause = FIRST_PAUSE_NANOS;
     try {
@@ -108,12 +109,12 @@ final class LockedFile implements AutoCloseable {
         if (file != null) {
           return file;
         }
-        long left = deadline - System.nanoTime();
+        long left = deadline - time.nanoTime();
         if (left <= 0) {
           throw new StoreTimeoutException(
               "timed out because other processes hold the lock of file " + path);
         }
-        LockSupport.parkNanos(Math.min(pause, left));
+        time.park(path, Math.min(pause, left));
         interrupted |= Thread.interrupted();
         pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);
       }

@@ -1,5 +1,6 @@
 package dev.tutti.store.net;
 
+import dev.tutti.spi.NanoClock;
 import dev.tutti.spi.Printable;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -15,7 +16,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -39,7 +39,7 @@ public final class LimitedLog implements AutoCloseable {
   private static final String OTHERS = "other addresses";
 
   private final Logger logger;
-  private final LongSupplier clock;
+  private final NanoClock clock;
   private final Map<String, Map<String, Count>> causes = new HashMap<>();
   private long nextDue;
   private final AtomicLong unlogged = new AtomicLong();
@@ -50,18 +50,9 @@ public final class LimitedLog implements AutoCloseable {
    * Creates a log.
    *
    * @param logger the logger that gets the lines
+   * @param clock by which it waits for more
    */
-  public LimitedLog(Logger logger) {
-    this(logger, System::nanoTime);
-  }
-
-  /**
-   * Creates a log with its own clock.
-   *
-   * @param logger the logger that gets the lines
-   * @param clock a clock that returns the time in nanoseconds, from any origin
-   */
-  public LimitedLog(Logger logger, LongSupplier clock) {
+  public LimitedLog(Logger logger, NanoClock clock) {
     this.logger = logger;
     this.clock = clock;
     // Loads what needs files: the JDK's loggers need time zones, and get none at all where they ask
@@ -103,7 +94,7 @@ public final class LimitedLog implements AutoCloseable {
     List<String> lines = new ArrayList<>(1);
     boolean told;
     synchronized (this) {
-      long now = clock.getAsLong();
+      long now = clock.nanoTime();
       Map<String, Count> addresses = causes.computeIfAbsent(cause, c -> new HashMap<>());
       String who = addresses.containsKey(address) || makeRoom(addresses, now) ? address : OTHERS;
       Count count = addresses.computeIfAbsent(who, a -> new Count());
@@ -151,7 +142,7 @@ public final class LimitedLog implements AutoCloseable {
   private void tell(boolean all) {
     List<String> lines = new ArrayList<>(0);
     synchronized (this) {
-      tellDue(clock.getAsLong(), all, lines);
+      tellDue(clock.nanoTime(), all, lines);
     }
     log(lines);
   }

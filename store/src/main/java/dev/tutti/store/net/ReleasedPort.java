@@ -1,7 +1,7 @@
 package dev.tutti.store.net;
 
+import dev.tutti.spi.Time;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * A port of this host that may stay in use for a moment after it was released: a process that is
@@ -26,20 +26,21 @@ public final class ReleasedPort {
   /**
    * Binds a port, and tries again for at most two seconds while the port is in use.
    *
+   * @param time by which it waits
    * @param binding binds the port; called by this thread
    * @return what the last call of {@code binding} returned
    * @throws E if the port cannot be bound
    */
-  public static <T, E extends Exception> T bind(Binding<T, E> binding) throws E {
-    long deadline = System.nanoTime() + PATIENCE_NANOS;
+  public static <T, E extends Exception> T bind(Time time, Binding<T, E> binding) throws E {
+    long deadline = time.nanoTime() + PATIENCE_NANOS;
     while (true) {
       try {
         return binding.bind();
       } catch (Exception e) {
-        if (!String.valueOf(e.getMessage()).contains(IN_USE) || System.nanoTime() - deadline >= 0) {
+        if (!String.valueOf(e.getMessage()).contains(IN_USE) || time.nanoTime() - deadline >= 0) {
           throw e;
         }
-        LockSupport.parkNanos(PAUSE_NANOS);
+        time.park(binding, PAUSE_NANOS);
       }
     }
   }

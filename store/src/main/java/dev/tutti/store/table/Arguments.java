@@ -3,6 +3,7 @@ package dev.tutti.store.table;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
@@ -108,9 +109,9 @@ public final class Arguments {
     return TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
   }
 
-  /** Returns a deadline in terms of {@link System#nanoTime()} that never overflows. */
-  public static long deadline(long nanos) {
-    return System.nanoTime() + Math.clamp(nanos, 0, Long.MAX_VALUE / 2);
+  /** Returns a deadline in terms of the clock of {@code time} that never overflows. */
+  public static long deadline(Time time, long nanos) {
+    return time.nanoTime() + Math.clamp(nanos, 0, Long.MAX_VALUE / 2);
   }
 
   public static byte[] concat(String key, byte[] head, byte[] tail) {

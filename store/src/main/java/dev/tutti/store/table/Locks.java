@@ -1,6 +1,6 @@
 package dev.tutti.store.table;
 
-import java.util.concurrent.TimeUnit;
+import dev.tutti.spi.Time;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** Takes locks for calls that an interrupt must not end. */
@@ -10,16 +10,17 @@ public final class Locks {
   /**
    * Takes a lock; an interrupt during the wait is kept for later.
    *
+   * @param time by which it waits
    * @param lock the lock
-   * @param deadline when to give up, in terms of {@link System#nanoTime()}
+   * @param deadline when to give up, in terms of the clock of {@code time}
    * @return whether the lock was taken
    */
-  public static boolean acquire(ReentrantLock lock, long deadline) {
+  public static boolean acquire(Time time, ReentrantLock lock, long deadline) {
     boolean interrupted = false;
     try {
       while (true) {
         try {
-          return lock.tryLock() || lock.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+          return lock.tryLock() || time.tryLock(lock, deadline - time.nanoTime());
         } catch (InterruptedException e) {
           interrupted = true;
         }

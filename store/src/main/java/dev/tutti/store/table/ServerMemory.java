@@ -2,6 +2,7 @@ package dev.tutti.store.table;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.spi.NanoClock;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -28,6 +29,7 @@ public final class ServerMemory {
   private static final int SMALL = 64 * 1024;
   private static final long LONG_MILLIS = 1000;
 
+  private final NanoClock clock;
   private final long heap;
   private final long one;
   private final long all;
@@ -35,26 +37,28 @@ public final class ServerMemory {
   private long held;
   private long clients;
 
-  /** Creates limits for the heap of this process. */
-  public ServerMemory() {
-    this(false);
+  /** Creates limits for the heap of this process, for clients that do not encrypt. */
+  public ServerMemory(NanoClock clock) {
+    this(false, clock);
   }
 
   /**
    * Creates limits for the heap of this process.
    *
    * @param encrypts whether connections are encrypted by TLS, and therefore take more memory
+   * @param clock tells for how long a client holds memory
    */
-  public ServerMemory(boolean encrypts) {
-    this(Runtime.getRuntime().maxMemory(), CONNECTION_BYTES + (encrypts ? TLS_BYTES : 0));
+  public ServerMemory(boolean encrypts, NanoClock clock) {
+    this(Runtime.getRuntime().maxMemory(), CONNECTION_BYTES + (encrypts ? TLS_BYTES : 0), clock);
   }
 
   /** Creates limits for a heap of the given size in bytes. */
-  public ServerMemory(long heap) {
-    this(heap, CONNECTION_BYTES);
+  public ServerMemory(long heap, NanoClock clock) {
+    this(heap, CONNECTION_BYTES, clock);
   }
 
-  private ServerMemory(long heap, int connectionBytes) {
+  private ServerMemory(long heap, int connectionBytes, NanoClock clock) {
+    this.clock = clock;
     this.heap = heap;
     this.one = Math.max(heap / 8, LARGEST);
     this.all = Math.max(heap / 4, LARGEST);
@@ -137,7 +141,7 @@ public final class ServerMemory {
     /** Counts bytes that already exist, even if they are more than one client may hold. */
     public void hold(long bytes) {
       if (held <= SMALL && held + bytes > SMALL) {
-        since = System.nanoTime();
+        since = clock.nanoTime();
       }
       add(bytes);
     }

@@ -1,5 +1,6 @@
 package dev.tutti.store.tcp;
 
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
@@ -35,6 +36,7 @@ final class Acceptor {
   private final ServerMemory memory;
   private final ServerClients clients;
   private final LimitedLog log;
+  private final Time time;
   private boolean paused;
   private long pause;
   private long pausedAt;
@@ -49,7 +51,8 @@ final class Acceptor {
       @Nullable SSLContext tls,
       ServerMemory memory,
       ServerClients clients,
-      LimitedLog log)
+      LimitedLog log,
+      Time time)
       throws IOException {
     this.listener = listener;
     this.selector = selector;
@@ -59,6 +62,7 @@ final class Acceptor {
     this.memory = memory;
     this.clients = clients;
     this.log = log;
+    this.time = time;
     listener.configureBlocking(false);
     this.key = listener.register(selector, SelectionKey.OP_ACCEPT);
   }
@@ -81,7 +85,7 @@ final class Acceptor {
   private void pause(IOException cause) {
     key.interestOps(0);
     paused = true;
-    pausedAt = System.nanoTime();
+    pausedAt = time.nanoTime();
     pause = Math.clamp(2 * pause, SHORTEST_PAUSE_NANOS, LONGEST_PAUSE_NANOS);
     log.warn(
         "cannot accept clients",
@@ -102,7 +106,7 @@ final class Acceptor {
       SSLContext context = tls;
       TlsChannel secured =
           context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
-      clients.add(new ServerConnection(channel, secured, own, token, account));
+      clients.add(new ServerConnection(channel, secured, own, token, account, time));
       added = true;
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client disconnected before it was served", e);
@@ -123,7 +127,7 @@ final class Acceptor {
 
   /** Ends a pause that is over, and makes room for new clients after accepting has failed. */
   void tick() {
-    if (paused && System.nanoTime() - pausedAt >= pause) {
+    if (paused && time.nanoTime() - pausedAt >= pause) {
       paused = false;
       key.interestOps(SelectionKey.OP_ACCEPT);
     }

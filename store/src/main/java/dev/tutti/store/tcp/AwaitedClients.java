@@ -1,6 +1,6 @@
 package dev.tutti.store.tcp;
 
-import java.util.HashSet;
+import dev.tutti.spi.NanoClock;
 import java.util.LinkedHashSet;
 import java.util.SequencedSet;
 import java.util.Set;
@@ -14,13 +14,18 @@ final class AwaitedClients {
   /** In the order in which they came; some may have shown what they are since then. */
   private final SequencedSet<ServerConnection> strangers = new LinkedHashSet<>();
 
-  private final Set<ServerConnection> stuck = new HashSet<>();
+  private final Set<ServerConnection> stuck = new LinkedHashSet<>();
+  private final NanoClock clock;
   private long lookedAt;
+
+  AwaitedClients(NanoClock clock) {
+    this.clock = clock;
+  }
 
   /** Notes that the server looks for input now. */
   void look() {
     if (!strangers.isEmpty()) {
-      lookedAt = System.nanoTime();
+      lookedAt = clock.nanoTime();
     }
   }
 
@@ -66,7 +71,7 @@ final class AwaitedClients {
       client.stuckSince = 0;
       stuck.remove(client);
     } else if (!all && (some || client.stuckSince == 0)) {
-      client.stuckSince = System.nanoTime() | 1;
+      client.stuckSince = clock.nanoTime() | 1;
       stuck.add(client);
     }
   }
@@ -76,7 +81,7 @@ final class AwaitedClients {
    * none.
    */
   @Nullable ServerConnection stuckClient(long nanos) {
-    long now = stuck.isEmpty() ? 0 : System.nanoTime();
+    long now = stuck.isEmpty() ? 0 : clock.nanoTime();
     for (ServerConnection client : stuck) {
       if (now - client.stuckSince > nanos) {
         return client;

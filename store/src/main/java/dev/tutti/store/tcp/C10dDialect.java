@@ -2,6 +2,7 @@ package dev.tutti.store.tcp;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -11,7 +12,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -118,20 +118,20 @@ final class C10dDialect implements Dialect {
 
   /** Waits, looking from time to time, until a look succeeds or the deadline comes. */
   private <T> @Nullable T awaited(List<String> keys, long nanos, Look<T> look) {
-    long deadline = Arguments.deadline(nanos);
-    Pause pause = new Pause(deadline);
+    long deadline = Arguments.deadline(client.time(), nanos);
+    Pause pause = new Pause(deadline, client.time());
     long slice = FIRST_LOOK_NANOS;
     try (SideWait wait = SideWait.start(client, out -> out.putQuery(Wire.WAIT, keys), nanos)) {
       while (true) {
-        long left = deadline - System.nanoTime();
+        long left = deadline - client.time().nanoTime();
         boolean came = wait.answered(deadline - Math.max(0, left - slice));
-        T found = look.look(came, deadline - System.nanoTime());
-        if (found != null || deadline - System.nanoTime() <= 0) {
+        T found = look.look(came, deadline - client.time().nanoTime());
+        if (found != null || deadline - client.time().nanoTime() <= 0) {
           return found;
         }
         if (came) {
           pause.take();
-          wait.send(deadline - System.nanoTime());
+          wait.send(deadline - client.time().nanoTime());
         } else {
           slice = Math.min(LONGEST_LOOK_NANOS, slice * 2);
         }
@@ -216,14 +216,16 @@ final class C10dDialect implements Dialect {
   /** Pauses that grow each time. */
   private static final class Pause {
     private final long deadline;
+    private final Time time;
     private long nanos;
 
-    Pause(long deadline) {
+    Pause(long deadline, Time time) {
       this.deadline = deadline;
+      this.time = time;
     }
 
     void take() {
-      LockSupport.parkNanos(Math.min(nanos, deadline - System.nanoTime()));
+      time.park(this, Math.min(nanos, deadline - time.nanoTime()));
       nanos = Math.clamp(nanos * 2, FIRST_PAUSE_NANOS, LONGEST_PAUSE_NANOS);
       if (Thread.currentThread().isInterrupted()) {
         throw new StoreException("interrupted while waiting", new InterruptedException());

@@ -1,12 +1,13 @@
 package dev.tutti.store.tcp;
 
 import dev.tutti.StoreClosedException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
-import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
@@ -25,16 +26,22 @@ final class ConnectionPool implements AutoCloseable {
   private final int port;
   private final JobToken token;
   private final @Nullable SSLContext tls;
-  private final Set<TcpConnection> open = new HashSet<>();
+  private final Time time;
+  private final Set<TcpConnection> open = new LinkedHashSet<>();
   private final ArrayDeque<TcpConnection> idle = new ArrayDeque<>();
   private volatile @Nullable InetSocketAddress server;
   private volatile boolean closed;
 
-  ConnectionPool(String host, int port, JobToken token, @Nullable SSLContext tls) {
-    this.host = host;
-    this.port = port;
-    this.token = token;
-    this.tls = tls;
+  ConnectionPool(TcpStoreOptions server) {
+    this.host = server.host();
+    this.port = server.port();
+    this.token = server.token();
+    this.tls = server.tls();
+    this.time = server.time();
+  }
+
+  Time time() {
+    return time;
   }
 
   int port() {
@@ -55,7 +62,7 @@ final class ConnectionPool implements AutoCloseable {
     for (InetAddress address : InetAddress.getAllByName(host)) {
       InetSocketAddress candidate = new InetSocketAddress(address, port);
       try {
-        long connectBy = Math.min(deadline, System.nanoTime() + CONNECT_NANOS);
+        long connectBy = Math.min(deadline, time.nanoTime() + CONNECT_NANOS);
         TcpConnection connection = open(candidate, connectBy, deadline);
         server = candidate;
         return connection;
@@ -71,7 +78,7 @@ final class ConnectionPool implements AutoCloseable {
   /** Opens a connection, and proves the token on it if there is one. */
   private TcpConnection open(InetSocketAddress address, long connectBy, long deadline)
       throws IOException {
-    TcpConnection connection = TcpConnection.open(address, tls, connectBy, deadline);
+    TcpConnection connection = TcpConnection.open(address, tls, connectBy, deadline, time);
     register(connection);
     if (token.isSet()) {
       try {

@@ -5,10 +5,9 @@ import dev.tutti.store.table.Arguments;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
-import java.util.UUID;
-import java.util.concurrent.ThreadLocalRandom;
 
 /** Implements a barrier with the queries that every PyTorch server has. */
 final class EmulatedBarrier {
@@ -45,14 +44,14 @@ final class EmulatedBarrier {
     this.size = size;
     // The key already has its slash.
     this.stateKey = STATE + key;
-    name = Long.toHexString(ThreadLocalRandom.current().nextLong(1L << NAME_BITS));
+    name = Long.toHexString(client.time().random() >>> Long.SIZE - NAME_BITS);
   }
 
   /**
    * Waits at the barrier; returns 0 if all members came, or else how many had come at the deadline.
    */
   int await(long nanos) {
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(client.time(), nanos);
     State joined;
     try {
       joined = join(deadline);
@@ -61,12 +60,12 @@ final class EmulatedBarrier {
       throw e;
     }
     if (joined.members.isEmpty()) {
-      release(joined.round - 1, deadline - System.nanoTime());
+      release(joined.round - 1, deadline - client.time().nanoTime());
       return 0;
     }
     boolean came = false;
     try {
-      long left = deadline - System.nanoTime();
+      long left = deadline - client.time().nanoTime();
       came = nanos > 0 && dialect.look(List.of(releaseKey(joined.round)), left);
     } catch (StoreException e) {
       try {
@@ -82,7 +81,7 @@ final class EmulatedBarrier {
   private State join(long deadline) {
     Set<String> stayed = dialect.mayHaveStayed(stateKey);
     while (true) {
-      State now = read(deadline - System.nanoTime());
+      State now = read(deadline - client.time().nanoTime());
       List<String> members = new ArrayList<>(now.members);
       members.removeAll(stayed);
       if (!members.isEmpty() && now.size != size) {
@@ -91,7 +90,7 @@ final class EmulatedBarrier {
       members.add(name);
       State next =
           members.size() == size ? state(now.round + 1, List.of()) : state(now.round, members);
-      if (replaced(now, next, deadline - System.nanoTime())) {
+      if (replaced(now, next, deadline - client.time().nanoTime())) {
         dialect.haveLeft(stateKey, stayed);
         return next;
       }
@@ -137,7 +136,7 @@ final class EmulatedBarrier {
 
   private State state(long round, List<String> members) {
     StringBuilder text = new StringBuilder().append(round).append(' ').append(size).append(' ');
-    text.append(UUID.randomUUID());
+    text.append(HexFormat.of().toHexDigits(client.time().random()));
     members.forEach(member -> text.append(' ').append(member));
     return new State(round, size, members, text.toString().getBytes(StandardCharsets.US_ASCII));
   }

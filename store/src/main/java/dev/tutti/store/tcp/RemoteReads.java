@@ -66,11 +66,11 @@ final class RemoteReads {
   }
 
   private static List<byte @Nullable []> read(TcpClient client, List<String> keys, long nanos) {
-    long end = Arguments.deadline(nanos);
+    long end = Arguments.deadline(client.time(), nanos);
     List<byte @Nullable []> values = new ArrayList<>(keys.size());
     while (values.size() < keys.size()) {
       client.call(
-          end - System.nanoTime(),
+          end - client.time().nanoTime(),
           (connection, deadline) -> {
             int start = values.size();
             int next = start;
@@ -114,12 +114,12 @@ final class RemoteReads {
 
   /** Returns the keys that do not exist. */
   static List<String> missing(TcpClient client, List<String> keys, long nanos) {
-    long end = Arguments.deadline(nanos);
+    long end = Arguments.deadline(client.time(), nanos);
     List<String> missing = new ArrayList<>();
     for (int first = 0; first < keys.size(); first += CHUNK_KEYS) {
       List<String> chunk = keys.subList(first, Math.min(keys.size(), first + CHUNK_KEYS));
       client.call(
-          end - System.nanoTime(),
+          end - client.time().nanoTime(),
           (connection, deadline) -> {
             for (String key : chunk) {
               connection.out.putQuery(Wire.CHECK, List.of(key));

@@ -1,5 +1,6 @@
 package dev.tutti.store.tcp;
 
+import dev.tutti.spi.NanoClock;
 import dev.tutti.store.table.ServerMemory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -33,8 +34,8 @@ final class SendQueue {
   private long pending;
 
   /** Creates a queue without a limit. */
-  SendQueue() {
-    this(new ServerMemory(Long.MAX_VALUE).client());
+  SendQueue(NanoClock clock) {
+    this(new ServerMemory(Long.MAX_VALUE, clock).client());
   }
 
   /** Creates a queue whose copies are counted. */

@@ -1,5 +1,6 @@
 package dev.tutti.store.tcp;
 
+import dev.tutti.spi.NanoClock;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import java.io.IOException;
@@ -24,6 +25,7 @@ final class ServerClients {
   private final String unproven;
   private final AwaitedClients awaited;
   private final LimitedLog log;
+  private final NanoClock clock;
   private @Nullable ServerConnection newest;
 
   /**
@@ -38,7 +40,8 @@ final class ServerClients {
       boolean encrypts,
       long limitNanos,
       AwaitedClients awaited,
-      LimitedLog log) {
+      LimitedLog log,
+      NanoClock clock) {
     this.port = port;
     this.token = token;
     this.limitNanos = limitNanos;
@@ -48,6 +51,7 @@ final class ServerClients {
     this.unproven = "it has not %s within %d s".formatted(proof, limitSeconds);
     this.awaited = awaited;
     this.log = log;
+    this.clock = clock;
   }
 
   void add(ServerConnection client) {
@@ -76,7 +80,7 @@ final class ServerClients {
 
   /** Returns the client that is dropped first if memory runs short; null if there is none. */
   @Nullable ServerConnection heaviest() {
-    long now = System.nanoTime();
+    long now = clock.nanoTime();
     ServerConnection most = null;
     long weight = -1;
     for (ServerConnection client = newest; client != null; client = client.older) {

@@ -1,6 +1,7 @@
 package dev.tutti.store.tcp;
 
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.NanoClock;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
@@ -52,11 +53,11 @@ final class ServerConnection {
   /** Whether the loop is to read what TLS has for it. */
   boolean queued;
 
-  /** When replies got stuck, in terms of {@link System#nanoTime()}; 0 while they are not stuck. */
+  /** When replies got stuck, in terms of the server's clock; 0 while they are not stuck. */
   long stuckSince;
 
-  /** When the client connected, in terms of {@link System#nanoTime()}. */
-  final long cameAt = System.nanoTime();
+  /** When the client connected, in terms of the server's clock. */
+  final long cameAt;
 
   /**
    * The reason why the client can no longer be served, found while another client's request was
@@ -78,13 +79,15 @@ final class ServerConnection {
    * Creates the state of a client.
    *
    * @param memory counts the memory of the client
+   * @param clock the server's
    */
   ServerConnection(
       SocketChannel channel,
       @Nullable TlsChannel tls,
       SelectionKey key,
       JobToken token,
-      ServerMemory.Client memory)
+      ServerMemory.Client memory,
+      NanoClock clock)
       throws IOException {
     this.channel = channel;
     this.tls = tls;
@@ -92,6 +95,7 @@ final class ServerConnection {
     this.secured = tls == null;
     this.key = key;
     this.memory = memory;
+    this.cameAt = clock.nanoTime();
     this.peer = HostPort.text(channel.getRemoteAddress());
     this.address = LimitedLog.addressOf(channel);
     this.replies = new SendQueue(memory);

@@ -3,6 +3,7 @@ package dev.tutti.store.tcp;
 import dev.tutti.StoreException;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.LimitedLog;
 import dev.tutti.store.table.ServerMemory;
@@ -48,8 +49,8 @@ final class ServerLoop implements Runnable {
 
   private final Selector selector;
   private final int port;
-  private final LimitedLog log = new LimitedLog(LOG);
-  private final AwaitedClients awaited = new AwaitedClients();
+  private final LimitedLog log;
+  private final AwaitedClients awaited;
   private final ServerClients clients;
   private final MemoryRelief relief;
   private final Acceptor acceptor;
@@ -64,8 +65,8 @@ final class ServerLoop implements Runnable {
   private final Step readingMore = this::readMore;
   private final Step flushing = this::flush;
   private final BusyCores cores = BusyCores.ofStore();
-  private final WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
-  private final WaitStrategy pause = WaitStrategy.yielding(REST_NANOS, cores);
+  private final WaitStrategy wait;
+  private final WaitStrategy pause;
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private volatile boolean stopped;
   private volatile boolean ended;
@@ -77,18 +78,23 @@ final class ServerLoop implements Runnable {
       @Nullable SSLContext tls,
       String instance,
       long stuckNanos,
+      Time time,
       LongConsumer joined,
       Runnable whenEnded)
       throws IOException {
     this.port = port;
     this.whenEnded = whenEnded;
-    ServerMemory memory = new ServerMemory(tls != null);
-    this.clients = new ServerClients(port, token, tls != null, stuckNanos, awaited, log);
+    this.log = new LimitedLog(LOG, time);
+    this.awaited = new AwaitedClients(time);
+    this.wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores, time);
+    this.pause = WaitStrategy.yielding(REST_NANOS, cores, time);
+    ServerMemory memory = new ServerMemory(tls != null, time);
+    this.clients = new ServerClients(port, token, tls != null, stuckNanos, awaited, log, time);
     this.relief = new MemoryRelief(memory, clients);
     this.selector = Selector.open();
     this.commands = new ServerCommands(instance, this::touch, joined, memory.table());
     try {
-      acceptor = new Acceptor(listener, selector, port, token, tls, memory, clients, log);
+      acceptor = new Acceptor(listener, selector, port, token, tls, memory, clients, log, time);
     } catch (IOException e) {
       selector.close();
       throw e;

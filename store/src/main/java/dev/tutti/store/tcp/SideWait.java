@@ -60,7 +60,7 @@ final class SideWait implements AutoCloseable {
       long nanos,
       long readNanos,
       Runnable beforeCancel) {
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(client.time(), nanos);
     try (SideWait wait = start(client, request, nanos)) {
       StoreException interrupt = null;
       boolean came = false;
@@ -82,7 +82,7 @@ final class SideWait implements AutoCloseable {
         throw client.failure(wait.silence);
       }
       if (came) {
-        return wait.read(result, Math.max(deadline - System.nanoTime(), readNanos));
+        return wait.read(result, Math.max(deadline - client.time().nanoTime(), readNanos));
       }
       if (interrupt != null) {
         throw interrupt;
@@ -96,7 +96,7 @@ final class SideWait implements AutoCloseable {
     broken = true;
     try {
       request.put(side.out);
-      side.send(TcpClient.graceful(nanos));
+      side.send(client.graceful(nanos));
       pending = true;
       broken = false;
     } catch (IOException e) {
@@ -129,7 +129,7 @@ final class SideWait implements AutoCloseable {
 
   /** Gives up; returns whether the server ended the wait before it saw the cancellation. */
   private boolean cancel() {
-    long deadline = TcpClient.graceDeadline();
+    long deadline = client.graceDeadline();
     canceled = true;
     pending = false;
     try {
@@ -152,7 +152,7 @@ final class SideWait implements AutoCloseable {
   private <T> T read(TcpClient.Exchange<T> result, long nanos) {
     broken = true;
     try {
-      T value = result.run(side, Arguments.deadline(nanos));
+      T value = result.run(side, Arguments.deadline(client.time(), nanos));
       if (canceled) {
         expectCanceled();
       }
@@ -172,7 +172,7 @@ final class SideWait implements AutoCloseable {
 
   private void expectCanceled() throws IOException {
     canceled = false;
-    byte answer = side.readByte(TcpClient.graceDeadline());
+    byte answer = side.readByte(client.graceDeadline());
     if (answer != Wire.WAIT_CANCELED) {
       throw new IOException(
           "the store server answered a cancellation with the unexpected answer " + answer);

@@ -5,16 +5,15 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Locks;
 import java.io.EOFException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.SecureRandom;
 import java.util.Arrays;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -55,6 +54,7 @@ final class TcpClient implements AutoCloseable {
   private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(10);
 
   private final ConnectionPool pool;
+  private final Time time;
   private final long timeoutNanos;
   private final byte[] nonce = new byte[NONCE_BYTES];
   private final ReentrantLock mainLock = new ReentrantLock();
@@ -68,8 +68,9 @@ final class TcpClient implements AutoCloseable {
 
   private TcpClient(ConnectionPool pool, long timeoutNanos) {
     this.pool = pool;
+    this.time = pool.time();
     this.timeoutNanos = timeoutNanos;
-    new SecureRandom().nextBytes(nonce);
+    ByteBuffer.wrap(nonce).putLong(time.random()).putLong(time.random());
   }
 
   /** Sends requests and reads their replies. */
@@ -84,27 +85,25 @@ final class TcpClient implements AutoCloseable {
 
   /** Connects, retrying with growing pauses until the deadline. */
   static TcpClient connect(TcpStoreOptions server) {
-    ConnectionPool pool =
-        new ConnectionPool(server.host(), server.port(), server.token(), server.tls());
-    TcpClient client = new TcpClient(pool, Arguments.nanos(server.timeout()));
+    TcpClient client = new TcpClient(new ConnectionPool(server), Arguments.nanos(server.timeout()));
     client.connect();
     return client;
   }
 
   private void connect() {
-    long deadline = Arguments.deadline(timeoutNanos);
+    long deadline = Arguments.deadline(time, timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
     int refusals = 0;
     long closingUntil = 0;
     @Nullable IOException reason = null;
     for (int attempt = 1; ; attempt++) {
-      long began = System.nanoTime();
+      long began = time.nanoTime();
       try {
         main = openMain(deadline);
-        usedAt = System.nanoTime();
+        usedAt = time.nanoTime();
         return;
       } catch (IOException e) {
-        long now = System.nanoTime();
+        long now = time.nanoTime();
         if (e instanceof RefusedException refused) {
           closingUntil = refusals++ == 0 ? now + CLOSING_NANOS : closingUntil;
           if (!refused.mayPass || now - closingUntil >= 0) {
@@ -135,8 +134,8 @@ final class TcpClient implements AutoCloseable {
                       reason),
               reason);
         }
-        long jittered = pause / 2 + ThreadLocalRandom.current().nextLong(pause);
-        LockSupport.parkNanos(Math.min(left, jittered));
+        long jittered = pause / 2 + Math.floorMod(time.random(), pause);
+        time.park(this, Math.min(left, jittered));
         if (Thread.currentThread().isInterrupted()) {
           throw new StoreException(
               "interrupted while connecting to the store server at " + server(),
@@ -201,6 +200,10 @@ final class TcpClient implements AutoCloseable {
   /** Returns bytes that no value has, so that a COMPARE_SET with them only reads. */
   byte[] nonce() {
     return nonce;
+  }
+
+  Time time() {
+    return time;
   }
 
   ConnectionPool pool() {
@@ -333,7 +336,7 @@ final class TcpClient implements AutoCloseable {
     } catch (DeadlineException e) {
       throw failure(e);
     } catch (IOException e) {
-      sync(deadline - System.nanoTime());
+      sync(deadline - time.nanoTime());
       return false;
     } finally {
       pool.drop(probe);
@@ -373,7 +376,7 @@ final class TcpClient implements AutoCloseable {
   }
 
   private TcpConnection main(long deadline) throws IOException {
-    long now = System.nanoTime();
+    long now = time.nanoTime();
     boolean idle = now - usedAt >= idleNanos;
     usedAt = now;
     if (idle && main != null && isTutti() && !unanswered && main.isStale()) {
@@ -446,7 +449,7 @@ final class TcpClient implements AutoCloseable {
   }
 
   private void lockMain(long deadline) {
-    if (!Locks.acquire(mainLock, deadline)) {
+    if (!Locks.acquire(time, mainLock, deadline)) {
       throw new StoreSilentException(
           "store server at %s: other calls of this store were not answered in time"
               .formatted(server()));
@@ -457,12 +460,12 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  static long graceDeadline() {
-    return Arguments.deadline(GRACE_NANOS);
+  long graceDeadline() {
+    return Arguments.deadline(time, GRACE_NANOS);
   }
 
   /** Returns a deadline that gives a server at least a second. */
-  static long graceful(long nanos) {
-    return Arguments.deadline(Math.max(nanos, GRACE_NANOS));
+  long graceful(long nanos) {
+    return Arguments.deadline(time, Math.max(nanos, GRACE_NANOS));
   }
 }

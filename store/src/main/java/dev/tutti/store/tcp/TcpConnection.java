@@ -4,6 +4,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.SelfConnection;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
@@ -30,7 +31,7 @@ final class TcpConnection implements AutoCloseable {
    * thread that uses it. The channel is non-blocking, so that reads and writes can be abandoned.
    * The reply to a request is never there at once but usually soon, so the thread first yields
    * before each of a few looks, and then waits in the selector. Deadlines are in terms of
-   * System.nanoTime().
+   * time.nanoTime().
    *
    * An interrupt ends only a wait for an action of another rank (readAnswer). Other waits are
    * short; they continue and leave the thread's interrupt status unchanged.
@@ -40,7 +41,7 @@ final class TcpConnection implements AutoCloseable {
   private static final byte TLS_MAJOR = 3;
 
   /** Collects the next request. */
-  final SendQueue out = new SendQueue();
+  final SendQueue out;
 
   private final SocketChannel channel;
 
@@ -50,14 +51,18 @@ final class TcpConnection implements AutoCloseable {
   private final @Nullable TlsChannel tls;
   private final Selector selector;
   private final SelectionKey key;
-  private final WaitStrategy wait =
-      WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, BusyCores.ofStore());
+  private final Time time;
+  private final WaitStrategy wait;
   private boolean asked;
   private final ByteBuffer in =
       ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
 
   private TcpConnection(
-      SocketChannel channel, @Nullable SSLContext context, Selector selector, SelectionKey key) {
+      SocketChannel channel,
+      @Nullable SSLContext context,
+      Selector selector,
+      SelectionKey key,
+      Time time) {
     this.channel = channel;
     TlsChannel secured =
         context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, true));
@@ -65,6 +70,9 @@ final class TcpConnection implements AutoCloseable {
     this.wire = secured == null ? channel : secured;
     this.selector = selector;
     this.key = key;
+    this.time = time;
+    this.out = new SendQueue(time);
+    this.wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, BusyCores.ofStore(), time);
   }
 
   /**
@@ -73,15 +81,16 @@ final class TcpConnection implements AutoCloseable {
    * @param tls the context for encryption; null for a plain connection
    * @param connectBy when the server must have accepted the connection
    * @param deadline when it must be encrypted, too
+   * @param time by which it waits
    * @throws TlsRefusedException if only one of the two sides uses encryption, or one does not trust
    *     the other
    * @throws DeadlineException if there is no connection in time
    * @throws IOException if connecting fails
    */
   static TcpConnection open(
-      InetSocketAddress server, @Nullable SSLContext tls, long connectBy, long deadline)
+      InetSocketAddress server, @Nullable SSLContext tls, long connectBy, long deadline, Time time)
       throws IOException {
-    return open(SocketChannel.open(), server, tls, connectBy, deadline);
+    return open(SocketChannel.open(), server, tls, connectBy, deadline, time);
   }
 
   /** Does the same with a new channel, which it closes if it fails. */
@@ -90,7 +99,8 @@ final class TcpConnection implements AutoCloseable {
       InetSocketAddress server,
       @Nullable SSLContext tls,
       long connectBy,
-      long deadline)
+      long deadline,
+      Time time)
       throws IOException {
     Selector selector = null;
     try {
@@ -99,7 +109,7 @@ final class TcpConnection implements AutoCloseable {
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
-      TcpConnection connection = new TcpConnection(channel, tls, selector, key);
+      TcpConnection connection = new TcpConnection(channel, tls, selector, key, time);
       if (!channel.connect(server)) {
         while (!channel.finishConnect()) {
           connection.await(SelectionKey.OP_CONNECT, connectBy);
@@ -333,7 +343,7 @@ final class TcpConnection implements AutoCloseable {
       if (key.interestOps() != operation) {
         key.interestOps(operation);
       }
-      long left = deadline - System.nanoTime();
+      long left = deadline - time.nanoTime();
       if (left > 0) {
         selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
       } else if (selector.selectNow(ready -> {}) == 0) {

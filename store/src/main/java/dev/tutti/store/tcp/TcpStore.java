@@ -58,7 +58,7 @@ public final class TcpStore implements Store {
   public TcpStore(TcpStoreOptions options) {
     TcpStoreServer started =
         options.server()
-            ? new TcpStoreServer(null, options.port(), options.token(), options.tls())
+            ? new TcpStoreServer(options.port(), options.token(), options.tls(), options.time())
             : null;
     TcpClient connected = null;
     try {
@@ -125,7 +125,7 @@ public final class TcpStore implements Store {
   public byte[] get(String key, Duration timeout) {
     String wireKey = wire(key);
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(options.time(), nanos);
     byte[] value = RemoteReads.value(client, wireKey, nanos);
     if (value == null) {
       value = fetch(List.of(wireKey), 1, timeout, deadline).get(0);
@@ -173,11 +173,11 @@ public final class TcpStore implements Store {
   public void await(List<String> keys, Duration timeout) {
     List<String> wireKeys = wire(keys);
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(options.time(), nanos);
     if (RemoteReads.check(client, wireKeys, nanos)) {
       return;
     }
-    if (nanos > 0 && dialect.look(wireKeys, deadline - System.nanoTime())) {
+    if (nanos > 0 && dialect.look(wireKeys, deadline - options.time().nanoTime())) {
       return;
     }
     List<String> missing = RemoteReads.missing(client, wireKeys, 0);
@@ -235,7 +235,7 @@ public final class TcpStore implements Store {
   public List<byte[]> multiGet(List<String> keys, Duration timeout) {
     List<String> wireKeys = wire(keys);
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(options.time(), nanos);
     List<byte @Nullable []> values = RemoteReads.values(client, wireKeys, nanos);
     List<String> missing = withoutValue(wireKeys, values);
     Iterator<byte[]> fetched =
@@ -253,7 +253,7 @@ public final class TcpStore implements Store {
   private List<byte[]> fetch(List<String> wireKeys, int all, Duration timeout, long deadline) {
     List<String> missing = wireKeys;
     if (Arguments.nanos(timeout) > 0) {
-      List<byte[]> values = dialect.fetch(wireKeys, deadline - System.nanoTime());
+      List<byte[]> values = dialect.fetch(wireKeys, deadline - options.time().nanoTime());
       if (values != null) {
         return values;
       }
@@ -312,14 +312,14 @@ public final class TcpStore implements Store {
   public byte[] queuePop(String key, Duration timeout) {
     String wireKey = wire(key);
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(options.time(), nanos);
     dialect.requireQueues(nanos);
-    byte[] value = RemoteReads.popInTime(client, wireKey, deadline - System.nanoTime());
+    byte[] value = RemoteReads.popInTime(client, wireKey, deadline - options.time().nanoTime());
     if (value == null && nanos <= 0) {
       throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
     }
     if (value == null) {
-      value = dialect.take(wireKey, deadline - System.nanoTime());
+      value = dialect.take(wireKey, deadline - options.time().nanoTime());
     }
     if (value == null) {
       throw Arguments.popTimeout(key, timeout);

@@ -2,6 +2,7 @@ package dev.tutti.store.tcp;
 
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.Loopback;
 import dev.tutti.tls.TlsSettings;
@@ -25,6 +26,7 @@ public final class TcpStoreOptions {
   private final Duration timeout;
   private final JobToken token;
   private final @Nullable SSLContext tls;
+  private final Time time;
 
   /**
    * Creates options.
@@ -40,7 +42,8 @@ public final class TcpStoreOptions {
       boolean waitForWorkers,
       Duration timeout,
       JobToken token,
-      @Nullable SSLContext tls) {
+      @Nullable SSLContext tls,
+      Time time) {
     Objects.requireNonNull(timeout, "timeout");
     Objects.requireNonNull(token, "token");
     if (host.isEmpty()) {
@@ -60,6 +63,7 @@ public final class TcpStoreOptions {
     this.timeout = timeout;
     this.token = token;
     this.tls = tls;
+    this.time = time;
   }
 
   /**
@@ -78,13 +82,14 @@ public final class TcpStoreOptions {
         true,
         Store.DEFAULT_TIMEOUT,
         JobToken.fromEnvironment(),
-        TlsSettings.load(Settings.fromEnvironment()));
+        TlsSettings.load(Settings.fromEnvironment()),
+        Time.SYSTEM);
   }
 
   /** Returns these options for one more client of this process, which is not counted. */
   TcpStoreOptions ofClient(int serverPort) {
     return new TcpStoreOptions(
-        server ? Loopback.host() : host, serverPort, false, 0, false, timeout, token, tls);
+        server ? Loopback.host() : host, serverPort, false, 0, false, timeout, token, tls, time);
   }
 
   /**
@@ -93,7 +98,8 @@ public final class TcpStoreOptions {
    * @param server whether the process serves the store
    */
   public TcpStoreOptions withServer(boolean server) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -102,7 +108,8 @@ public final class TcpStoreOptions {
    * @param worldSize the number of processes that will join; 0 if it is not known
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -112,7 +119,8 @@ public final class TcpStoreOptions {
    *     serves
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -121,7 +129,8 @@ public final class TcpStoreOptions {
    * @param timeout the deadline of opening, and of later calls that have none of their own
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -131,7 +140,8 @@ public final class TcpStoreOptions {
    *     proof
    */
   public TcpStoreOptions withToken(JobToken token) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -141,7 +151,18 @@ public final class TcpStoreOptions {
    *     null for no encryption
    */
   public TcpStoreOptions withTls(@Nullable SSLContext tls) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+  }
+
+  /**
+   * Returns these options with another clock and other waits.
+   *
+   * @param time the time, by default that of this machine
+   */
+  public TcpStoreOptions withTime(Time time) {
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 
   /**
@@ -196,6 +217,11 @@ public final class TcpStoreOptions {
     return tls;
   }
 
+  /** Returns the clock and waits of client and server, by default those of this machine. */
+  public Time time() {
+    return time;
+  }
+
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof TcpStoreOptions options && values().equals(options.values());
@@ -209,11 +235,11 @@ public final class TcpStoreOptions {
   @Override
   public String toString() {
     return ("TcpStoreOptions[host=%s, port=%s, server=%s, worldSize=%s, waitForWorkers=%s,"
-            + " timeout=%s, token=%s, tls=%s]")
+            + " timeout=%s, token=%s, tls=%s, time=%s]")
         .formatted(values().toArray());
   }
 
   private List<@Nullable Object> values() {
-    return Arrays.asList(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+    return Arrays.asList(host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
   }
 }

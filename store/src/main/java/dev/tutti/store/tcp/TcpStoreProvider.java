@@ -43,6 +43,7 @@ public final class TcpStoreProvider implements StoreProvider {
             // The group itself waits for the ranks, and can name those that do not come.
             .withWaitForWorkers(!request.host())
             .withTimeout(request.timeout())
+            .withTime(request.time())
             .withToken(request.settings().get(JobToken.SETTING))
             .withTls(TlsSettings.load(request.settings())));
   }

@@ -5,6 +5,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.ReleasedPort;
 import dev.tutti.store.table.Arguments;
@@ -18,9 +19,8 @@ import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
-import java.util.UUID;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+import java.util.HexFormat;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
@@ -42,6 +42,7 @@ public final class TcpStoreServer implements AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(10);
 
   private final ServerLoop loop;
+  private final Time time;
   private final Thread thread;
   private final int port;
   private final Object lock = new Object();
@@ -93,11 +94,15 @@ public final class TcpStoreServer implements AutoCloseable {
    */
   public TcpStoreServer(
       @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
-    this(address, port, token, tls, STUCK);
+    this(address, port, token, tls, STUCK, Time.SYSTEM);
+  }
+
+  TcpStoreServer(int port, JobToken token, @Nullable SSLContext tls, Time time) {
+    this(null, port, token, tls, STUCK, time);
   }
 
   TcpStoreServer(@Nullable InetAddress address, int port, JobToken token, Duration stuck) {
-    this(address, port, token, null, stuck);
+    this(address, port, token, null, stuck, Time.SYSTEM);
   }
 
   private TcpStoreServer(
@@ -105,13 +110,15 @@ public final class TcpStoreServer implements AutoCloseable {
       int port,
       JobToken token,
       @Nullable SSLContext tls,
-      Duration stuck) {
+      Duration stuck,
+      Time time) {
+    this.time = time;
     if (port < 0 || port > 0xffff) {
       throw new IllegalArgumentException("port must be 0 to 65535: " + port);
     }
     InetSocketAddress wanted =
         address == null ? new InetSocketAddress(port) : new InetSocketAddress(address, port);
-    ServerSocketChannel listener = listen(wanted);
+    ServerSocketChannel listener = listen(wanted, time);
     try {
       this.port = listener.socket().getLocalPort();
       this.loop =
@@ -120,15 +127,15 @@ public final class TcpStoreServer implements AutoCloseable {
               this.port,
               token,
               tls,
-              UUID.randomUUID().toString(),
+              HexFormat.of().toHexDigits(time.random()) + HexFormat.of().toHexDigits(time.random()),
               stuck.toNanos(),
+              time,
               this::joined,
               this::ended);
     } catch (IOException e) {
       throw closing(listener, new StoreException("cannot start a store server: " + e, e));
     }
-    this.thread = Thread.ofPlatform().name("tutti-st").daemon().unstarted(loop);
-    thread.start();
+    this.thread = time.start("tutti-st", loop);
     if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
@@ -137,7 +144,7 @@ public final class TcpStoreServer implements AutoCloseable {
     }
   }
 
-  private static ServerSocketChannel listen(InetSocketAddress wanted) {
+  private static ServerSocketChannel listen(InetSocketAddress wanted, Time time) {
     ServerSocketChannel listener;
     try {
       listener = ServerSocketChannel.open();
@@ -146,7 +153,7 @@ public final class TcpStoreServer implements AutoCloseable {
     }
     try {
       listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      return ReleasedPort.bind(() -> listener.bind(wanted, BACKLOG));
+      return ReleasedPort.bind(time, () -> listener.bind(wanted, BACKLOG));
     } catch (BindException e) {
       throw closing(
           listener,
@@ -195,10 +202,10 @@ public final class TcpStoreServer implements AutoCloseable {
    * @throws StoreException if the server ends
    */
   public void awaitWorkers(int expected, Duration timeout) {
-    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    long deadline = Arguments.deadline(time, Arguments.nanos(timeout));
     synchronized (lock) {
       while (joined < expected) {
-        long left = deadline - System.nanoTime();
+        long left = deadline - time.nanoTime();
         if (loop.hasEnded()) {
           throw new StoreException(
               "store server on port %d has stopped; %d/%d clients had joined"
@@ -210,7 +217,7 @@ public final class TcpStoreServer implements AutoCloseable {
                   .formatted(timeout.toMillis(), port, joined, expected));
         }
         try {
-          TimeUnit.NANOSECONDS.timedWait(lock, left);
+          time.await(lock, left);
         } catch (InterruptedException e) {
           Thread.currentThread().interrupt();
           throw new StoreException(
@@ -230,19 +237,32 @@ public final class TcpStoreServer implements AutoCloseable {
    * @throws StoreException if the server has ended
    */
   public void forgetAllBut(String keptPrefix) {
-    CountDownLatch done = new CountDownLatch(1);
+    AtomicBoolean done = new AtomicBoolean();
     loop.execute(
         commands -> {
           commands.forgetAllBut(keptPrefix);
-          done.countDown();
+          synchronized (lock) {
+            done.set(true);
+            lock.notifyAll();
+          }
         });
     try {
-      if (!thread.isAlive() || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
+      if (!awaitDone(done)) {
         throw new StoreException("store server on port %d has stopped".formatted(port));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new StoreException("interrupted while the store server was deleting its keys", e);
+    }
+  }
+
+  private boolean awaitDone(AtomicBoolean done) throws InterruptedException {
+    long deadline = time.deadline(CLOSE);
+    synchronized (lock) {
+      while (!done.get() && isRunning() && deadline - time.nanoTime() > 0) {
+        time.await(lock, deadline - time.nanoTime());
+      }
+      return done.get();
     }
   }
 
@@ -267,7 +287,7 @@ public final class TcpStoreServer implements AutoCloseable {
   public void close() {
     loop.stop();
     try {
-      thread.join(CLOSE);
+      boolean _ = time.join(thread, CLOSE.toNanos());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

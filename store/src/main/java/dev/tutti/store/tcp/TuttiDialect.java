@@ -78,7 +78,7 @@ final class TuttiDialect implements Dialect {
 
   @Override
   public int barrier(String key, int size, long nanos) {
-    long deadline = Arguments.deadline(nanos);
+    long deadline = Arguments.deadline(client.time(), nanos);
     // Earlier writes of this client must be visible to the members that the barrier releases.
     client.syncIfUnanswered(nanos);
     AtomicInteger arrived = new AtomicInteger();
@@ -91,7 +91,7 @@ final class TuttiDialect implements Dialect {
                 out.putLong(size);
               },
               (connection, readDeadline) -> true,
-              deadline - System.nanoTime(),
+              deadline - client.time().nanoTime(),
               TcpClient.GRACE_NANOS,
               () -> arrived.set(Math.max(1, state(key)[0])));
       return came != null ? 0 : arrived.get();

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Time;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -177,14 +178,14 @@ class FileStoreFileTest {
     Process dead = new ProcessBuilder("true").start();
     assertThat(dead.waitFor(4, TimeUnit.MINUTES)).isTrue();
     FileMembers.Member member =
-        new FileMembers.Member(FileMembers.Member.hostOfThisProcess(), dead.pid(), 0);
+        new FileMembers.Member(FileMembers.Member.hostOfThisProcess(Time.SYSTEM), dead.pid(), 0);
     write(records("refcount/", "1", "tutti/member/1", member.toString(), "/key", "value"));
     assertStale(2, "process " + dead.pid() + " on this host had it open and has died");
   }
 
   @Test
   void refusesAFileWhoseProcessIdBelongsToAnotherProcessNow() throws IOException {
-    FileMembers.Member self = FileMembers.Member.ofThisProcess();
+    FileMembers.Member self = FileMembers.Member.ofThisProcess(Time.SYSTEM);
     FileMembers.Member former =
         new FileMembers.Member(self.host(), self.pid(), self.started() - 60_000);
     write(records("refcount/", "1", "tutti/member/1", former.toString()));
@@ -195,7 +196,7 @@ class FileStoreFileTest {
   void aProcessIsKnownByATimeThatSettingTheClockDoesNotMove() throws IOException {
     String stat = Files.readString(Path.of("/proc/self/stat"));
     String[] words = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
-    FileMembers.Member self = FileMembers.Member.ofThisProcess();
+    FileMembers.Member self = FileMembers.Member.ofThisProcess(Time.SYSTEM);
     assertThat(self.started()).isEqualTo(Long.parseLong(words[19]));
     assertThat(self.isAlive()).isTrue();
   }
@@ -203,7 +204,11 @@ class FileStoreFileTest {
   @Test
   void takesAFileOfALivingProcessHoweverOldItIs() throws IOException {
     write(
-        records("refcount/", "1", "tutti/member/1", FileMembers.Member.ofThisProcess().toString()));
+        records(
+            "refcount/",
+            "1",
+            "tutti/member/1",
+            FileMembers.Member.ofThisProcess(Time.SYSTEM).toString()));
     age(Duration.ofDays(2));
     open(2).close();
     assertThat(file).exists();

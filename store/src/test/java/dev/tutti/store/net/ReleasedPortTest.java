@@ -3,6 +3,7 @@ package dev.tutti.store.net;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
@@ -28,6 +29,7 @@ class ReleasedPortTest {
     long start = System.nanoTime();
     try (ServerSocketChannel next = ServerSocketChannel.open()) {
       ReleasedPort.bind(
+          Time.SYSTEM,
           () -> {
             if (tries.incrementAndGet() == 3) {
               held.close();
@@ -51,7 +53,8 @@ class ReleasedPortTest {
   void aPortThatStaysInUseIsRefused() throws IOException {
     try (ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
         ServerSocketChannel next = ServerSocketChannel.open()) {
-      assertThatThrownBy(() -> ReleasedPort.bind(() -> next.bind(held.getLocalSocketAddress())))
+      assertThatThrownBy(
+              () -> ReleasedPort.bind(Time.SYSTEM, () -> next.bind(held.getLocalSocketAddress())))
           .isInstanceOf(BindException.class)
           .hasMessageContaining("Address already in use");
     }
@@ -65,6 +68,7 @@ class ReleasedPortTest {
       assertThatThrownBy(
               () ->
                   ReleasedPort.bind(
+                      Time.SYSTEM,
                       () -> {
                         tries.incrementAndGet();
                         return next.bind(new InetSocketAddress("192.0.2.1", 0));

@@ -307,8 +307,8 @@ class C10dWireTest {
     Future<?> barrier = server.client(() -> barrier("b", 1));
     main.expectLookAtAbsent("tutti/barrier/b");
     main.expect("02 0f 00 00 00 00 00 00 00").expect(bytes("tutti/barrier/b"));
-    main.expect("00 00 00 00 00 00 00 00 28 00 00 00 00 00 00 00");
-    byte[] state = main.read(40);
+    main.expect("00 00 00 00 00 00 00 00 14 00 00 00 00 00 00 00");
+    byte[] state = main.read(20);
     assertThat(state).asString(UTF_8).startsWith("1 1 ");
     main.sendValue(state);
     main.expect(request(Wire.SET, "tutti/barrier-round/0/b", "1"));

@@ -2,6 +2,7 @@ package dev.tutti.store.tcp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.table.ServerMemory;
 import java.nio.ByteBuffer;
@@ -96,9 +97,10 @@ class RequestReaderFuzzTest {
 
   private void feed() {
     JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
-    SendQueue replies = new SendQueue();
+    SendQueue replies = new SendQueue(Time.SYSTEM);
     RequestReader reader =
-        new RequestReader(new TokenGate(token, replies), new ServerMemory().client(), replies);
+        new RequestReader(
+            new TokenGate(token, replies), new ServerMemory(Time.SYSTEM).client(), replies);
     window.clear();
     try {
       while (stream.hasRemaining()) {

@@ -3,6 +3,7 @@ package dev.tutti.store.tcp;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.net.ConnectException;
 import java.net.InetAddress;
@@ -19,7 +20,7 @@ class SelfConnectionTest {
         SocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     InetSocketAddress server = (InetSocketAddress) channel.getLocalAddress();
     long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
-    assertThatThrownBy(() -> TcpConnection.open(channel, server, null, deadline, deadline))
+    assertThatThrownBy(() -> TcpConnection.open(channel, server, null, deadline, deadline, Time.SYSTEM))
         .isInstanceOf(ConnectException.class)
         .hasMessage("no process listens on 127.0.0.1:" + server.getPort());
     try (TcpStoreServer late = new TcpStoreServer(null, server.getPort(), JobToken.NONE)) {

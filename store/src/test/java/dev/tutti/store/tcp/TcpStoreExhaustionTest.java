@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -344,7 +345,15 @@ class TcpStoreExhaustionTest {
     int own = listener.socket().getLocalPort();
     ServerLoop loop =
         new ServerLoop(
-            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
+            listener,
+            own,
+            JobToken.NONE,
+            null,
+            "a",
+            Long.MAX_VALUE,
+            Time.SYSTEM,
+            count -> {},
+            ended::countDown);
     Thread thread = Thread.ofPlatform().daemon().start(loop);
     LogCapture capture = new LogCapture();
     try (RawClient waiting = RawClient.greeted(own);
@@ -362,7 +371,8 @@ class TcpStoreExhaustionTest {
       // A process that is being started holds a copy of the listener for a moment.
       long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
       boolean refused =
-          WaitStrategy.until(() -> refusesClients(own), deadline, TimeUnit.MILLISECONDS.toNanos(1));
+          WaitStrategy.until(
+              () -> refusesClients(own), deadline, TimeUnit.MILLISECONDS.toNanos(1), Time.SYSTEM);
       assertThat(refused).isTrue();
     } finally {
       loop.stop();
@@ -378,7 +388,15 @@ class TcpStoreExhaustionTest {
     int own = listener.socket().getLocalPort();
     ServerLoop loop =
         new ServerLoop(
-            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, () -> {});
+            listener,
+            own,
+            JobToken.NONE,
+            null,
+            "a",
+            Long.MAX_VALUE,
+            Time.SYSTEM,
+            count -> {},
+            () -> {});
     Thread thread = Thread.ofPlatform().daemon().start(loop);
     LogCapture capture = new LogCapture();
     try (RawClient client = RawClient.greeted(own)) {
@@ -412,6 +430,7 @@ class TcpStoreExhaustionTest {
             null,
             "a",
             Long.MAX_VALUE,
+            Time.SYSTEM,
             count -> {
               throw new OutOfMemoryError("deliberate");
             },

@@ -2,6 +2,7 @@ package dev.tutti.runtime.operation;
 
 import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
 
+import dev.tutti.spi.Time;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -23,7 +24,7 @@ public final class CollectiveQueueRaces {
 
   /** Shared by all states of a test, since starting a worker for each would take too long. */
   private static final CollectiveQueue LANE =
-      new CollectiveQueue("raced", op -> TASKS.remove(op).run());
+      new CollectiveQueue("raced", op -> TASKS.remove(op).run(), Time.SYSTEM);
 
   private CollectiveQueueRaces() {}
 
@@ -34,7 +35,7 @@ public final class CollectiveQueueRaces {
   @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the first found it taken")
   @State
   public static class TryEnter {
-    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {});
+    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {}, Time.SYSTEM);
     private int inside;
 
     @Actor
@@ -81,7 +82,8 @@ public final class CollectiveQueueRaces {
             queued -> {
               inside++;
               ran.countDown();
-            });
+            },
+            Time.SYSTEM);
 
     @Actor
     public void caller(III_Result result) {
@@ -116,7 +118,7 @@ public final class CollectiveQueueRaces {
   @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "both came through")
   @State
   public static class Enter {
-    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {});
+    private final CollectiveQueue queue = new CollectiveQueue("raced", op -> {}, Time.SYSTEM);
     private int inside;
 
     @Actor

@@ -10,6 +10,7 @@ import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -47,11 +48,16 @@ final class RacedOperation extends OperationState {
   /** A closed group: failures are reported to nobody, and overdue operations end as aborted. */
   private static final class Closed implements OperationOwner {
     private final GroupIdentity identity =
-        new GroupIdentity("raced", 0, List.of(0), Settings.ofEnvironment(Map.of()));
+        new GroupIdentity("raced", 0, List.of(0), Settings.ofEnvironment(Map.of()), Time.SYSTEM);
 
     @Override
     public GroupIdentity identity() {
       return identity;
+    }
+
+    @Override
+    public Watchdog watchdog() {
+      return Watchdog.of(Time.SYSTEM);
     }
 
     @Override

@@ -3,6 +3,7 @@ package dev.tutti.runtime.operation;
 import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
 
 import dev.tutti.WorkState;
+import dev.tutti.spi.Time;
 import java.util.List;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.TimeUnit;
@@ -89,10 +90,11 @@ public final class WatchdogRaces {
     /** Holds each deadline until a check that comes after it. */
     private static final ConcurrentSkipListSet<Long> DEADLINES = new ConcurrentSkipListSet<>();
 
+    private static final Watchdog WATCHDOG = Watchdog.of(Time.SYSTEM);
     private static volatile long looked = System.nanoTime();
 
     static {
-      Watchdog.watch(
+      WATCHDOG.watch(
           now -> {
             DEADLINES.headSet(now, true).clear();
             Long next = DEADLINES.ceiling(now);
@@ -117,7 +119,7 @@ public final class WatchdogRaces {
     private static long expect() {
       long deadline = System.nanoTime() + 1_000;
       DEADLINES.add(deadline);
-      Watchdog.expect(deadline);
+      WATCHDOG.expect(deadline);
       return deadline;
     }
 
