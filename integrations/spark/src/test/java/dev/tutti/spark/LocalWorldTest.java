@@ -182,6 +182,36 @@ class LocalWorldTest {
             text -> assertThat(text).contains("no such column").contains("first failing rank 2"));
   }
 
+  /** Spark kills the other tasks of a stage before the group knows which rank failed. */
+  @Test
+  void aKillForAnotherTaskLeavesTheGroupTimeToNameThatRank() {
+    JavaRDD<Integer> attempts =
+        SparkWorld.mapPartitions(
+            Bodies.partitions(spark, 2),
+            (group, _) -> {
+              int attempt = BarrierTaskContext.get().stageAttemptNumber();
+              if (attempt == 0 && group.rank() == 1) {
+                byte[] _ = group.store().get("killed");
+                throw new IllegalStateException("no such column");
+              }
+              try {
+                if (attempt == 0) {
+                  BarrierTaskContext.get()
+                      .markInterrupted("Task ShuffleMapTask(1, 1) from barrier stage 1 failed.");
+                  group.store().set("killed", "yes");
+                }
+                group.barrier();
+              } catch (RuntimeException e) {
+                FAILURES.put(group.rank(), e.getMessage());
+                throw e;
+              }
+              return List.of(attempt).iterator();
+            });
+    assertThat(attempts.repartition(1).collect()).containsExactly(1, 1);
+    assertThat(FAILURES).containsOnlyKeys(0);
+    assertThat(FAILURES.get(0)).contains("no such column").contains("first failing rank 1");
+  }
+
   @Test
   void cancelledJobEndsWhoWaits() throws Exception {
     // Spark kills tasks without an interrupt, and rank 1 never sends.
