@@ -30,7 +30,7 @@ public record ServiceAdvice(String provider, String jar, String module) {
   String of(Class<?> service, Class<?> seeker, BooleanSupplier canOpenFiles) {
     if (!canOpenFiles.getAsBoolean()) {
       return "this process may open no more files, and so cannot read its jars; raise the limit"
-                 + " with 'ulimit -n'";
+          + " with 'ulimit -n'";
     }
     if (seeker.getModule().isNamed()) {
       return "put the jar %s on the module path and add the module %s, by 'requires' or --add-modules"

@@ -18,8 +18,8 @@ class OutgoingLinkTest {
     SocketChannel channel =
         SocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     InetSocketAddress gone = (InetSocketAddress) channel.getLocalAddress();
-    OutgoingLink link = OutgoingLink.connect(
-            0, 1, new LinkAddress(gone, false, 17), null, JobToken.NONE, channel);
+    OutgoingLink link =
+        OutgoingLink.connect(0, 1, new LinkAddress(gone, false, 17), null, JobToken.NONE, channel);
     try (Selector selector = Selector.open()) {
       assertThatThrownBy(
               () -> {

@@ -52,7 +52,7 @@ public final class ServerPort implements Closeable {
           (wanted.getPort() == 0
                   ? "no port of %2$s can be bound for a store server: %3$s; choose another address"
                   : "port %d for a store server is in use or cannot be bound: %3$s; choose another,"
-                        + " or 0 for a free one")
+                      + " or 0 for a free one")
               .formatted(wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
           e);
     } catch (IOException e) {

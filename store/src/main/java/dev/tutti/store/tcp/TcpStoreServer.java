@@ -161,7 +161,7 @@ public final class TcpStoreServer implements AutoCloseable {
               (wanted.getPort() == 0
                       ? "no port of %2$s can be bound (%3$s); choose another address"
                       : "port %d of %s is in use or cannot be bound (%s); choose another, or 0 for"
-                            + " a free one")
+                          + " a free one")
                   .formatted(
                       wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
               e));
