@@ -1,5 +1,6 @@
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
@@ -154,7 +155,7 @@ public class Watching {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path));
     if (kind != Kind.STRANGERS) {
-      request.header("Authorization", "Bearer " + System.getenv("TUTTI_TOKEN"));
+      request.header("Authorization", "Bearer " + JobToken.fromEnvironment().debugSecret());
     }
     while (true) {
       try {
