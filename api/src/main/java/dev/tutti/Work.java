@@ -34,13 +34,17 @@ public interface Work {
     return state() == WorkState.COMPLETED;
   }
 
-  /** Returns the exception, if the operation failed, timed out or was aborted. */
+  /**
+   * Returns the exception, if the operation failed, timed out or was aborted; one whose cause is an
+   * {@link UnsupportedOperationException} if the backend refused it.
+   */
   Optional<TuttiException> exception();
 
   /**
    * Waits on the host until the operation ends, no longer than its own deadline.
    *
    * @throws CollectiveException if the operation failed, timed out or was aborted
+   * @throws UnsupportedOperationException if the backend refused it; the group stays usable
    * @throws WaitInterruptedException if an interrupt ended the wait but not the operation
    */
   void await();
@@ -52,6 +56,7 @@ public interface Work {
    * @param timeout the maximum time to wait
    * @return true if the operation ended, or false if the wait ended first
    * @throws CollectiveException if the operation failed, timed out or was aborted
+   * @throws UnsupportedOperationException if the backend refused it; the group stays usable
    * @throws WaitInterruptedException if an interrupt ended the wait but not the operation
    */
   boolean await(Duration timeout);
@@ -62,6 +67,7 @@ public interface Work {
    * the host does that. For host tensors, this method waits like {@link #await()}.
    *
    * @throws CollectiveException if the operation is known to have failed
+   * @throws UnsupportedOperationException if the backend refused it; the group stays usable
    */
   void synchronize();
 

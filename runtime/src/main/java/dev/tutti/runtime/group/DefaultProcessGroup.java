@@ -463,13 +463,15 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public ProcessGroup splitByHost() {
-    return HostName.split(this);
+    int host = HostName.firstOn(this);
+    group.ensureUsable(OpType.SPLIT);
+    return subgroups.split("splitByHost", host, rank()).orElseThrow();
   }
 
   @Override
   public Optional<ProcessGroup> split(int color, int key) {
     group.ensureUsable(OpType.SPLIT);
-    return subgroups.split(color, key);
+    return subgroups.split(OpType.SPLIT.label(), color, key);
   }
 
   @Override

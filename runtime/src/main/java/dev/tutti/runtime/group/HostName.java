@@ -14,11 +14,10 @@ final class HostName {
 
   private HostName() {}
 
-  /** Splits a group by host. */
-  static ProcessGroup split(ProcessGroup group) {
+  /** Returns the first rank of a group that runs on this host. */
+  static int firstOn(ProcessGroup group) {
     List<String> hosts = group.allGatherObject(own(), Codec.STRING);
-    int first = hosts.indexOf(hosts.get(group.rank()));
-    return group.split(first, group.rank()).orElseThrow();
+    return hosts.indexOf(hosts.get(group.rank()));
   }
 
   private static String own() {

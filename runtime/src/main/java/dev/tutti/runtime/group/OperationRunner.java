@@ -308,7 +308,7 @@ final class OperationRunner {
       TuttiException failure = op.failure();
       return failure == null
           ? new IllegalStateException("the operation was never ended", cause)
-          : refusalOr(failure);
+          : op.asThrown(failure);
     } finally {
       exitOnStream(op);
     }
@@ -502,31 +502,19 @@ final class OperationRunner {
 
   /** Waits for an operation, or makes the caller's stream wait if the rest is left to a device. */
   private void awaitSynchronous(GroupOperation op) {
-    try {
-      if (op.callerEvent() == null || op.type().isPointToPoint()) {
-        op.awaitUninterrupted();
-      } else {
-        op.synchronizeUninterrupted();
-      }
-    } catch (CollectiveException e) {
-      throw refusalOr(e);
+    if (op.callerEvent() == null || op.type().isPointToPoint()) {
+      op.awaitUninterrupted();
+    } else {
+      op.synchronizeUninterrupted();
     }
   }
 
   private void throwIfFailed(GroupOperation op) {
     try {
       op.throwIfFailed();
-    } catch (CollectiveException e) {
-      throw refusalOr(e);
+    } catch (TuttiException e) {
+      throw op.asThrown(e);
     }
-  }
-
-  /** Returns the backend's refusal of the operation, while the group is usable. */
-  private RuntimeException refusalOr(TuttiException failure) {
-    return failure.getCause() instanceof UnsupportedOperationException unsupported
-            && !failures.isFailing()
-        ? unsupported
-        : failure;
   }
 
   private void runQueued(GroupOperation op) {
@@ -584,7 +572,7 @@ final class OperationRunner {
   }
 
   private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
-    if (!op.type().isPointToPoint()) {
+    if (!op.type().isPointToPoint() && !op.numberStays()) {
       queue.takeBack(op.sequenceNumber());
     }
     op.endFailed(

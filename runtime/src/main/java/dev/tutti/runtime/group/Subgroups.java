@@ -75,20 +75,27 @@ final class Subgroups {
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.identity.size() > 1 && !isAlone()) {
-      RankAgreement agreement =
-          new RankAgreement(
-              group.identity, group.failures, group.monitor, job.groupStore(group.identity.name()));
       orFail(
           OpType.SUBGROUP,
           () -> {
-            agreement.require(name, sorted, deadline);
+            agreement().requireList(name, sorted, deadline);
             return sorted;
           });
     }
     return create(OpType.SUBGROUP, name, sorted, deadline);
   }
 
-  Optional<ProcessGroup> split(int color, int key) {
+  private RankAgreement agreement() {
+    return new RankAgreement(
+        group.identity, group.failures, group.monitor, job.groupStore(group.identity.name()));
+  }
+
+  /**
+   * Splits the group by color.
+   *
+   * @param method the method that the program called
+   */
+  Optional<ProcessGroup> split(String method, int color, int key) {
     if (hasForeignRanks()) {
       throw new UnsupportedOperationException(
           "split of group "
@@ -106,7 +113,10 @@ final class Subgroups {
                 () ->
                     joining(
                         "split number " + name,
-                        () -> exchange("split/" + name + "/", color, key, deadline)));
+                        () -> {
+                          agreement().requireMethod(name, method, deadline);
+                          return exchange("split/" + name + "/", color, key, deadline);
+                        }));
     if (color < 0) {
       return Optional.empty();
     }

@@ -149,16 +149,21 @@ public final class BatchWork implements Work {
         CompletableFuture.allOf(parts)
             .whenComplete(
                 (done, error) -> {
-                  Optional<TuttiException> failure = exception();
-                  if (failure.isPresent()) {
-                    given.completeExceptionally(failure.get());
-                  } else if (error != null) {
-                    given.completeExceptionally(error);
-                  } else {
+                  if (error == null) {
                     given.complete(result());
+                  } else {
+                    given.completeExceptionally(firstOf(parts));
                   }
                 });
     return given;
+  }
+
+  private static Throwable firstOf(CompletableFuture<?>[] parts) {
+    return Arrays.stream(parts)
+        .filter(CompletableFuture::isCompletedExceptionally)
+        .map(CompletableFuture::exceptionNow)
+        .findFirst()
+        .orElseThrow();
   }
 
   @Override

@@ -166,16 +166,12 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Takes back a number given to the caller that has the turn, unless another number has been given
-   * since. This is for an operation that was refused, so that it counts no more on this rank than
-   * on ranks that did not call it. A queued operation keeps its number, because what was issued
-   * behind it depends on thread timing.
+   * Takes back the number of the operation that runs, unless another number has been given since.
    */
   public void takeBack(long number) {
     shut();
     try {
-      boolean queued = Thread.currentThread().equals(worker);
-      if (!queued && sequence() == number && queue.isEmpty()) {
+      if (sequence() == number) {
         GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
       }
     } finally {

@@ -1,5 +1,6 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.StreamBlock;
@@ -33,6 +34,7 @@ public final class GroupOperation extends OperationState implements Work {
   private final @Nullable Backend backend;
   private final @Nullable HostStaging staging;
   private final boolean recorded;
+  private final boolean numberStays;
   private final @Nullable DeviceEvent callerEvent;
   private @Nullable OpEvent event;
   private boolean callerTells;
@@ -55,6 +57,7 @@ public final class GroupOperation extends OperationState implements Work {
     this.backend = null;
     this.staging = null;
     this.recorded = recorded;
+    this.numberStays = false;
     this.callerEvent = null;
   }
 
@@ -64,6 +67,9 @@ public final class GroupOperation extends OperationState implements Work {
     this.backend = spec.backend().backend();
     this.staging = spec.staging();
     this.recorded = true;
+    this.numberStays =
+        !spec.backend().isStreamOrdered()
+            && (spec.async() || spec.call().algorithm() != AllReduceAlgorithm.AUTO);
     this.callerEvent = callerEvent(spec);
   }
 
@@ -213,9 +219,28 @@ public final class GroupOperation extends OperationState implements Work {
     try {
       throwIfFailed();
     } catch (TuttiException e) {
-      e.setStackTrace(new Throwable().getStackTrace());
-      throw e;
+      RuntimeException thrown = asThrown(e);
+      thrown.setStackTrace(new Throwable().getStackTrace());
+      throw thrown;
     }
+  }
+
+  /** Returns what a caller gets for a failure: the backend's own exception if it is a refusal. */
+  public RuntimeException asThrown(TuttiException failure) {
+    return reported() == null && failure.getCause() instanceof UnsupportedOperationException refusal
+        ? refusal
+        : failure;
+  }
+
+  /**
+   * Tells whether the operation keeps its number if the backend refuses it. A refusal by one rank
+   * alone must not count more there than on the other ranks, so a synchronous call gives its number
+   * back, whether it ran at once or queued. An asynchronous one cannot: what was issued behind it
+   * depends on the timing of threads. If an algorithm was asked for by name, all ranks refuse after
+   * a round with each other, and all keep the number, whichever of them called asynchronously.
+   */
+  public boolean numberStays() {
+    return numberStays;
   }
 
   /**
@@ -388,7 +413,7 @@ public final class GroupOperation extends OperationState implements Work {
               if (cause == null) {
                 target.complete(result());
               } else {
-                target.completeExceptionally(cause);
+                target.completeExceptionally(asThrown(cause));
               }
             });
   }

@@ -14,15 +14,16 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 
-/** Checks whether all ranks of a group give the same list of ranks for a new group. */
+/** Checks whether all ranks of a group make the same call for a new group. */
 public final class RankAgreement {
   /*
-   * The first rank to come publishes its list by compare-and-set, whose result shows the others
+   * The first rank to come publishes its call by compare-and-set, whose result shows the others
    * what is there. This costs one round trip for each rank, and no rank waits. A rank that gave
    * another list reports a failure of the new group. The ranks that agreed on a list learn of it
-   * through that failure while they wait in its set-up, or when they already have the group. The
-   * value is "RANK INDEX LIST": the rank that published it, that rank's index in the list or -1,
-   * and the list.
+   * through that failure while they wait in its set-up, or when they already have the group. A rank
+   * that called another method fails the group that is divided, since the others may wait in that
+   * method for this rank. The value is "RANK INDEX CALL": the rank that published it, that rank's
+   * index in the list or -1, and the list, or the method's name if the method takes no list.
    */
   private final GroupIdentity group;
   private final Failures failures;
@@ -42,11 +43,32 @@ public final class RankAgreement {
    * @param name the name of the new group
    * @param ranks the ranks of the new group, sorted
    * @param deadlineNanos the deadline, in terms of the group's clock
-   * @throws CollectiveException if the lists differ, naming both
+   * @throws CollectiveException if the lists differ, naming both, or another method was called
    */
-  public void require(String name, List<Integer> ranks, long deadlineNanos) {
+  public void requireList(String name, List<Integer> ranks, long deadlineNanos) {
     String own = text(ranks);
-    String value = group.rank() + " " + ranks.indexOf(group.rank()) + " " + own;
+    int index = ranks.indexOf(group.rank());
+    String[] first = agree(name, OpType.SUBGROUP, index, own, deadlineNanos);
+    if (!first[2].equals(own)) {
+      throw refuse(name, Integer.parseInt(first[0]), Integer.parseInt(first[1]), first[2], own);
+    }
+  }
+
+  /**
+   * Compares the method that this rank called with the one that the first rank called.
+   *
+   * @param name the name of the new group
+   * @param method the method, which takes no list
+   * @param deadlineNanos the deadline, in terms of the group's clock
+   * @throws CollectiveException if they differ, naming both
+   */
+  public void requireMethod(String name, String method, long deadlineNanos) {
+    String[] _ = agree(name, OpType.SPLIT, -1, method, deadlineNanos);
+  }
+
+  /** Returns the rank, index and call of the first rank, which called the same method. */
+  private String[] agree(String name, OpType type, int index, String own, long deadlineNanos) {
+    String value = group.rank() + " " + index + " " + own;
     Store.Swap swap =
         new StoreWait(group, failures, store)
             .call(
@@ -55,13 +77,34 @@ public final class RankAgreement {
                     store.compareSet(
                         "subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8)));
     byte[] there = swap.value();
-    if (swap.stored() || there == null) {
-      return;
+    String[] first =
+        (swap.stored() || there == null ? value : Printable.decode(there)).split(" ", 3);
+    if (!methodOf(first[2]).equals(methodOf(own))) {
+      failures.begin(
+          new FailureEvent(
+              group.name(),
+              Kind.FAILED,
+              group.rank(),
+              -1,
+              type,
+              0,
+              Duration.ZERO,
+              ("the ranks of group %s made new groups in different orders: as number %s, rank %s called"
+                      + " %s, but rank %s called %s")
+                  .formatted(
+                      group.name(),
+                      name,
+                      first[0],
+                      methodOf(first[2]),
+                      group.rank(),
+                      methodOf(own))));
+      failures.throwAgreed();
     }
-    String[] first = Printable.decode(there).split(" ", 3);
-    if (!first[2].equals(own)) {
-      throw refuse(name, Integer.parseInt(first[0]), Integer.parseInt(first[1]), first[2], own);
-    }
+    return first;
+  }
+
+  private static String methodOf(String call) {
+    return Character.isDigit(call.charAt(0)) ? OpType.SUBGROUP.label() : call;
   }
 
   private CollectiveException refuse(

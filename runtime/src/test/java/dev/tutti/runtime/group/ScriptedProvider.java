@@ -40,6 +40,7 @@ public final class ScriptedProvider implements BackendProvider {
 
   public volatile Creation create = context -> {};
   public volatile Collective allReduce = (op, tensor) -> {};
+  volatile Collective broadcast = (op, tensor) -> allReduce.run(op, tensor);
   public volatile Message send = (op, tensor, peer) -> op.complete();
   volatile Message recv = (op, tensor, peer) -> op.complete();
   volatile Wait await = Operation::parkUntilDone;
@@ -108,7 +109,7 @@ public final class ScriptedProvider implements BackendProvider {
 
     @Override
     public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-      allReduce.run(op, tensor);
+      broadcast.run(op, tensor);
     }
 
     @Override

@@ -363,6 +363,35 @@ class SubgroupTest {
     }
   }
 
+  /** As if from two threads of each rank, one of which comes first on one rank only. */
+  @Test
+  void methodsInAnotherOrderFailOnAllRanks() throws Exception {
+    List<Throwable> failures =
+        LocalWorld.run(
+            3,
+            new WaitingProvider(context -> context.store().get("never", context.timeout())),
+            group -> {
+              group.setTimeout(Duration.ofMinutes(10));
+              return catchThrowable(
+                  () -> {
+                    if (group.rank() == 1) {
+                      group.subgroup(List.of(0, 1, 2));
+                    } else {
+                      group.split(0, 0);
+                    }
+                  });
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(CollectiveException.class)
+                    .hasMessageContaining(
+                        "the ranks of group 0 made new groups in different orders: as number 1,")
+                    .hasMessageContaining("rank 1 called subgroup")
+                    .hasMessageMatching(".*rank [02] called split\\b.*"));
+  }
+
   @Test
   @SuppressWarnings("try") // it is closed during the call
   void aSplitEndsWhenTheGroupCloses() throws Exception {

@@ -29,8 +29,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
@@ -143,20 +145,64 @@ class WorkEndTest {
     }
   }
 
+  @Test
+  void aRefusedCallTakesNoNumberAlsoIfItHadToQueue() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch free = new CountDownLatch(1);
+    provider.allReduce = (op, tensor) -> assertThat(free.await(60, TimeUnit.SECONDS)).isTrue();
+    provider.broadcast = REFUSES;
+    try (ProcessGroup group = provider.alone()) {
+      Work first = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+      AtomicReference<Throwable> thrown = new AtomicReference<>();
+      CompletableFuture<Void> second =
+          LocalWorld.async(
+              () -> thrown.set(catchThrowable(() -> group.broadcast(Tensor.of(1f), 0))));
+      LocalWorld.until("the call behind it", () -> group.sequenceNumber() == 2);
+      free.countDown();
+      second.get(60, TimeUnit.SECONDS);
+      assertThat(thrown.get())
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessage("only on Sundays");
+      first.await();
+      assertThat(group.sequenceNumber()).isEqualTo(1);
+    }
+  }
+
   /** Otherwise the thread timing on each rank would determine which ranks count alike. */
   @Test
-  void aQueuedCallThatIsRefusedKeepsItsNumber() {
+  void anAsynchronousCallThatIsRefusedKeepsItsNumber() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
       provider.allReduce = REFUSES;
       Work refused = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      assertThatThrownBy(refused::await).hasRootCauseMessage("only on Sundays");
-      assertThat(group.sequenceNumber()).isEqualTo(1);
+      assertRefused(refused);
+      assertThat(refused.exception().orElseThrow())
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("only on Sundays");
+      assertRefused(group.batch().allReduce(Tensor.of(1f), ReduceOp.SUM).start());
+      assertThat(group.sequenceNumber()).isEqualTo(2);
       provider.allReduce = (op, tensor) -> {};
       Work next = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       next.await();
-      assertThat(next.sequenceNumber()).isEqualTo(2);
+      assertThat(next.sequenceNumber()).isEqualTo(3);
     }
+  }
+
+  private static void assertRefused(Work work) {
+    for (ThrowingCallable wait :
+        List.<ThrowingCallable>of(
+            work::await, () -> work.await(Duration.ofSeconds(60)), work::synchronize)) {
+      assertThatThrownBy(wait)
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessage("only on Sundays");
+    }
+    assertThat(work.toCompletableFuture())
+        .failsWithin(60, TimeUnit.SECONDS)
+        .withThrowableOfType(ExecutionException.class)
+        .havingCause()
+        .isInstanceOf(UnsupportedOperationException.class)
+        .withMessage("only on Sundays");
+    assertThat(work.state()).isEqualTo(WorkState.FAILED);
   }
 
   @Test
@@ -217,7 +263,7 @@ class WorkEndTest {
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessageContaining("only on Sundays");
       Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      assertThatThrownBy(work::await).hasRootCauseMessage("only on Sundays");
+      assertRefused(work);
       provider.allReduce = (op, tensor) -> {};
       group.allReduce(Tensor.of(1f));
       assertThat(group.failure()).isEmpty();
