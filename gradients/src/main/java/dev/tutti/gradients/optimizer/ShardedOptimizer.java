@@ -145,12 +145,39 @@ public final class ShardedOptimizer implements AutoCloseable {
     }
   }
 
-  /** Returns the number of steps taken so far. */
+  /** Returns the number of steps taken so far, with those before {@link #setSteps}. */
   public long steps() {
     return step;
   }
 
-  /** Returns the state of this rank's parts, bucket by bucket, as {@link ShardUpdate} made it. */
+  /**
+   * Sets the number of steps taken so far, for training that continues with saved parameters and a
+   * saved {@link #state}. An update may depend on it, as AdamW's bias correction does.
+   *
+   * @param steps the number, the same on all ranks
+   * @throws IllegalArgumentException if it is negative
+   */
+  public void setSteps(long steps) {
+    if (steps < 0) {
+      throw new IllegalArgumentException("steps must be at least 0, not " + steps);
+    }
+    step = steps;
+  }
+
+  /**
+   * Returns the state of this rank's elements: the tensors that the updates change, into which a
+   * saved state can be copied.
+   *
+   * <p>The list has the buckets in the order of {@code reducer().buckets()}, which is the same for
+   * the same sizes and types of parameters, options and number of ranks. A bucket's elements are
+   * those of its {@link GradientBucket#parameters}, one after the other, in row-major order. With
+   * {@code part = numel / ranks}, rank {@code r} has the {@code part} elements from {@code r *
+   * part} on, and every rank has the remaining {@code numel % ranks} elements at the end. The list
+   * holds what {@link ShardUpdate#allocate} returned for the part, then what it returned for the
+   * remainder, also if that has no elements: for {@link AdamW} the means and the means of squares
+   * of the part, then those of the remainder; for {@link Sgd} with momentum one velocity each, and
+   * without momentum nothing.
+   */
   public List<Tensor> state() {
     return shards.stream().flatMap(shard -> shard.state().stream()).toList();
   }

@@ -15,13 +15,17 @@ import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.Worlds;
 import dev.tutti.gradients.hook.Compression;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Tests that optimizers with sharded state give the same results as unsharded ones. */
 @Order(1)
@@ -137,6 +141,106 @@ class ShardedOptimizerTest {
     for (int ranks = 2; ranks <= 4; ranks++) {
       compare(world, ranks, 40 + ranks, () -> new AdamW(0.01));
     }
+  }
+
+  private static void train(ShardedOptimizer optimizer, int count, int from, int to, int rank) {
+    for (int step = from; step <= to; step++) {
+      backward(optimizer.reducer(), count, step, rank);
+      optimizer.step();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("updates")
+  void aResumedOptimizerContinuesBitForBit(Supplier<ShardUpdate> update) {
+    Worlds.THREADED.run(
+        3,
+        group -> {
+          List<Tensor> weights = parameters(50);
+          int count = weights.size();
+          List<Tensor> savedWeights;
+          List<Tensor> savedState;
+          try (ShardedOptimizer optimizer =
+              new ShardedOptimizer(group, weights, options(50), update.get())) {
+            train(optimizer, count, 1, 5, group.rank());
+            savedWeights = weights.stream().map(Tensor::copy).toList();
+            savedState = optimizer.state().stream().map(Tensor::copy).toList();
+            assertThat(optimizer.steps()).isEqualTo(5);
+            train(optimizer, count, 6, 8, group.rank());
+          }
+          try (ShardedOptimizer resumed =
+              new ShardedOptimizer(group, savedWeights, options(50), update.get())) {
+            for (int i = 0; i < savedState.size(); i++) {
+              resumed.state().get(i).copyFrom(savedState.get(i).toFloatArray());
+            }
+            resumed.setSteps(5);
+            train(resumed, count, 6, 8, group.rank());
+            assertThat(resumed.steps()).isEqualTo(8);
+            for (int i = 0; i < count; i++) {
+              assertThat(savedWeights.get(i).view(DType.INT32).toIntArray())
+                  .isEqualTo(weights.get(i).view(DType.INT32).toIntArray());
+            }
+            assertThatThrownBy(() -> resumed.setSteps(-1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("steps must be at least 0, not -1");
+          }
+        });
+  }
+
+  static Stream<Supplier<ShardUpdate>> updates() {
+    return Stream.of(() -> new AdamW(0.01), () -> new Sgd(0.1, 0.9, 0.2, 0, false));
+  }
+
+  @Test
+  void theStateIsLaidOutAsDocumented() {
+    int ranks = 3;
+    Worlds.THREADED.run(
+        ranks,
+        group -> {
+          List<Tensor> whole = parameters(60);
+          AdamW plain = new AdamW(0.01);
+          List<List<Tensor>> states =
+              whole.stream().map(each -> plain.allocate(each.flatten())).toList();
+          try (GradientReducer reducer = new GradientReducer(group, whole);
+              ShardedOptimizer optimizer =
+                  new ShardedOptimizer(group, parameters(60), options(60), new AdamW(0.01))) {
+            backward(reducer, whole.size(), 1, group.rank());
+            reducer.await();
+            for (int i = 0; i < whole.size(); i++) {
+              plain.update(1, whole.get(i).flatten(), reducer.gradient(i).flatten(), states.get(i));
+            }
+            train(optimizer, whole.size(), 1, 1, group.rank());
+            Iterator<Tensor> state = optimizer.state().iterator();
+            List<GradientBucket> buckets = optimizer.reducer().buckets();
+            assertThat(buckets).hasSizeGreaterThan(1);
+            for (GradientBucket bucket : buckets) {
+              int numel = Math.toIntExact(bucket.tensor().numel());
+              int part = numel / ranks;
+              for (int[] range :
+                  new int[][] {
+                    {group.rank() * part, group.rank() * part + part}, {ranks * part, numel}
+                  }) {
+                for (int kind = 0; kind < 2; kind++) {
+                  assertThat(state.next().toFloatArray())
+                      .isEqualTo(
+                          Arrays.copyOfRange(stateOf(bucket, states, kind), range[0], range[1]));
+                }
+              }
+            }
+            assertThat(state.hasNext()).isFalse();
+          }
+        });
+  }
+
+  private static float[] stateOf(GradientBucket bucket, List<List<Tensor>> states, int kind) {
+    Tensor all = Tensor.allocate(DType.FLOAT32, bucket.tensor().numel());
+    long position = 0;
+    for (int parameter : bucket.parameters()) {
+      Tensor own = states.get(parameter).get(kind);
+      all.narrow(0, position, own.numel()).copyFrom(own.toFloatArray());
+      position += own.numel();
+    }
+    return all.toFloatArray();
   }
 
   @Test
