@@ -12,8 +12,11 @@ import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 
 /** The registry of tensors exported to native code, which also calls and implements deleters. */
 public final class DlpackExports {
@@ -32,14 +35,29 @@ public final class DlpackExports {
 
     static final MemorySegment RELEASE;
 
+    /*
+     * The JDK never frees the stub, so it must not hold this class's loader: it consists of the
+     * JDK's methods, refers weakly to the method that it calls, and holds the exported tensors.
+     */
+    private static final Consumer<MemorySegment> RELEASER = DlpackExports::release;
+
     static {
       try {
+        MethodHandles.Lookup lookup = MethodHandles.publicLookup();
+        MethodHandle accept =
+            lookup.findVirtual(
+                Consumer.class, "accept", MethodType.methodType(void.class, Object.class));
+        MethodHandle releaser =
+            lookup
+                .findVirtual(Reference.class, "get", MethodType.methodType(Object.class))
+                .bindTo(new WeakReference<>(RELEASER))
+                .asType(MethodType.methodType(Consumer.class));
+        MethodHandle holding =
+            MethodHandles.dropArguments(
+                MethodHandles.foldArguments(accept, releaser), 1, ConcurrentHashMap.class);
         MethodHandle release =
-            MethodHandles.lookup()
-                .findStatic(
-                    DlpackExports.class,
-                    "release",
-                    MethodType.methodType(void.class, MemorySegment.class));
+            MethodHandles.insertArguments(holding, 1, EXPORTED)
+                .asType(MethodType.methodType(void.class, MemorySegment.class));
         RELEASE = Linker.nativeLinker().upcallStub(release, DELETER, Arena.global());
       } catch (ReflectiveOperationException e) {
         throw new ExceptionInInitializerError(e);
@@ -85,7 +103,6 @@ public final class DlpackExports {
   }
 
   /** Frees an exported tensor. Native code calls this method, so it throws nothing. */
-  @SuppressWarnings("UnusedMethod") // called through the stub
   private static void release(MemorySegment managed) {
     try {
       Exported exported = EXPORTED.remove(managed.address());

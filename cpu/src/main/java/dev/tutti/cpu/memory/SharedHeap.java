@@ -94,7 +94,10 @@ public final class SharedHeap {
     collectNotBefore = time.nanoTime();
     long size = Math.max(1L << 30, 4 * Long.highestOneBit(limit));
     memory =
-        SharedHeapCalls.map(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
+        calls.closedWith(
+            SharedHeapCalls.map(
+                Path.of("/proc/self/fd/" + descriptor), false, size, Arena.ofAuto()),
+            descriptor);
     calls.keepFromDumps(memory);
     number = time.random();
     memory.set(ValueLayout.JAVA_LONG, 0, number);

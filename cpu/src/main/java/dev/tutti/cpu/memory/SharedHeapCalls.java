@@ -11,9 +11,13 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandleProxies;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Path;
+import java.util.function.Consumer;
 
 /**
  * Creates unnamed files, maps them, and returns memory from them to the system: {@code
@@ -47,6 +51,9 @@ final class SharedHeapCalls {
               ValueLayout.ADDRESS,
               ValueLayout.JAVA_LONG,
               ValueLayout.JAVA_INT));
+
+  private final MethodHandle close =
+      link("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
 
   private MethodHandle link(String name, FunctionDescriptor descriptor) {
     return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), descriptor);
@@ -109,6 +116,28 @@ final class SharedHeapCalls {
     } catch (Throwable t) {
       throw new AssertionError(t);
     }
+  }
+
+  /**
+   * Returns memory that is no longer mapped, and whose file is closed, once it is unreachable. The
+   * JDK holds what does that until then, so it consists of the JDK's own methods: a class of this
+   * loader would keep the loader, and with it the memory, forever.
+   *
+   * @param mapped the mapping of a file, in an automatic arena
+   */
+  MemorySegment closedWith(MemorySegment mapped, int descriptor) {
+    MethodHandle closing =
+        MethodHandles.dropArguments(
+            MethodHandles.insertArguments(
+                MethodHandles.dropArguments(close, 1, MemorySegment.class), 0, descriptor, mapped),
+            0,
+            Object.class);
+    @SuppressWarnings("unchecked") // it takes any object
+    Consumer<MemorySegment> cleanup =
+        MethodHandleProxies.asInterfaceInstance(
+            Consumer.class, closing.asType(MethodType.methodType(void.class, Object.class)));
+    return MemorySegment.ofAddress(mapped.address())
+        .reinterpret(mapped.byteSize(), Arena.ofAuto(), cleanup);
   }
 
   /** Keeps mapped memory out of core dumps, which would fill all its holes. */

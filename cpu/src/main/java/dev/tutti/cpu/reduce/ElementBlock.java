@@ -3,7 +3,12 @@ package dev.tutti.cpu.reduce;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.WeakReference;
+import java.util.Collections;
 import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.WeakHashMap;
 
 /**
  * A block of accumulators in an array, with a second array for the elements that are combined with
@@ -22,9 +27,19 @@ public abstract class ElementBlock {
 
   private static final long LONG_RUN = 4 << 20;
 
-  private static final ThreadLocal<Blocks> BLOCKS =
+  /*
+   * A thread that lives longer than a class loader must not hold it, so it refers to its blocks
+   * weakly; this class holds them for as long as the thread lives.
+   */
+  private static final Map<Thread, Blocks> HELD = Collections.synchronizedMap(new WeakHashMap<>());
+
+  private static final ThreadLocal<WeakReference<Blocks>> BLOCKS =
       ThreadLocal.withInitial(
-          () -> new Blocks(new EnumMap<>(DType.class), new EnumMap<>(DType.class)));
+          () -> {
+            Blocks made = new Blocks(new EnumMap<>(DType.class), new EnumMap<>(DType.class));
+            HELD.put(Thread.currentThread(), made);
+            return new WeakReference<>(made);
+          });
 
   private record Blocks(EnumMap<DType, ElementBlock> plain, EnumMap<DType, ElementBlock> packed) {}
 
@@ -35,9 +50,10 @@ public abstract class ElementBlock {
    * @param dtype the type, which must not be complex and on which the operator must be defined
    */
   public static ElementBlock of(ReduceOp.Kind kind, DType dtype) {
+    Blocks blocks = Objects.requireNonNull(BLOCKS.get().get());
     return isPacked(kind, dtype)
-        ? BLOCKS.get().packed.computeIfAbsent(dtype, IntegerBlocks.Packed::new)
-        : BLOCKS.get().plain.computeIfAbsent(dtype, ElementBlock::plain);
+        ? blocks.packed.computeIfAbsent(dtype, IntegerBlocks.Packed::new)
+        : blocks.plain.computeIfAbsent(dtype, ElementBlock::plain);
   }
 
   /** Tells whether several elements are computed together in one long. */

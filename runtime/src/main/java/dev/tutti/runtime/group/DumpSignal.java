@@ -37,7 +37,11 @@ final class DumpSignal {
     }
   }
 
-  static void remove(FlightRecords records) {
-    RECORDS.remove(records);
+  /** Undoes {@link #add}, and gives the signal back after the last records. */
+  static synchronized void remove(FlightRecords records) {
+    if (RECORDS.remove(records) && RECORDS.isEmpty() && handler != null) {
+      handler.restore();
+      handler = null;
+    }
   }
 }

@@ -14,12 +14,15 @@ import java.lang.invoke.MethodType;
 public final class SignalHandler {
   private final MethodHandle handle;
   private final Object signal;
+  private final Object installed;
   private final Object previous;
   private final boolean wasDefault;
 
-  private SignalHandler(MethodHandle handle, Object signal, Object previous, boolean wasDefault) {
+  private SignalHandler(
+      MethodHandle handle, Object signal, Object installed, Object previous, boolean wasDefault) {
     this.handle = handle;
     this.signal = signal;
+    this.installed = installed;
     this.previous = previous;
     this.wasDefault = wasDefault;
   }
@@ -46,7 +49,7 @@ public final class SignalHandler {
             signalType, "handle", MethodType.methodType(handlerType, signalType, handlerType));
     Object previous = call(handle, signal, handler);
     boolean wasDefault = previous.equals(handlerType.getField("SIG_DFL").get(null));
-    return new SignalHandler(handle, signal, previous, wasDefault);
+    return new SignalHandler(handle, signal, handler, previous, wasDefault);
   }
 
   private static Object call(MethodHandle handle, Object signal, Object handler) {
@@ -64,8 +67,11 @@ public final class SignalHandler {
     return wasDefault;
   }
 
-  /** Gives the signal back to its previous handler. */
+  /** Gives the signal back to its previous handler, unless another one has taken it over since. */
   public void restore() {
-    Object _ = call(handle, signal, previous);
+    Object current = call(handle, signal, previous);
+    if (!current.equals(installed)) {
+      Object _ = call(handle, signal, current);
+    }
   }
 }
