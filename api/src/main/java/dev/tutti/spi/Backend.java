@@ -8,6 +8,7 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -317,6 +318,16 @@ public interface Backend extends AutoCloseable {
    */
   default String likelyCause(Operation op) {
     return "";
+  }
+
+  /**
+   * Returns the peers to which this rank cannot connect now, for the message of an operation that
+   * timed out although all ranks have called it. Called from a thread that may block.
+   *
+   * @param limit how long to try
+   */
+  default List<Integer> unreachedPeers(Duration limit) {
+    return List.of();
   }
 
   /**

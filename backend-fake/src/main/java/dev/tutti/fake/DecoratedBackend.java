@@ -9,6 +9,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -65,6 +66,11 @@ abstract class DecoratedBackend implements Backend {
   @Override
   public void passSubgroup(List<Integer> ranks, long deadlineNanos) {
     inner.passSubgroup(ranks, deadlineNanos);
+  }
+
+  @Override
+  public List<Integer> unreachedPeers(Duration limit) {
+    return inner.unreachedPeers(limit);
   }
 
   @Override

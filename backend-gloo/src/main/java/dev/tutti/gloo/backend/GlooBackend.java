@@ -14,6 +14,7 @@ import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Staging;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -187,6 +188,11 @@ public abstract class GlooBackend implements Backend {
   @Override
   public boolean await(Operation op, long deadlineNanos) {
     return wire.messages().await(op, deadlineNanos);
+  }
+
+  @Override
+  public final List<Integer> unreachedPeers(Duration limit) {
+    return wire.transport().unreachedPeers(limit);
   }
 
   @Override

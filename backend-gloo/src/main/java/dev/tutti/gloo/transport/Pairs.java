@@ -11,14 +11,17 @@ import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -71,6 +74,7 @@ final class Pairs {
   private final int size;
   private final Pair[] others;
   private final boolean[] tutti;
+  private final @Nullable InetSocketAddress[] addresses;
   private @Nullable Listener listener;
   private int connectedCount;
   private final @Nullable Route[] routes;
@@ -95,6 +99,7 @@ final class Pairs {
     this.size = size;
     others = new Pair[size - 1];
     tutti = new boolean[size];
+    addresses = new @Nullable InetSocketAddress[size];
     routes = new @Nullable Route[size];
     wanted = new boolean[size];
     for (int i = 0; i < others.length; i++) {
@@ -109,6 +114,18 @@ final class Pairs {
           transport.self() + ": peer must be another rank of 0.." + (size - 1) + ", not " + peer);
     }
     return others[peer < rank ? peer : peer - 1];
+  }
+
+  /** Returns where the Tutti ranks listen, or listened until all had connected. */
+  Map<Integer, InetSocketAddress> addresses() {
+    Map<Integer, InetSocketAddress> known = new HashMap<>();
+    for (int peer = 0; peer < size; peer++) {
+      InetSocketAddress address = addresses[peer];
+      if (address != null && tutti[peer]) {
+        known.put(peer, address);
+      }
+    }
+    return known;
   }
 
   /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
@@ -128,6 +145,7 @@ final class Pairs {
    */
   void expect(int peer, PeerAddress address, long sequence, boolean now) {
     tutti[peer] = address.tutti();
+    addresses[peer] = address.socket();
     if (listener != null) {
       listener.expect(get(peer), sequence);
     }
@@ -147,6 +165,7 @@ final class Pairs {
    */
   void connect(int peer, PeerAddress address, long sequence, boolean now) throws IOException {
     tutti[peer] = address.tutti();
+    addresses[peer] = address.socket();
     Route route = new Route(address.socket(), sequence, false);
     transport.progress.lock.lock();
     try {

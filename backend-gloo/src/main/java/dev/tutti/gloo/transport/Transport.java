@@ -18,6 +18,7 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.time.Duration;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -220,6 +221,20 @@ public final class Transport extends Endpoint implements AutoCloseable {
       deliver();
     } finally {
       progress.lock.unlock();
+    }
+  }
+
+  /**
+   * Returns the Tutti ranks to which this rank cannot connect now.
+   *
+   * @param limit how long to try
+   */
+  public List<Integer> unreachedPeers(Duration limit) {
+    try {
+      return Reach.unreached(pairs.addresses(), limit);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, self() + ": cannot try which ranks it reaches", e);
+      return List.of();
     }
   }
 

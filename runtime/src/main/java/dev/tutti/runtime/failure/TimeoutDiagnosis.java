@@ -8,6 +8,7 @@ import dev.tutti.spi.PeerLateException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -31,6 +32,8 @@ final class TimeoutDiagnosis {
   private static final String SENDS_FIRST =
       "; a send waits for its recv, so if all ranks send first, all wait: call recv first,"
           + " withAsync(), or batch both";
+
+  private static final int MOST_LINKS = 4;
 
   private final GroupIdentity group;
   private final JobBoard board;
@@ -177,7 +180,35 @@ final class TimeoutDiagnosis {
       found = found.and(unasked(strangers));
     }
     Diagnosis all = Disagreement.of(answers, group.size()).and(found);
-    return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have called it by now") : all;
+    if (!all.text().isEmpty()) {
+      return all;
+    }
+    String cut = cutLinks(answers);
+    return new Diagnosis(
+        -1, "all ranks have called it by now" + (cut.isEmpty() ? "" : ", but " + cut));
+  }
+
+  /** Names the pairs of ranks that do not reach each other, though all of them reach the store. */
+  private static String cutLinks(SortedMap<Integer, RankProgress> answers) {
+    List<String> cut = new ArrayList<>();
+    answers.forEach(
+        (rank, progress) -> {
+          for (int peer : progress.unreached()) {
+            RankProgress theirs = answers.get(peer);
+            boolean isMutual = theirs != null && theirs.unreached().contains(rank);
+            if (!isMutual) {
+              cut.add("rank " + rank + " does not reach rank " + peer);
+            } else if (rank < peer) {
+              cut.add("ranks " + rank + " and " + peer + " do not reach each other");
+            }
+          }
+        });
+    return cut.size() > MOST_LINKS
+        ? String.join(", ", cut.subList(0, MOST_LINKS))
+            + " and "
+            + (cut.size() - MOST_LINKS)
+            + " more"
+        : String.join(", ", cut);
   }
 
   private Diagnosis ofMismatch() {
@@ -236,12 +267,15 @@ final class TimeoutDiagnosis {
     OpType counterpart = receives ? OpType.SEND : OpType.RECV;
     if (theirs.waitsIn(counterpart, waiter, op.tag())
         || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, waiter, op.tag()))) {
+      RankProgress ours = progressOf(waiter);
+      String cut = ours == null ? "" : cutLinks(new TreeMap<>(Map.of(waiter, ours, peer, theirs)));
       return new Diagnosis(
           -1,
           name
               + " called "
               + counterpart.label()
-              + " with that tag, but the data was not transferred");
+              + " with that tag, but "
+              + (cut.isEmpty() ? "the data was not transferred" : cut));
     }
     RankProgress ours = receives ? progressOf(waiter) : null;
     if (ours != null) {

@@ -36,6 +36,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -324,16 +325,26 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     return cause instanceof AbortedException ? WorkState.ABORTED : WorkState.FAILED;
   }
 
+  /** Returns the ranks to which this one cannot connect; the others wait for the answer. */
+  private List<Integer> unreached() {
+    Duration limit = monitor.times().answer().dividedBy(2);
+    return BoundBackend.distinct(backends.values()).stream()
+        .flatMap(backend -> backend.unreachedPeers(limit).stream())
+        .distinct()
+        .toList();
+  }
+
   @Override
   public void publishProgress(boolean closed) {
     try {
-      String progress = runner.progress(closed).encode();
+      RankProgress progress =
+          closed ? runner.progress(true) : runner.progress(false).without(unreached());
       BoundedCalls.call(
           time,
           "tutti-tell-" + identity.name() + "-" + identity.rank(),
           monitor.times().answer(),
           () -> {
-            monitor.publishProgress(identity.name(), progress);
+            monitor.publishProgress(identity.name(), progress.encode());
             return progress;
           });
     } catch (Exception e) {

@@ -639,7 +639,8 @@ final class OperationRunner {
         counts.sent(),
         counts.received(),
         pending.describe(),
-        recent());
+        recent(),
+        List.of());
   }
 
   private List<RankProgress.Issued> recent() {

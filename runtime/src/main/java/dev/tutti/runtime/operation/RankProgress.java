@@ -23,6 +23,7 @@ import java.util.TreeMap;
  * @param received the number of messages that it has received, by rank
  * @param pending the messages and collectives that have not ended
  * @param recent the last collectives, oldest first
+ * @param unreached the ranks to which it cannot connect, as far as it has tried
  */
 public record RankProgress(
     boolean closed,
@@ -33,7 +34,8 @@ public record RankProgress(
     Map<Integer, Long> sent,
     Map<Integer, Long> received,
     List<Pending> pending,
-    List<Issued> recent) {
+    List<Issued> recent,
+    List<Integer> unreached) {
   private static final String DEFAULT_OP = ReduceOp.Kind.SUM.name();
   private static final String REFUSED = "refused ";
   private static final String JOINING = "joining ";
@@ -90,14 +92,23 @@ public record RankProgress(
   /** Creates the progress of a rank that waits for the others of a group that is being set up. */
   public static RankProgress ofSetUp(String group) {
     return new RankProgress(
-        false, 0, "", "the set-up of group " + group, "", Map.of(), Map.of(), List.of(), List.of());
+        false,
+        0,
+        "",
+        "the set-up of group " + group,
+        "",
+        Map.of(),
+        Map.of(),
+        List.of(),
+        List.of(),
+        List.of());
   }
 
   /** Creates a progress that contains only the calls of a rank. */
   public static RankProgress ofCalls(List<Issued> calls) {
     long last = calls.isEmpty() ? 0 : calls.getLast().sequence();
     return new RankProgress(
-        false, last, "", "", "", Map.of(), Map.of(), List.of(), List.copyOf(calls));
+        false, last, "", "", "", Map.of(), Map.of(), List.of(), List.copyOf(calls), List.of());
   }
 
   /** Tells whether a message waits for its counterpart. */
@@ -125,10 +136,16 @@ public record RankProgress(
     return op.peer < 0 || asked.contains(op.peer) ? 2 : 0;
   }
 
+  /** Returns the same progress with the ranks to which the rank cannot connect. */
+  public RankProgress without(List<Integer> newUnreached) {
+    return new RankProgress(
+        closed, issued, refusal, joining, elsewhere, sent, received, pending, recent, newUnreached);
+  }
+
   /** Returns the same progress with what the rank does outside of the group. */
   public RankProgress with(String newElsewhere) {
     return new RankProgress(
-        closed, issued, refusal, joining, newElsewhere, sent, received, pending, recent);
+        closed, issued, refusal, joining, newElsewhere, sent, received, pending, recent, unreached);
   }
 
   /**
@@ -173,6 +190,9 @@ public record RankProgress(
       text.append(' ').append(op.numel).append(' ').append(op.root);
       text.append(' ').append(op.dtype).append(' ').append(op.reduceOp);
     }
+    for (int rank : unreached) {
+      text.append("\ncut ").append(rank);
+    }
     return text.toString();
   }
 
@@ -189,6 +209,7 @@ public record RankProgress(
     Map<Integer, Long> received = new TreeMap<>();
     List<Pending> pending = new ArrayList<>();
     List<Issued> recent = new ArrayList<>();
+    List<Integer> unreached = new ArrayList<>();
     String refusal = "";
     String joining = "";
     String elsewhere = "";
@@ -199,6 +220,7 @@ public record RankProgress(
         case "refused" -> refusal = Printable.line(lines[i].substring(REFUSED.length()));
         case "joining" -> joining = Printable.line(lines[i].substring(JOINING.length()));
         case "elsewhere" -> elsewhere = Printable.line(lines[i].substring(ELSEWHERE.length()));
+        case "cut" -> unreached.add(Integer.valueOf(words[1]));
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "did" ->
             recent.add(
@@ -227,6 +249,7 @@ public record RankProgress(
         sent,
         received,
         pending,
-        recent);
+        recent,
+        unreached);
   }
 }

@@ -4,15 +4,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.BackendException;
 import dev.tutti.OpType;
+import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.operation.RankProgress.Pending;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -101,7 +105,8 @@ class BlameTest {
       Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1);
       ranks.put(
           rank,
-          new RankProgress(false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued)));
+          new RankProgress(
+              false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued), List.of()));
     }
     return Disagreement.of(ranks, numels.length);
   }
@@ -127,7 +132,8 @@ class BlameTest {
     for (int rank = 0; rank < 3; rank++) {
       Issued issued = new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
       RankProgress progress =
-          new RankProgress(false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued));
+          new RankProgress(
+              false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued), List.of());
       ranks.put(rank, RankProgress.decode(progress.encode()));
     }
     assertThat(Disagreement.of(ranks, 3))
@@ -136,5 +142,57 @@ class BlameTest {
                 1,
                 "ranks disagree: ranks 0, 2 called allReduce #1 int32[4], rank 1 called allReduce"
                     + " #1 int32[4] by MAX"));
+  }
+
+  private static Diagnosis ofSlow(OpType type, int peer, List<List<Integer>> unreached) {
+    GroupIdentity group =
+        new GroupIdentity("0", 0, List.of(0, 1, 2), Settings.ofEnvironment(Map.of()));
+    JobBoard board = new JobBoard(new HashStore(), 0, AnswerTimes.of(group.settings()));
+    Question question = new Question("0", 1, type, 1, peer, 0, Duration.ofSeconds(1));
+    return TimeoutDiagnosis.ofSlow(
+        group,
+        board,
+        question,
+        rank -> {
+          OpType own = type == OpType.RECV && rank == 2 ? OpType.SEND : type;
+          Pending pending = new Pending(own, 1, own == OpType.SEND ? 1 : peer, 0);
+          RankProgress progress =
+              new RankProgress(
+                      false,
+                      1,
+                      "",
+                      "",
+                      "",
+                      Map.of(),
+                      Map.of(),
+                      List.of(pending),
+                      List.of(),
+                      List.of())
+                  .without(unreached.get(rank));
+          return RankProgress.decode(progress.encode());
+        });
+  }
+
+  @Test
+  void aCutLinkIsNamedIfAllRanksHaveCalled() {
+    List<Integer> none = List.of();
+    String called = "all ranks have called it by now";
+    assertThat(ofSlow(OpType.ALL_REDUCE, -1, List.of(none, none, none)))
+        .isEqualTo(new Diagnosis(-1, called));
+    assertThat(ofSlow(OpType.ALL_REDUCE, -1, List.of(none, List.of(2), List.of(1))))
+        .isEqualTo(new Diagnosis(-1, called + ", but ranks 1 and 2 do not reach each other"));
+    assertThat(ofSlow(OpType.ALL_REDUCE, -1, List.of(none, List.of(2), none)))
+        .isEqualTo(new Diagnosis(-1, called + ", but rank 1 does not reach rank 2"));
+    assertThat(ofSlow(OpType.ALL_REDUCE, -1, List.of(List.of(1, 2), List.of(0, 2), List.of(0, 1))))
+        .isEqualTo(
+            new Diagnosis(
+                -1,
+                called
+                    + ", but ranks 0 and 1 do not reach each other, ranks 0 and 2 do not reach each"
+                    + " other, ranks 1 and 2 do not reach each other"));
+    assertThat(ofSlow(OpType.RECV, 2, List.of(none, List.of(2), List.of(1))))
+        .isEqualTo(
+            new Diagnosis(
+                -1, "rank 2 called send with that tag, but ranks 1 and 2 do not reach each other"));
   }
 }

@@ -1,0 +1,82 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+
+/** Finds out which peers cannot be reached, by connecting to all of them at once. */
+final class Reach {
+  private Reach() {}
+
+  /**
+   * Returns the peers that give no answer. One that refuses the connection, as when it no longer
+   * listens, has answered.
+   *
+   * @param addresses the addresses of the peers
+   * @param limit how long to try
+   */
+  static List<Integer> unreached(Map<Integer, InetSocketAddress> addresses, Duration limit)
+      throws IOException {
+    List<Integer> unreached = new ArrayList<>();
+    long deadline = System.nanoTime() + limit.toNanos();
+    try (Selector selector = Selector.open()) {
+      try {
+        for (Map.Entry<Integer, InetSocketAddress> peer : addresses.entrySet()) {
+          begin(selector, peer.getKey(), peer.getValue(), unreached);
+        }
+        long left = deadline - System.nanoTime();
+        while (left > 0 && selector.keys().stream().anyMatch(SelectionKey::isValid)) {
+          selector.select(key -> end(key, unreached), Math.max(1, left / 1_000_000));
+          left = deadline - System.nanoTime();
+        }
+        for (SelectionKey key : selector.keys()) {
+          if (key.isValid()) {
+            unreached.add((Integer) key.attachment());
+          }
+        }
+      } finally {
+        for (SelectionKey key : selector.keys()) {
+          key.channel().close();
+        }
+      }
+    }
+    Collections.sort(unreached);
+    return unreached;
+  }
+
+  private static void begin(
+      Selector selector, int peer, InetSocketAddress address, List<Integer> unreached)
+      throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    try {
+      channel.configureBlocking(false);
+      if (!channel.connect(address)) {
+        channel.register(selector, SelectionKey.OP_CONNECT, peer);
+        return;
+      }
+    } catch (ConnectException e) {
+      // It refused.
+    } catch (IOException e) {
+      unreached.add(peer);
+    }
+    channel.close();
+  }
+
+  private static void end(SelectionKey key, List<Integer> unreached) {
+    try (SocketChannel channel = (SocketChannel) key.channel()) {
+      boolean _ = channel.finishConnect();
+    } catch (ConnectException e) {
+      // It refused.
+    } catch (IOException e) {
+      unreached.add((Integer) key.attachment());
+    }
+  }
+}
