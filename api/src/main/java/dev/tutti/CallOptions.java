@@ -1,27 +1,32 @@
 package dev.tutti;
 
+import java.io.InvalidObjectException;
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The options that every operation of a {@link ProcessGroup} takes as its last argument: a
  * deadline, whether the call is asynchronous, and the requested algorithm. Immutable; each {@code
- * with} method returns a changed copy.
+ * with} method returns a changed copy. Options that were serialized become equal ones, and {@link
+ * #DEFAULT} and {@link #ASYNC} themselves.
  */
-public final class CallOptions {
+public final class CallOptions implements Serializable {
+  private static final long serialVersionUID = 1L;
+
   /** The group's deadline and a synchronous call, which returns when the operation is done. */
-  public static final CallOptions DEFAULT =
-      new CallOptions(Optional.empty(), false, AllReduceAlgorithm.AUTO);
+  public static final CallOptions DEFAULT = new CallOptions(null, false, AllReduceAlgorithm.AUTO);
 
   /** The group's deadline and an asynchronous call, which returns at once. */
   public static final CallOptions ASYNC = DEFAULT.withAsync();
 
-  private final Optional<Duration> timeout;
+  private final @Nullable Duration timeout;
   private final boolean async;
   private final AllReduceAlgorithm algorithm;
 
-  private CallOptions(Optional<Duration> timeout, boolean async, AllReduceAlgorithm algorithm) {
+  private CallOptions(@Nullable Duration timeout, boolean async, AllReduceAlgorithm algorithm) {
     this.timeout = timeout;
     this.async = async;
     this.algorithm = algorithm;
@@ -47,7 +52,7 @@ public final class CallOptions {
     if (timeout == null || !timeout.isPositive()) {
       throw new IllegalArgumentException("timeout must be positive, but is " + timeout);
     }
-    return new CallOptions(Optional.of(timeout), async, algorithm);
+    return new CallOptions(timeout, async, algorithm);
   }
 
   /** Returns these options for an asynchronous call, which returns at once. */
@@ -58,8 +63,9 @@ public final class CallOptions {
   /**
    * Returns these options for an all-reduce of one dense tensor with the given algorithm. The call
    * throws {@link UnsupportedOperationException} with the reason if the backend cannot use the
-   * algorithm, for this tensor or at all, and for every other operation. It does so on all ranks
-   * alike, and leaves the tensors and the group as they were.
+   * algorithm, for this tensor or at all, and for every other operation; an asynchronous call may
+   * leave that to {@link Work#await()}. It does so on all ranks alike, and leaves the tensors and
+   * the group as they were.
    *
    * @param algorithm the algorithm, the same on all ranks
    */
@@ -69,7 +75,7 @@ public final class CallOptions {
 
   /** Returns the time allowed from the call, or empty to use the group's deadline. */
   public Optional<Duration> timeout() {
-    return timeout;
+    return Optional.ofNullable(timeout);
   }
 
   /** Tells whether the call returns at once rather than when the operation is done. */
@@ -82,10 +88,18 @@ public final class CallOptions {
     return algorithm;
   }
 
+  private Object readResolve() throws InvalidObjectException {
+    if (algorithm == null || (timeout != null && !timeout.isPositive())) {
+      throw new InvalidObjectException(
+          "call options with timeout " + timeout + " and algorithm " + algorithm);
+    }
+    return equals(DEFAULT) ? DEFAULT : equals(ASYNC) ? ASYNC : this;
+  }
+
   @Override
   public boolean equals(Object other) {
     return other instanceof CallOptions o
-        && timeout.equals(o.timeout)
+        && Objects.equals(timeout, o.timeout)
         && async == o.async
         && algorithm == o.algorithm;
   }
@@ -98,7 +112,7 @@ public final class CallOptions {
   @Override
   public String toString() {
     return "CallOptions[timeout="
-        + timeout.map(Duration::toString).orElse("the group's")
+        + (timeout == null ? "the group's" : timeout)
         + ", async="
         + async
         + ", algorithm="

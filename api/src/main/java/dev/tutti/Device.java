@@ -1,5 +1,6 @@
 package dev.tutti;
 
+import java.io.Serializable;
 import java.util.Locale;
 
 /**
@@ -9,7 +10,7 @@ import java.util.Locale;
  *     third party adds
  * @param index the index among the devices of that kind, starting at 0
  */
-public record Device(String type, int index) {
+public record Device(String type, int index) implements Serializable {
   /** Host memory. */
   public static final Device CPU = new Device("cpu", 0);
 

@@ -2,6 +2,10 @@ package dev.tutti;
 
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Time;
+import java.io.IOException;
+import java.io.NotSerializableException;
+import java.io.ObjectOutputStream;
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -18,8 +22,15 @@ import org.jspecify.annotations.Nullable;
  * precedence:
  *
  * {@snippet file="GroupSnippetsTest.java" region="options"}
+ *
+ * <p>Options that were serialized become equal ones, with {@link Settings} as those are read. A
+ * store, a backend provider and a time belong to a process, so options with one of them cannot be
+ * serialized, and cause a {@link NotSerializableException}; give a URL and the backend's name
+ * instead.
  */
-public final class GroupOptions {
+public final class GroupOptions implements Serializable {
+  private static final long serialVersionUID = 1L;
+
   /** The options that take everything from the environment of this process. */
   public static final GroupOptions DEFAULT = new GroupOptions(new Fields());
 
@@ -221,17 +232,32 @@ public final class GroupOptions {
     return value == null ? OptionalInt.empty() : OptionalInt.of(value);
   }
 
-  private static final class Fields implements Cloneable {
+  private static final class Fields implements Cloneable, Serializable {
+    private static final long serialVersionUID = 1L;
+
     @Nullable String backend;
-    @Nullable BackendProvider provider;
+    transient @Nullable BackendProvider provider;
     @Nullable String initMethod;
-    @Nullable Store store;
+    transient @Nullable Store store;
     @Nullable Integer rank;
     @Nullable Integer size;
     @Nullable Duration timeout;
     @Nullable Device device;
     @Nullable Settings settings;
-    @Nullable Time time;
+    transient @Nullable Time time;
+
+    private void writeObject(ObjectOutputStream out) throws IOException {
+      String own =
+          store != null
+              ? "a store, which belongs to this process; give the URL of one (withInitMethod)"
+              : provider != null
+                  ? "a backend provider, which belongs to this process; give its name (withBackend)"
+                  : time != null ? "a time, which belongs to this process" : "";
+      if (!own.isEmpty()) {
+        throw new NotSerializableException("group options with " + own);
+      }
+      out.defaultWriteObject();
+    }
 
     List<@Nullable Object> all() {
       return Arrays.asList(

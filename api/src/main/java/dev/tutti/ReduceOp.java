@@ -1,9 +1,16 @@
 package dev.tutti;
 
+import java.io.InvalidObjectException;
+import java.io.Serializable;
 import java.util.Objects;
 
-/** An operator that combines the elements of several ranks (c10d: {@code ReduceOp}). Immutable. */
-public final class ReduceOp {
+/**
+ * An operator that combines the elements of several ranks (c10d: {@code ReduceOp}). Immutable. An
+ * operator that was serialized becomes the same constant again, or one with an equal factor.
+ */
+public final class ReduceOp implements Serializable {
+  private static final long serialVersionUID = 1L;
+
   /** Sum; on {@link DType#BOOL}, logical or. */
   public static final ReduceOp SUM = new ReduceOp(Kind.SUM, 1);
 
@@ -149,6 +156,13 @@ public final class ReduceOp {
    */
   public boolean isDefinedOn(DType dtype) {
     return kind.isDefinedOn(dtype);
+  }
+
+  private Object readResolve() throws InvalidObjectException {
+    if (kind == null) {
+      throw new InvalidObjectException("a reduce op without a kind");
+    }
+    return kind == Kind.PREMUL_SUM ? premulSum(factor) : ofName(kind.name());
   }
 
   @Override

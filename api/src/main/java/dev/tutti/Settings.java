@@ -1,17 +1,28 @@
 package dev.tutti;
 
+import java.io.InvalidObjectException;
+import java.io.ObjectInputStream;
+import java.io.Serializable;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The values of settings, each with its source: the program, the environment or the default, in
  * this order of precedence. Immutable.
+ *
+ * <p>Settings that were serialized have the values that the program set. If they are those of the
+ * environment of the process, they become those of the environment of the process that reads them,
+ * so that no environment with its secrets travels. A map that replaced the environment travels as
+ * it is.
  */
-public final class Settings {
+public final class Settings implements Serializable {
+  private static final long serialVersionUID = 1L;
+
   /** The source of a setting's value. */
   public enum Source {
     /** The value was set by the program. */
@@ -27,8 +38,26 @@ public final class Settings {
     }
   }
 
+  private static final Map<String, String> OF_PROCESS = Map.copyOf(System.getenv());
+
+  @SuppressWarnings("serial") // never written, see Form
   private final Map<String, String> program;
+
+  @SuppressWarnings("serial") // never written, see Form
   private final Map<String, String> environment;
+
+  /**
+   * The form in which settings are serialized.
+   *
+   * @param environment the map that replaces the environment of the process; null if none does
+   */
+  @SuppressWarnings("serial") // the maps are the JDK's
+  private record Form(Map<String, String> program, @Nullable Map<String, String> environment)
+      implements Serializable {
+    private Object readResolve() {
+      return new Settings(program, environment == null ? OF_PROCESS : environment);
+    }
+  }
 
   private Settings(Map<String, String> program, Map<String, String> environment) {
     this.program = Map.copyOf(program);
@@ -37,7 +66,7 @@ public final class Settings {
 
   /** Returns the settings in the environment of this process. */
   public static Settings fromEnvironment() {
-    return new Settings(Map.of(), System.getenv());
+    return new Settings(Map.of(), OF_PROCESS);
   }
 
   /**
@@ -69,6 +98,15 @@ public final class Settings {
    */
   public Settings with(Setting<?> setting, String value) {
     return with(setting.name(), value);
+  }
+
+  @SuppressWarnings("ReferenceEquality") // an equal map that the program gave stays its own
+  private Object writeReplace() {
+    return new Form(program, environment == OF_PROCESS ? null : environment);
+  }
+
+  private void readObject(ObjectInputStream in) throws InvalidObjectException {
+    throw new InvalidObjectException("settings are read in another form");
   }
 
   /** Returns the names set by the program or the environment. */
