@@ -16,7 +16,8 @@ module dev.tutti.store {
       dev.tutti.aeron,
       dev.tutti.cli,
       dev.tutti.cuda,
-      dev.tutti.gloo;
+      dev.tutti.gloo,
+      dev.tutti.runtime;
   exports dev.tutti.store.table to
       dev.tutti.aeron;
   exports dev.tutti.tls to

@@ -627,10 +627,18 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param peer the sending rank, not this one
    * @param codec converts bytes to the object
+   * @throws IllegalStateException if the peer announces a length that is negative, or more than
+   *     fits in an array or the heap; it sent something else then
    */
   default <T> T recvObject(int peer, Codec<T> codec) {
     Tensor length = Tensor.allocate(DType.INT64, 1);
     recv(length, peer);
+    long most = Math.min(Integer.MAX_VALUE - 8, Runtime.getRuntime().maxMemory());
+    if (length.getLong(0) < 0 || length.getLong(0) > most) {
+      throw new IllegalStateException(
+          "recvObject on rank %d: rank %d announced an object of %d bytes, not of 0 to %d; did it call sendObject?"
+              .formatted(rank(), peer, length.getLong(0), most));
+    }
     Tensor bytes = Tensor.allocate(DType.UINT8, length.getLong(0));
     recv(bytes, peer);
     return codec.decode(bytes.segment().toArray(ValueLayout.JAVA_BYTE));
@@ -639,7 +647,9 @@ public interface ProcessGroup extends AutoCloseable {
   // Groups
 
   /**
-   * Splits the group by color; all ranks of this group must make the call.
+   * Splits the group by color; all ranks of this group must make the call. They must call this
+   * method, {@link #splitByHost} and {@link #subgroup} in the same order, also from several
+   * threads: the group fails if two ranks call different ones.
    *
    * @param color ranks of the same color form a group; with a negative color this rank joins none
    * @param key orders the ranks of the new group; ranks with equal keys keep their order in this

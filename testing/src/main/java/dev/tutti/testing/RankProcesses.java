@@ -118,7 +118,8 @@ final class RankProcesses {
     while (ranks.stream().anyMatch(RankProcess::isAlive)) {
       if (!failed && ranks.stream().anyMatch(RankProcess::hasFailed)) {
         failed = true;
-        deadline = Math.min(deadline, System.nanoTime() + AFTER_FAILURE.toNanos());
+        long now = System.nanoTime();
+        deadline = now + Math.min(deadline - now, AFTER_FAILURE.toNanos());
       }
       if (System.nanoTime() - deadline > 0) {
         return;

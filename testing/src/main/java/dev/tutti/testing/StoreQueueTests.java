@@ -101,7 +101,7 @@ interface StoreQueueTests extends StoreFixture {
 
   private static <T> Future<T> removeEnded(List<Future<T>> calls) {
     long deadline = System.nanoTime() + LONG.toNanos();
-    while (System.nanoTime() < deadline) {
+    while (System.nanoTime() - deadline < 0) {
       for (int i = 0; i < calls.size(); i++) {
         if (calls.get(i).isDone()) {
           return calls.remove(i);

@@ -72,7 +72,7 @@ public final class InnerOperation implements Operation {
     }
     while (true) {
       long now = System.nanoTime();
-      if (reached.awaitReached(Math.min(now + SLICE_NANOS, deadlineNanos()))) {
+      if (reached.awaitReached(now + Math.min(SLICE_NANOS, deadlineNanos() - now))) {
         reached.release();
         // An abort ends kernels early: what they wrote is not a valid result.
         throwIfAborted(isAborted);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.NanoClock;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
@@ -22,20 +23,21 @@ final class Reach {
    *
    * @param addresses the addresses of the peers
    * @param limit how long to try
+   * @param clock the clock
    */
-  static List<Integer> unreached(Map<Integer, InetSocketAddress> addresses, Duration limit)
+  static List<Integer> unreached(Map<Integer, InetSocketAddress> addresses, Duration limit, NanoClock clock)
       throws IOException {
     List<Integer> unreached = new ArrayList<>();
-    long deadline = System.nanoTime() + limit.toNanos();
+    long deadline = clock.nanoTime() + limit.toNanos();
     try (Selector selector = Selector.open()) {
       try {
         for (Map.Entry<Integer, InetSocketAddress> peer : addresses.entrySet()) {
           begin(selector, peer.getKey(), peer.getValue(), unreached);
         }
-        long left = deadline - System.nanoTime();
+        long left = deadline - clock.nanoTime();
         while (left > 0 && selector.keys().stream().anyMatch(SelectionKey::isValid)) {
           selector.select(key -> end(key, unreached), Math.max(1, left / 1_000_000));
-          left = deadline - System.nanoTime();
+          left = deadline - clock.nanoTime();
         }
         for (SelectionKey key : selector.keys()) {
           if (key.isValid()) {

@@ -231,7 +231,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
    */
   public List<Integer> unreachedPeers(Duration limit) {
     try {
-      return Reach.unreached(pairs.addresses(), limit);
+      return Reach.unreached(pairs.addresses(), limit, time);
     } catch (IOException e) {
       LOG.log(Level.DEBUG, self() + ": cannot try which ranks it reaches", e);
       return List.of();

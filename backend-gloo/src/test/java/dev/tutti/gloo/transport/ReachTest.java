@@ -49,8 +49,8 @@ class ReachTest {
               new InetSocketAddress(InetAddress.getLoopbackAddress(), closed.getLocalPort()),
               3,
               addressOf(full));
-      assertThat(Reach.unreached(all, Duration.ofMillis(300))).containsExactly(3);
-      assertThat(Reach.unreached(Map.of(), Duration.ofDays(1))).isEmpty();
+      assertThat(Reach.unreached(all, Duration.ofMillis(300), System::nanoTime)).containsExactly(3);
+      assertThat(Reach.unreached(Map.of(), Duration.ofDays(1), System::nanoTime)).isEmpty();
     } finally {
       for (SocketChannel channel : queued) {
         channel.close();

@@ -7,6 +7,7 @@ import com.sun.net.httpserver.HttpsParameters;
 import com.sun.net.httpserver.HttpsServer;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.net.LimitedLog;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.io.InputStream;
@@ -45,6 +46,7 @@ public final class DebugServer implements AutoCloseable {
           "sun.net.httpserver.idleInterval", "10",
           "jdk.httpserver.maxConnections", "128");
 
+  private static final System.Logger LOG = System.getLogger(DebugServer.class.getName());
   private static final String TEXT = "text/plain; charset=utf-8";
   private static final String JSON = "application/json";
 
@@ -54,17 +56,24 @@ public final class DebugServer implements AutoCloseable {
   private final Time time;
   private final Object turn = new Object();
   private int free = ANSWERS;
+  private final String who;
+  private final WrongSecrets wrong;
+  private final LimitedLog warnings;
 
   /** Produces the text of an answer. */
   private interface Content {
     String make() throws IOException;
   }
 
-  private DebugServer(HttpServer server, ThreadPoolExecutor threads, JobToken token, Time time) {
+  private DebugServer(
+      HttpServer server, ThreadPoolExecutor threads, JobToken token, String who, Time time) {
     this.time = time;
     this.server = server;
     this.threads = threads;
     this.check = new TokenCheck(token);
+    this.who = who;
+    this.wrong = new WrongSecrets(time);
+    this.warnings = new LimitedLog(LOG, time);
   }
 
   /**
@@ -104,7 +113,8 @@ public final class DebugServer implements AutoCloseable {
                 time.unstarted(
                     "tutti-debug-" + source.rank() + "-" + number.getAndIncrement(), task));
     server.setExecutor(threads);
-    DebugServer debug = new DebugServer(server, threads, token, time);
+    String who = "rank " + source.rank() + "/" + source.size();
+    DebugServer debug = new DebugServer(server, threads, token, who, time);
     debug.serve(source);
     // The server's own thread keeps the JVM alive unless a daemon starts it.
     CompletableFuture.runAsync(server::start, threads).join();
@@ -146,13 +156,12 @@ public final class DebugServer implements AutoCloseable {
     try (exchange) {
       exchange.getResponseHeaders().set("Cache-Control", "no-store");
       exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
-      if (!check.accepts(exchange.getRequestHeaders().getFirst("Authorization"))) {
-        exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
-        send(
-            exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
-      } else if (!exchange.getRequestMethod().equals("GET")) {
-        exchange.getResponseHeaders().set("Allow", "GET");
-        send(exchange, 405, TEXT, "only GET is supported\n");
+      if (!isAdmitted(exchange)) {
+        return;
+      }
+      if (!exchange.getRequestMethod().equals("GET") && !isHead(exchange)) {
+        exchange.getResponseHeaders().set("Allow", "GET, HEAD");
+        send(exchange, 405, TEXT, "only GET and HEAD are supported\n");
       } else if (!exchange.getRequestURI().getPath().equals(path)) {
         send(exchange, 404, TEXT, "no such page\n");
       } else {
@@ -183,6 +192,46 @@ public final class DebugServer implements AutoCloseable {
     }
   }
 
+  /** Tells whether a request presents the token; answers it if it does not. */
+  private boolean isAdmitted(HttpExchange exchange) throws IOException {
+    String authorization = exchange.getRequestHeaders().getFirst("Authorization");
+    String address = exchange.getRemoteAddress().getAddress().getHostAddress();
+    long pause = 0;
+    if (authorization != null) {
+      synchronized (wrong) {
+        pause = wrong.pauseNanos(address);
+        if (pause == 0 && check.accepts(authorization)) {
+          return true;
+        }
+        if (pause == 0) {
+          wrong.add(address);
+        }
+      }
+      warnings.warn(
+          "token",
+          address,
+          who + ": a client at " + address + " presented a wrong secret to the debug server");
+    }
+    if (pause > 0) {
+      long seconds = 1 + TimeUnit.NANOSECONDS.toSeconds(pause);
+      exchange.getResponseHeaders().set("Retry-After", Long.toString(seconds));
+      send(
+          exchange,
+          429,
+          TEXT,
+          "too many wrong secrets from this address; try again in " + seconds + " s\n");
+    } else {
+      exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
+      send(
+          exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
+    }
+    return false;
+  }
+
+  private static boolean isHead(HttpExchange exchange) {
+    return exchange.getRequestMethod().equals("HEAD");
+  }
+
   private void answer(HttpExchange exchange, String type, Content content) throws IOException {
     String text;
     try {
@@ -210,8 +259,13 @@ public final class DebugServer implements AutoCloseable {
       throws IOException {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     exchange.getResponseHeaders().set("Content-Type", type);
-    exchange.sendResponseHeaders(code, bytes.length);
-    exchange.getResponseBody().write(bytes);
+    if (isHead(exchange)) {
+      exchange.getResponseHeaders().set("Content-Length", Integer.toString(bytes.length));
+      exchange.sendResponseHeaders(code, -1);
+    } else {
+      exchange.sendResponseHeaders(code, bytes.length);
+      exchange.getResponseBody().write(bytes);
+    }
   }
 
   private static String resource(String name) throws IOException {
@@ -233,5 +287,6 @@ public final class DebugServer implements AutoCloseable {
   public void close() {
     server.stop(0);
     threads.shutdownNow();
+    warnings.close();
   }
 }

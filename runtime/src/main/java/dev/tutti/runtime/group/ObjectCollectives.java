@@ -39,9 +39,10 @@ final class ObjectCollectives {
     byte[] own = isRoot ? codec.encode(required(value)) : new byte[0];
     Tensor length = Tensor.of((long) own.length);
     group.broadcast(length, root);
-    Tensor data = isRoot ? Tensor.ofUint8(own) : Tensor.allocate(DType.UINT8, length.getLong(0));
+    long announced = longest(length);
+    Tensor data = isRoot ? Tensor.ofUint8(own) : Tensor.allocate(DType.UINT8, announced);
     group.broadcast(data, root);
-    return codec.decode(bytes(data, length.getLong(0)));
+    return codec.decode(bytes(data, announced));
   }
 
   <T> List<T> gather(T value, int root, Codec<T> codec) {
@@ -86,10 +87,18 @@ final class ObjectCollectives {
     return value;
   }
 
-  private static long longest(Tensor lengths) {
+  /** Returns the longest length, after a check of all of them, which come from other ranks. */
+  private long longest(Tensor lengths) {
+    long most = Math.min(Integer.MAX_VALUE - 8, Runtime.getRuntime().maxMemory());
     long longest = 0;
     for (long i = 0; i < lengths.numel(); i++) {
-      longest = Math.max(longest, lengths.getLong(i));
+      long length = lengths.getLong(i);
+      if (length < 0 || length > most) {
+        throw new IllegalStateException(
+            "rank %d: a rank announced an object of %d bytes, not of 0 to %d"
+                .formatted(group.rank(), length, most));
+      }
+      longest = Math.max(longest, length);
     }
     return longest;
   }

@@ -222,17 +222,22 @@ public final class PendingOperations {
     look(0);
     for (GroupOperation op : operations.copy()) {
       if (op.deviceEvent() != null) {
-        next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
+        next = earlier(next, nowNanos + op.pollNanos(nowNanos));
       }
       next = check(op, nowNanos, next);
     }
     for (GroupOperation op : onStream.pending()) {
-      next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
+      next = check(op, nowNanos, earlier(next, nowNanos + POLL_NANOS));
     }
     next = checkInline(nowNanos, next);
     long slowAt =
         slow.check(waitingInline(), List.of(operations.copy(), onStream.pending()), nowNanos);
-    return slowAt - next < 0 ? slowAt : next;
+    return earlier(slowAt, next);
+  }
+
+  /** Returns the earlier of two times of a clock, which may be negative. */
+  private static long earlier(long one, long other) {
+    return one - other < 0 ? one : other;
   }
 
   private synchronized SlowOperations.@Nullable Waiting waitingInline() {
@@ -270,7 +275,7 @@ public final class PendingOperations {
 
   private long checkLimit(GroupOperation op, long limit, long nowNanos, long next) {
     if (nowNanos - limit < 0) {
-      return limit - next < 0 ? limit : next;
+      return earlier(limit, next);
     }
     owner.operationFailed(op, new TimeoutException(timeoutText(op)), -1);
     if (nowNanos - limit > STUCK_NANOS) {

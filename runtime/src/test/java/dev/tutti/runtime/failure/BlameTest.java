@@ -16,6 +16,7 @@ import dev.tutti.runtime.operation.RankProgress.Pending;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.time.Duration;
@@ -146,8 +147,9 @@ class BlameTest {
 
   private static Diagnosis ofSlow(OpType type, int peer, List<List<Integer>> unreached) {
     GroupIdentity group =
-        new GroupIdentity("0", 0, List.of(0, 1, 2), Settings.ofEnvironment(Map.of()));
-    JobBoard board = new JobBoard(new HashStore(), 0, AnswerTimes.of(group.settings()));
+        new GroupIdentity("0", 0, List.of(0, 1, 2), Settings.ofEnvironment(Map.of()), Time.SYSTEM);
+    JobBoard board =
+        new JobBoard(new HashStore(), 0, AnswerTimes.of(group.settings()), Time.SYSTEM);
     Question question = new Question("0", 1, type, 1, peer, 0, Duration.ofSeconds(1));
     return TimeoutDiagnosis.ofSlow(
         group,

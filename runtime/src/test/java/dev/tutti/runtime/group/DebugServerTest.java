@@ -108,12 +108,14 @@ class DebugServerTest {
       })
   void withoutTheSecretThereIsNothingBut401(String authorization) throws Exception {
     try (ProcessGroup _ = group()) {
-      for (String path : PATHS) {
-        for (String method : List.of("GET", "POST", "PUT", "DELETE", "OPTIONS")) {
+      boolean isWrong = !authorization.isEmpty();
+      for (String path : isWrong ? List.of("/status") : PATHS) {
+        for (String method :
+            isWrong ? List.of("GET") : List.of("GET", "POST", "PUT", "DELETE", "OPTIONS")) {
           HttpResponse<String> answer =
-              authorization.isEmpty()
-                  ? send(port(), method, path)
-                  : send(port(), method, path, "Authorization", authorization);
+              isWrong
+                  ? send(port(), method, path, "Authorization", authorization)
+                  : send(port(), method, path);
           assertThat(answer.statusCode()).isEqualTo(401);
           assertThat(answer.body())
               .isEqualTo("the secret is missing or wrong; 'tutti token debug' prints it\n");
@@ -125,6 +127,25 @@ class DebugServerTest {
       String wrong = basic("rank", TOKEN);
       assertThat(send(port(), "GET", "/status", "Authorization", wrong).statusCode())
           .isEqualTo(401);
+    }
+  }
+
+  @Test
+  void aHeadRequestGetsTheHeadersAndLogsNothing() throws Exception {
+    try (LogCapture warnings = new LogCapture("com.sun.net.httpserver");
+        ProcessGroup _ = group()) {
+      String length =
+          send(port(), "GET", "/page.js", "Authorization", "Bearer " + SECRET)
+              .headers()
+              .firstValue("Content-Length")
+              .orElseThrow();
+      HttpResponse<String> head =
+          send(port(), "HEAD", "/page.js", "Authorization", "Bearer " + SECRET);
+      assertThat(head.statusCode()).isEqualTo(200);
+      assertThat(head.headers().firstValue("Content-Length")).contains(length);
+      assertThat(head.body()).isEmpty();
+      assertThat(send(port(), "HEAD", "/page.js").statusCode()).isEqualTo(401);
+      assertThat(warnings.records).isEmpty();
     }
   }
 

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import com.sun.management.ThreadMXBean;
 import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
+import dev.tutti.Codec;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -182,6 +183,36 @@ class GroupTest {
           assertThat(tensor.toFloatArray()).containsExactly(2);
           return null;
         });
+  }
+
+  /** Otherwise a rank that sends something else makes its peer allocate any amount of memory. */
+  @Test
+  void anImpossibleLengthOfAnObjectIsRefusedBeforeMemoryIsAllocated() throws Exception {
+    long[] lengths = {-1, Long.MAX_VALUE, Integer.MAX_VALUE};
+    world(
+        2,
+        group -> {
+          for (long length : lengths) {
+            if (group.rank() == 0) {
+              group.send(Tensor.of(length), 1);
+            } else {
+              assertThatThrownBy(() -> group.recvObject(0, Codec.BYTES))
+                  .isInstanceOf(IllegalStateException.class)
+                  .hasMessageContaining(
+                      "recvObject on rank 1: rank 0 announced an object of " + length + " bytes");
+            }
+          }
+          return null;
+        });
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.joinAs(1, 2)) {
+      for (long length : lengths) {
+        provider.broadcast = (op, tensor) -> tensor.setLong(0, length);
+        assertThatThrownBy(() -> group.broadcastObject(null, 0, Codec.BYTES))
+            .isInstanceOf(IllegalStateException.class)
+            .hasMessageContaining("rank 1: a rank announced an object of " + length + " bytes");
+      }
+    }
   }
 
   static boolean hasCalled(@Nullable ProcessGroup group) {

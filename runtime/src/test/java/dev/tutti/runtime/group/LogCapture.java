@@ -12,7 +12,11 @@ final class LogCapture extends Handler implements AutoCloseable {
   private final Logger logger;
 
   LogCapture(Class<?> source) {
-    logger = Logger.getLogger(source.getName());
+    this(source.getName());
+  }
+
+  LogCapture(String name) {
+    logger = Logger.getLogger(name);
     logger.addHandler(this);
     logger.setUseParentHandlers(false);
   }

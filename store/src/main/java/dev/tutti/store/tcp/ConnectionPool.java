@@ -62,7 +62,8 @@ final class ConnectionPool implements AutoCloseable {
     for (InetAddress address : InetAddress.getAllByName(host)) {
       InetSocketAddress candidate = new InetSocketAddress(address, port);
       try {
-        long connectBy = Math.min(deadline, time.nanoTime() + CONNECT_NANOS);
+        long now = time.nanoTime();
+        long connectBy = now + Math.min(deadline - now, CONNECT_NANOS);
         TcpConnection connection = open(candidate, connectBy, deadline);
         server = candidate;
         return connection;
