@@ -1,0 +1,257 @@
+package dev.tutti.fake.simulation;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.PriorityQueue;
+import java.util.Queue;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the threads of simulated processes one at a time, in an order that a seed decides. */
+final class SimulatedScheduler {
+  /*
+   * One platform thread, the carrier, runs everything: a step is one continuation of a virtual
+   * thread, from where it was until it parks, yields or ends. What a step makes runnable, it adds
+   * to "ready" itself, on the carrier. Only threads that waited for a monitor come from elsewhere
+   * (VirtualThreads.settle), through "released"; they are added in the order of their numbers.
+   * A timer of the JDK would bring in real time, so a continuation from any other thread fails the
+   * run: what waits with a limit must wait through Time.
+   *
+   * If nothing is ready, time leaps to the next timer. If there is none, what still waits will wait
+   * for ever, and the run fails with the stacks of all threads.
+   *
+   * Half of the seeds choose among the ready threads uniformly. The others give each thread a
+   * priority and lower that of the running thread at a few steps (Burckhardt et al., ASPLOS 2010),
+   * which finds orders sooner that need few changes between threads. A thread that yields goes to
+   * the end.
+   */
+  private static final int CHANGES = 3;
+  private static final int CHANGES_WITHIN = 2000;
+  private static final long MOST_STEPS = 20_000_000;
+
+  private final SplittableRandom random;
+  private final boolean uniform;
+  private final long[] changes = new long[CHANGES];
+  private final VirtualThreads virtual = new VirtualThreads();
+  private final List<SimulatedThread> ready = new ArrayList<>();
+  private final Queue<SimulatedThread> released = new ConcurrentLinkedQueue<>();
+  private final PriorityQueue<Timer> timers =
+      new PriorityQueue<>(
+          Comparator.comparingLong((Timer timer) -> timer.atNanos)
+              .thenComparingLong(timer -> timer.number));
+  private final List<SimulatedThread> alive = new ArrayList<>();
+  private final Trace trace = new Trace();
+  private final Thread carrier = Thread.currentThread();
+  private @Nullable SimulatedThread running;
+  private @Nullable Throwable failure;
+  private boolean atMonitors;
+  private long nowNanos;
+  private long steps;
+  private long timerCount;
+  private long threadCount;
+  private long lowest;
+
+  /** An action at a time. */
+  static final class Timer {
+    private final long atNanos;
+    private final long number;
+    private final SimulatedProcess process;
+    private final Runnable action;
+
+    private Timer(long atNanos, long number, SimulatedProcess process, Runnable action) {
+      this.atNanos = atNanos;
+      this.number = number;
+      this.process = process;
+      this.action = action;
+    }
+  }
+
+  /**
+   * Creates the scheduler of one run; the calling thread is its carrier.
+   *
+   * @param seed decides the order of threads
+   */
+  SimulatedScheduler(long seed) {
+    this.random = new SplittableRandom(seed);
+    this.uniform = random.nextBoolean();
+    for (int i = 0; i < CHANGES; i++) {
+      changes[i] = random.nextLong(CHANGES_WITHIN);
+    }
+  }
+
+  long nowNanos() {
+    return nowNanos;
+  }
+
+  Trace trace() {
+    return trace;
+  }
+
+  SplittableRandom random() {
+    return random;
+  }
+
+  /** Creates a number for a new thread. */
+  long nextThread(SimulatedThread thread) {
+    alive.add(thread);
+    return threadCount++;
+  }
+
+  /** Returns the priority of a new thread; the highest runs first. */
+  long firstPriority() {
+    return random.nextLong(1L << 32);
+  }
+
+  /** Notes that a thread has ended. */
+  void ended(SimulatedThread thread, @Nullable Throwable uncaught) {
+    alive.remove(thread);
+    if (uncaught != null) {
+      fail(new IllegalStateException("thread " + thread.name() + " threw " + uncaught, uncaught));
+    }
+  }
+
+  /** Fails the run; the first cause counts. */
+  void fail(Throwable cause) {
+    if (failure == null) {
+      failure = cause;
+    }
+  }
+
+  /** Makes a thread runnable; called by the JDK on whatever thread releases it. */
+  void add(SimulatedThread thread) {
+    Thread caller = Thread.currentThread();
+    if (caller.equals(carrier) || (running != null && running.is(caller))) {
+      if (thread.equals(running)) {
+        thread.priority = --lowest;
+      }
+      ready.add(thread);
+    } else {
+      if (!caller.getName().contains("unblock")) {
+        fail(
+            new IllegalStateException(
+                "thread " + thread.name() + " was released by real time, on " + caller));
+      }
+      released.add(thread);
+    }
+  }
+
+  /**
+   * Runs an action at a time, on the carrier; it must not wait.
+   *
+   * @param atNanos the time in terms of {@link #nowNanos()}
+   * @param process the process to which the timer belongs; if it is paused, the timer waits
+   */
+  Timer at(long atNanos, SimulatedProcess process, Runnable action) {
+    Timer timer = new Timer(Math.max(atNanos, nowNanos), timerCount++, process, action);
+    timers.add(timer);
+    return timer;
+  }
+
+  void cancel(Timer timer) {
+    boolean _ = timers.remove(timer);
+  }
+
+  /**
+   * Runs until no thread is left.
+   *
+   * @param untilNanos the time at which threads that are left fail the run
+   * @throws IllegalStateException if threads wait for ever, or for real time
+   */
+  void run(long untilNanos) {
+    while (failure == null) {
+      addReleased();
+      SimulatedThread next = choose();
+      if (next == null) {
+        if (alive.stream().noneMatch(SimulatedThread::matters)) {
+          return;
+        }
+        leap(untilNanos);
+      } else {
+        step(next);
+      }
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    throw new IllegalStateException(failure + trace.last(), failure);
+  }
+
+  private void step(SimulatedThread next) {
+    if (++steps > MOST_STEPS) {
+      fail(new IllegalStateException("the run does not end: " + next.name() + " continues"));
+    }
+    trace.add(nowNanos, next);
+    running = next;
+    next.takeContinuation().run();
+    running = null;
+    boolean before = atMonitors;
+    atMonitors = alive.stream().anyMatch(SimulatedThread::isAtMonitor);
+    if (before || atMonitors) {
+      virtual.settle();
+    }
+  }
+
+  private void addReleased() {
+    if (!released.isEmpty()) {
+      List<SimulatedThread> all = new ArrayList<>();
+      for (SimulatedThread each = released.poll(); each != null; each = released.poll()) {
+        all.add(each);
+      }
+      all.sort(Comparator.comparingLong(thread -> thread.number));
+      ready.addAll(all);
+    }
+  }
+
+  /** Chooses the next thread; null if none is ready. */
+  private @Nullable SimulatedThread choose() {
+    List<SimulatedThread> candidates =
+        ready.stream().filter(thread -> thread.process.isRunning(nowNanos)).toList();
+    if (candidates.isEmpty()) {
+      return null;
+    }
+    SimulatedThread chosen =
+        uniform
+            ? candidates.get(random.nextInt(candidates.size()))
+            : candidates.stream().max(Comparator.comparingLong(t -> t.priority)).orElseThrow();
+    for (long change : changes) {
+      if (change == steps) {
+        chosen.priority = --lowest;
+      }
+    }
+    ready.remove(chosen);
+    return chosen;
+  }
+
+  /** Moves the time on to the next timer, or to the end of a pause, and runs what is due. */
+  private void leap(long untilNanos) {
+    Timer next = timers.poll();
+    if (next == null) {
+      fail(new IllegalStateException("all threads wait for ever" + stacks()));
+      return;
+    }
+    if (next.process.isGone()) {
+      return;
+    }
+    if (next.atNanos > untilNanos) {
+      fail(new IllegalStateException("threads are left at the end of the run" + stacks()));
+      return;
+    }
+    nowNanos = Math.max(nowNanos, next.atNanos);
+    long pausedUntil = next.process.pausedUntilNanos();
+    if (pausedUntil > nowNanos) {
+      timers.add(new Timer(pausedUntil, next.number, next.process, next.action));
+    } else {
+      next.action.run();
+    }
+  }
+
+  private String stacks() {
+    StringBuilder text = new StringBuilder(1024);
+    for (SimulatedThread thread : alive) {
+      text.append('\n').append(thread.describe());
+    }
+    return text.toString();
+  }
+}

@@ -1,0 +1,75 @@
+package dev.tutti.fake.simulation;
+
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** A virtual thread of a simulated process. */
+final class SimulatedThread {
+  final SimulatedProcess process;
+  final long number;
+  long priority;
+  private final Thread thread;
+  private @Nullable Runnable continuation;
+
+  SimulatedThread(SimulatedProcess process, String name, Runnable body) {
+    SimulatedScheduler scheduler = process.scheduler();
+    this.process = process;
+    this.number = scheduler.nextThread(this);
+    this.priority = scheduler.firstPriority();
+    this.thread =
+        VirtualThreads.on(this::execute).name(name).unstarted(() -> run(scheduler, body));
+  }
+
+  private void run(SimulatedScheduler scheduler, Runnable body) {
+    Throwable uncaught = null;
+    try {
+      body.run();
+    } catch (Throwable e) {
+      uncaught = e;
+    } finally {
+      scheduler.ended(this, uncaught);
+    }
+  }
+
+  private void execute(Runnable newContinuation) {
+    continuation = newContinuation;
+    process.scheduler().add(this);
+  }
+
+  Runnable takeContinuation() {
+    Runnable taken = Objects.requireNonNull(continuation);
+    continuation = null;
+    return taken;
+  }
+
+  Thread thread() {
+    return thread;
+  }
+
+  String name() {
+    return thread.getName();
+  }
+
+  boolean is(Thread other) {
+    return thread.equals(other);
+  }
+
+  boolean isAtMonitor() {
+    return VirtualThreads.isAtMonitor(thread);
+  }
+
+  /** Tells whether the run goes on because of this thread. */
+  boolean matters() {
+    return thread.getState() != Thread.State.NEW && !process.isGone();
+  }
+
+  String describe() {
+    StringBuilder text = new StringBuilder(256);
+    text.append('"').append(name()).append("\" of ").append(process.name());
+    text.append(process.isGone() ? ", which is gone" : ", " + thread.getState());
+    for (StackTraceElement frame : thread.getStackTrace()) {
+      text.append("\n    at ").append(frame);
+    }
+    return text.toString();
+  }
+}

@@ -1,0 +1,135 @@
+package dev.tutti.fake.simulation;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.InaccessibleObjectException;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.locks.LockSupport;
+
+/** Virtual threads that run on a given executor, which the JDK offers only to its own tests. */
+final class VirtualThreads {
+  /*
+   * A virtual thread that waits for a monitor is made runnable by a thread of the JVM, the
+   * "unblocker", some time after the monitor was released. A scheduler that must not depend on that
+   * time waits here until the unblocker has handled all that was released before: it works off one
+   * list of threads after the other, so when two threads that settle() blocks and releases one
+   * after the other have come back, each list that was there at the beginning has been handled.
+   */
+  static final String OPTION = "--add-opens=java.base/java.lang=ALL-UNNAMED";
+
+  private static final Constructor<?> BUILDER = constructor();
+  private static final VarHandle STATE = state();
+
+  /** The states of a thread at a monitor, which the JDK numbers in a row. */
+  private static final int FIRST_AT_MONITOR = constant("BLOCKING");
+
+  private static final int LAST_AT_MONITOR = constant("TIMED_WAIT");
+  private static final int SUSPENDED = constant("SUSPENDED");
+
+  private final Object monitor = new Object();
+  private final Queue<Runnable> returned = new ConcurrentLinkedQueue<>();
+
+  /** Returns a builder of threads that run on an executor. */
+  static Thread.Builder.OfVirtual on(Executor scheduler) {
+    try {
+      return (Thread.Builder.OfVirtual) BUILDER.newInstance(scheduler);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("cannot create a virtual thread: " + e, e);
+    }
+  }
+
+  private static Constructor<?> constructor() {
+    try {
+      Constructor<?> found =
+          Class.forName("java.lang.ThreadBuilders$VirtualThreadBuilder")
+              .getDeclaredConstructor(Executor.class);
+      found.setAccessible(true);
+      return found;
+    } catch (InaccessibleObjectException e) {
+      throw new IllegalStateException("a simulated world needs the JVM option " + OPTION, e);
+    } catch (ReflectiveOperationException e) {
+      throw unusable(e);
+    }
+  }
+
+
+  private static VarHandle state() {
+    try {
+      return lookup().findVarHandle(lookup().lookupClass(), "state", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw unusable(e);
+    }
+  }
+
+  private static int constant(String name) {
+    try {
+      return (int) lookup().findStaticVarHandle(lookup().lookupClass(), name, int.class).get();
+    } catch (ReflectiveOperationException e) {
+      throw unusable(e);
+    }
+  }
+
+  private static MethodHandles.Lookup lookup() throws ReflectiveOperationException {
+    return MethodHandles.privateLookupIn(
+        Class.forName("java.lang.VirtualThread"), MethodHandles.lookup());
+  }
+
+  private static IllegalStateException unusable(ReflectiveOperationException cause) {
+    return new IllegalStateException("this JDK cannot run simulated worlds: " + cause, cause);
+  }
+
+  /** Tells whether a virtual thread waits for a monitor or in one, or was just released from it. */
+  static boolean isAtMonitor(Thread thread) {
+    int state = (int) STATE.getVolatile(thread) & ~SUSPENDED;
+    return state >= FIRST_AT_MONITOR && state <= LAST_AT_MONITOR;
+  }
+
+  /** Waits until the JVM has made all threads runnable whose monitors were released before. */
+  void settle() {
+    passThrough();
+    passThrough();
+  }
+
+  private void passThrough() {
+    Deque<Runnable> own = new ArrayDeque<>();
+    Thread carrier = Thread.currentThread();
+    // The carrier cannot hold the monitor: the JVM would take the thread that it carries for it.
+    on(own::add).start(this::holdMonitor);
+    own.remove().run();
+    Executor catching =
+        continuation -> {
+          if (Thread.currentThread().equals(carrier)) {
+            own.add(continuation);
+          } else {
+            returned.add(continuation);
+            LockSupport.unpark(carrier);
+          }
+        };
+    on(catching).start(this::takeMonitor);
+    own.removeLast().run();
+    own.remove().run();
+    Runnable continuation = returned.poll();
+    while (continuation == null) {
+      LockSupport.park(this);
+      continuation = returned.poll();
+    }
+    continuation.run();
+  }
+
+  private void holdMonitor() {
+    synchronized (monitor) {
+      Thread.yield();
+    }
+  }
+
+  private void takeMonitor() {
+    synchronized (monitor) {
+      // Blocks only to be released.
+    }
+  }
+}
