@@ -12,6 +12,7 @@ module dev.tutti.fake {
   requires static transitive org.jspecify;
 
   exports dev.tutti.fake;
+  exports dev.tutti.fake.simulation;
 
   uses dev.tutti.spi.BackendProvider;
 

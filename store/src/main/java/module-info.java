@@ -19,7 +19,8 @@ module dev.tutti.store {
       dev.tutti.gloo,
       dev.tutti.runtime;
   exports dev.tutti.store.table to
-      dev.tutti.aeron;
+      dev.tutti.aeron,
+      dev.tutti.fake;
   exports dev.tutti.tls to
       dev.tutti.aeron,
       dev.tutti.cli,

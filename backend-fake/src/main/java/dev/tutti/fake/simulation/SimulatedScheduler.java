@@ -43,6 +43,7 @@ final class SimulatedScheduler {
               .thenComparingLong(timer -> timer.number));
   private final List<SimulatedThread> alive = new ArrayList<>();
   private final Trace trace = new Trace();
+  private final SimulatedProcess outside = new SimulatedProcess(this, "world");
   private final Thread carrier = Thread.currentThread();
   private @Nullable SimulatedThread running;
   private @Nullable Throwable failure;
@@ -83,6 +84,11 @@ final class SimulatedScheduler {
 
   long nowNanos() {
     return nowNanos;
+  }
+
+  /** Returns the process whose threads do what happens outside of all other processes. */
+  SimulatedProcess outside() {
+    return outside;
   }
 
   Trace trace() {
@@ -207,7 +213,7 @@ final class SimulatedScheduler {
   /** Chooses the next thread; null if none is ready. */
   private @Nullable SimulatedThread choose() {
     List<SimulatedThread> candidates =
-        ready.stream().filter(thread -> thread.process.isRunning(nowNanos)).toList();
+        ready.stream().filter(thread -> thread.mayRun(nowNanos)).toList();
     if (candidates.isEmpty()) {
       return null;
     }

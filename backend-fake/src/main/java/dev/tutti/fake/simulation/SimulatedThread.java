@@ -23,7 +23,9 @@ final class SimulatedThread {
   private void run(SimulatedScheduler scheduler, Runnable body) {
     Throwable uncaught = null;
     try {
-      body.run();
+      process.run(body);
+    } catch (ProcessGone e) {
+      // The process has ended, and this thread has left what it shared with others.
     } catch (Throwable e) {
       uncaught = e;
     } finally {
@@ -54,13 +56,18 @@ final class SimulatedThread {
     return thread.equals(other);
   }
 
+  /** Tells whether the thread may run; one of a process that has ended may leave a shared wait. */
+  boolean mayRun(long nowNanos) {
+    return process.isGone() ? process.isLeaving(thread) : process.isRunning(nowNanos);
+  }
+
   boolean isAtMonitor() {
     return VirtualThreads.isAtMonitor(thread);
   }
 
   /** Tells whether the run goes on because of this thread. */
   boolean matters() {
-    return thread.getState() != Thread.State.NEW && !process.isGone();
+    return thread.getState() != Thread.State.NEW && (!process.isGone() || process.isLeaving(thread));
   }
 
   String describe() {

@@ -11,7 +11,7 @@ final class SimulatedTime implements Time {
   /*
    * A wait with a limit is one without a limit and a timer that ends it. Timers run on the carrier,
    * which must not wait for a lock, so where the end of a wait needs one, the timer starts a thread
-   * of the process that takes the lock and signals. The others that wait for the same condition
+   * that takes the lock and signals. The others that wait for the same condition
    * also wake up, as they must expect to.
    */
   private static final long FIRST_LOOK_NANOS = 100_000;
@@ -37,11 +37,13 @@ final class SimulatedTime implements Time {
 
   private Timer after(long nanos, Runnable action) {
     long now = scheduler.nowNanos();
-    return scheduler.at(nanos > Long.MAX_VALUE - now ? Long.MAX_VALUE : now + nanos, process, action);
+    long at = nanos > Long.MAX_VALUE - now ? Long.MAX_VALUE : now + nanos;
+    return scheduler.at(at, process.ofCaller(), action);
   }
 
   @Override
   public void park(Object blocker, long nanos) {
+    process.ofCaller().requireAlive();
     if (nanos <= 0) {
       return;
     }
@@ -58,12 +60,18 @@ final class SimulatedTime implements Time {
       return nanos;
     }
     long deadline = nanoTime() + nanos;
-    Timer timer = after(nanos, () -> process.start("timer", () -> signal(lock, condition)));
+    SimulatedProcess caller = process.ofCaller();
+    caller.requireAlive();
+    Runnable wake = () -> scheduler.outside().start("timer", () -> signal(lock, condition));
+    Timer timer = after(nanos, wake);
+    caller.enterWait(wake);
     try {
       condition.await();
     } finally {
+      caller.leaveWait();
       scheduler.cancel(timer);
     }
+    caller.requireAlive();
     return deadline - nanoTime();
   }
 
@@ -82,12 +90,18 @@ final class SimulatedTime implements Time {
     if (nanos <= 0) {
       return;
     }
-    Timer timer = after(nanos, () -> process.start("timer", () -> notify(monitor)));
+    SimulatedProcess caller = process.ofCaller();
+    caller.requireAlive();
+    Runnable wake = () -> scheduler.outside().start("timer", () -> notify(monitor));
+    Timer timer = after(nanos, wake);
+    caller.enterWait(wake);
     try {
       monitor.wait();
     } finally {
+      caller.leaveWait();
       scheduler.cancel(timer);
     }
+    caller.requireAlive();
   }
 
   private static void notify(Object monitor) {
@@ -136,6 +150,16 @@ final class SimulatedTime implements Time {
   @Override
   public Thread unstarted(ThreadGroup group, String name, Runnable body) {
     return new SimulatedThread(process, name, body).thread();
+  }
+
+  @Override
+  public Thread pooled(String name, Runnable body) {
+    return unstarted(name, body);
+  }
+
+  @Override
+  public Thread startVirtual(String name, Runnable body) {
+    return start(name, body);
   }
 
   @Override

@@ -1,0 +1,71 @@
+package dev.tutti.fake.simulation;
+
+import dev.tutti.store.table.KeyTable;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SplittableRandom;
+
+/** The server of a simulated store: a table of keys at the end of a modelled network. */
+final class SimulatedServer {
+  /*
+   * A request reaches the table after a delay, and the reply its caller after another. What the
+   * table does, timers do on the carrier, so no lock is shared between processes, and a process
+   * that crashes in a call leaves nothing behind but a request that was or was not applied.
+   */
+  private static final long LEAST_NANOS = 20_000;
+  private static final long SPREAD_NANOS = 180_000;
+  private static final int SELDOM = 64;
+  private static final long TAIL_NANOS = 20_000_000;
+
+  /** After what time the server sees that a process has ended. */
+  private static final long DEATH_NANOS = 50_000_000;
+
+  final KeyTable table = new KeyTable();
+  final SimulatedScheduler scheduler;
+  private final SimulatedProcess process;
+  private final SplittableRandom random;
+  private final Map<SimulatedProcess, Will> wills = new LinkedHashMap<>();
+
+  /** What a process wants to be written if it ends. */
+  private record Will(String log, byte[] value) {}
+
+  SimulatedServer(SimulatedScheduler scheduler, SplittableRandom random) {
+    this.scheduler = scheduler;
+    this.random = random;
+    this.process = new SimulatedProcess(scheduler, "store");
+  }
+
+  SimulatedProcess process() {
+    return process;
+  }
+
+  /** Returns how long a message takes; seldom very long. */
+  long delayNanos() {
+    long tail = random.nextInt(SELDOM) == 0 ? random.nextLong(TAIL_NANOS) : 0;
+    return LEAST_NANOS + random.nextLong(SPREAD_NANOS) + tail;
+  }
+
+  void leaveWill(SimulatedProcess of, String log, byte[] value) {
+    wills.put(of, new Will(log, value.clone()));
+  }
+
+  void dropWill(SimulatedProcess of) {
+    wills.remove(of);
+  }
+
+  /** Carries out the will of a process that has ended, as soon as the server sees that. */
+  void died(SimulatedProcess of) {
+    Will will = wills.remove(of);
+    if (will != null) {
+      var _ = scheduler.at(scheduler.nowNanos() + DEATH_NANOS, process, () -> carryOut(will));
+    }
+  }
+
+  private void carryOut(Will will) {
+    int number = 1;
+    while (table.exists(will.log + number)) {
+      number++;
+    }
+    table.set(will.log + number, will.value);
+  }
+}

@@ -1,0 +1,76 @@
+package dev.tutti.fake.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.Tensor;
+import dev.tutti.fake.RankBody;
+import dev.tutti.fake.simulation.FaultPlan.Fault;
+import dev.tutti.fake.simulation.FaultPlan.Kind;
+import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+class SimulatedWorldTest {
+  private static final RankBody SUMS =
+      group -> {
+        for (int i = 1; i <= 20; i++) {
+          Tensor tensor = Tensor.of(i * (group.rank() + 1f));
+          group.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(6f * i);
+        }
+        group.barrier();
+      };
+
+  /** Loads what the first world of a JVM loads, which later ones find there. */
+  @BeforeAll
+  static void warmUp() {
+    Outcome _ = SimulatedWorld.of(3).run(SUMS);
+  }
+
+  @Test
+  void aSeedDecidesARun() {
+    Set<Long> hashes = new HashSet<>();
+    for (int seed = 0; seed < 100; seed++) {
+      SimulatedWorld world = SimulatedWorld.of(3).withSeed(seed);
+      Outcome first = world.run(SUMS);
+      assertThat(first.ends()).allSatisfy(end -> assertThat(end.failure()).isNull()).hasSize(3);
+      assertThat(world.run(SUMS)).as("seed %d", seed).isEqualTo(first);
+      hashes.add(first.hash());
+    }
+    assertThat(hashes).hasSize(100);
+  }
+
+  @Test
+  void aCrashedRankIsNamedByAllOthers() {
+    for (int seed = 0; seed < 100; seed++) {
+      int victim = seed % 3;
+      Fault crash = new Fault(Kind.CRASH, victim, Duration.ofSeconds(10), Duration.ZERO);
+      Outcome outcome =
+          SimulatedWorld.of(3)
+              .withSeed(seed)
+              .withFaults(new FaultPlan(List.of(crash)))
+              .run(
+                  group -> {
+                    while (true) {
+                      group.allReduce(Tensor.of(1f));
+                      SimulatedWorld.sleep(Duration.ofMillis(100));
+                    }
+                  });
+      for (RankEnd end : outcome.ends()) {
+        assertThat(end.crashed()).isEqualTo(end.rank() == victim);
+        if (!end.crashed()) {
+          assertThat(end.failure())
+              .as("seed %d, rank %d", seed, end.rank())
+              .isInstanceOfSatisfying(
+                  CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(victim));
+        }
+      }
+    }
+  }
+}
