@@ -42,6 +42,7 @@ public final class Failures {
   private final GroupIdentity identity;
   private final AnswerTimes times;
   private final Time time;
+  private final Watchdog watchdog;
   private final JobMonitor monitor;
   private final FailingGroup group;
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
@@ -50,12 +51,14 @@ public final class Failures {
   private final OrderedSet<Runnable> listeners = new OrderedSet<>();
   private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
 
+  /** The first failure that this rank learned of, and when, by the running time. */
   private record Known(FailureEvent event, long sinceNanos) {}
 
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
     this.times = monitor.times();
     this.time = identity.time();
+    this.watchdog = Watchdog.of(time);
     this.settled = new Latch(time);
     this.monitor = monitor;
     this.group = group;
@@ -114,12 +117,19 @@ public final class Failures {
   }
 
   /** Settles on what this rank knows if the others cannot be asked. */
-  public void checkOverdue(long nowNanos) {
+  public void checkOverdue() {
     Known first = known.get();
-    long limit = Deadlines.nanos(times.verdict());
-    if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > limit) {
+    if (first != null && verdict.get() == null && leftNanos(first) <= 0) {
       settle(alone(first.event));
     }
+  }
+
+  /**
+   * Returns how long the ranks may still take to agree. A standstill of this rank does not count:
+   * what the others wrote meanwhile is in the store, and this rank has yet to read it.
+   */
+  private long leftNanos(Known first) {
+    return Deadlines.nanos(times.verdict()) - (watchdog.runningNanos() - first.sinceNanos);
   }
 
   /** Returns what this rank alone knows about a failure, for when the store does not answer. */
@@ -131,7 +141,7 @@ public final class Failures {
   }
 
   private boolean stoodStill(FailureEvent event) {
-    return Watchdog.of(time).stoodStill(times.standstill())
+    return watchdog.stoodStill(times.standstill())
         && Blame.mayFollowFromStandstill(event, identity.rank());
   }
 
@@ -143,13 +153,15 @@ public final class Failures {
       return null;
     }
     boolean interrupted = false;
-    long limit = time.deadline(times.verdict());
     while (true) {
       try {
-        if (!settled.await(limit)) {
+        long left = leftNanos(first);
+        if (left <= 0) {
           settle(alone(first.event));
         }
-        break;
+        if (left <= 0 || settled.await(time.nanoTime() + left)) {
+          break;
+        }
       } catch (InterruptedException e) {
         interrupted = true;
       }
@@ -259,7 +271,7 @@ public final class Failures {
   }
 
   private boolean learn(FailureEvent event) {
-    boolean first = known.compareAndSet(null, new Known(event, time.nanoTime()));
+    boolean first = known.compareAndSet(null, new Known(event, watchdog.runningNanos()));
     if (first) {
       listeners.copy().forEach(this::start);
     }
@@ -311,7 +323,7 @@ public final class Failures {
           identity.rank(),
           identity.name(),
           e);
-      return stoodStill ? alone(event) : new AgreedFailure(event);
+      return alone(event);
     }
   }
 

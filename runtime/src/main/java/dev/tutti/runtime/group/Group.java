@@ -226,7 +226,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   @Override
   public long checkDeadlines(long nowNanos) {
     long next = pending.checkDeadlines(nowNanos);
-    failures.checkOverdue(nowNanos);
+    failures.checkOverdue();
     return next;
   }
 

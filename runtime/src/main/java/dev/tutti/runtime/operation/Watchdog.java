@@ -14,6 +14,10 @@ public final class Watchdog {
    * wakeAt, and the thread sets wakeAt before it scans, so one of them sees the other. The thread
    * ends when no group is left, and a later group starts a new thread, under this object's monitor. It
    * ends for no other reason, because the deadlines of all groups depend on it.
+   *
+   * How late the thread is tells how long the process did not run. That time is added up in
+   * "lostNanos", before "wakeAt" moves on, so that runningNanos() never counts it as time in which
+   * the process ran; for a moment it may be subtracted twice.
    */
   public interface Watched {
     /** Fails overdue operations and returns the next deadline, at most a second from now. */
@@ -28,6 +32,9 @@ public final class Watchdog {
   /** More than a busy machine delays a thread. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
+  /** Less than this does not matter to anyone who waits for answers. */
+  private static final long LATE_NANOS = 100_000_000;
+
   private static final PerTime<Watchdog> ALL = new PerTime<>(Watchdog::new);
 
   private final Time time;
@@ -35,6 +42,7 @@ public final class Watchdog {
   private final OrderedSet<Watched> broken = new OrderedSet<>();
   private volatile Thread thread = Thread.currentThread();
   private volatile long wakeAt;
+  private volatile long lostNanos;
   private boolean running;
   private volatile Standstill last;
 
@@ -77,10 +85,14 @@ public final class Watchdog {
   private long look() {
     long now = time.nanoTime();
     long late = now - wakeAt;
-    Standstill before = last;
+    Standstill earlier = last;
     if (late > STANDSTILL_NANOS
-        && (late >= before.nanos || (now - before.endNanos) / 2 >= before.nanos)) {
+        && (late >= earlier.nanos || (now - earlier.endNanos) / 2 >= earlier.nanos)) {
       last = new Standstill(late, now);
+    }
+    if (late > LATE_NANOS) {
+      long before = lostNanos;
+      lostNanos = before + late;
     }
     long next = now + PERIOD_NANOS;
     wakeAt = next;
@@ -109,6 +121,16 @@ public final class Watchdog {
     Standstill ended = last;
     return (!watched.isEmpty() && now - wakeAt > least)
         || (ended.nanos > least && (now - ended.endNanos) / 2 < least);
+  }
+
+  /**
+   * Returns a clock that stands still while the process does, for limits that must not count the
+   * process's own lateness against others. Only differences have a meaning.
+   */
+  public long runningNanos() {
+    long now = time.nanoTime();
+    long late = watched.isEmpty() ? 0 : now - wakeAt;
+    return now - lostNanos - (late > LATE_NANOS ? late : 0);
   }
 
   private void run() {
