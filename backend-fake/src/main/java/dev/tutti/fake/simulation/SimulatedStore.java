@@ -333,8 +333,7 @@ final class SimulatedStore implements Store {
                 call.cancel = () -> table().leave(waiter);
                 call.replyLate(
                     Arguments.nanos(limit),
-                    () ->
-                        Arguments.barrierTimeout(key, table().arrived(key), size, limit));
+                    () -> Arguments.barrierTimeout(key, table().arrived(key), size, limit));
               }
             });
   }

@@ -16,8 +16,7 @@ final class SimulatedThread {
     this.process = process;
     this.number = scheduler.nextThread(this);
     this.priority = scheduler.firstPriority();
-    this.thread =
-        VirtualThreads.on(this::execute).name(name).unstarted(() -> run(scheduler, body));
+    this.thread = VirtualThreads.on(this::execute).name(name).unstarted(() -> run(scheduler, body));
   }
 
   private void run(SimulatedScheduler scheduler, Runnable body) {
@@ -67,7 +66,8 @@ final class SimulatedThread {
 
   /** Tells whether the run goes on because of this thread. */
   boolean matters() {
-    return thread.getState() != Thread.State.NEW && (!process.isGone() || process.isLeaving(thread));
+    return thread.getState() != Thread.State.NEW
+        && (!process.isGone() || process.isLeaving(thread));
   }
 
   String describe() {

@@ -34,11 +34,7 @@ import org.jspecify.annotations.Nullable;
  * @param options changes the options with which each rank joins
  */
 public record SimulatedWorld(
-    int size,
-    long seed,
-    Duration timeout,
-    FaultPlan plan,
-    UnaryOperator<GroupOptions> options) {
+    int size, long seed, Duration timeout, FaultPlan plan, UnaryOperator<GroupOptions> options) {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
   private static final Duration LIMIT = Duration.ofHours(24);
 
@@ -53,8 +49,7 @@ public record SimulatedWorld(
    * @param failure what its body, or joining and leaving, threw; null if nothing
    * @param after when it ended, from the start of the world
    */
-  public record RankEnd(
-      int rank, boolean crashed, @Nullable Throwable failure, Duration after) {}
+  public record RankEnd(int rank, boolean crashed, @Nullable Throwable failure, Duration after) {}
 
   /**
    * What a run leaves.
@@ -208,8 +203,7 @@ public record SimulatedWorld(
 
     private void end(int rank, boolean crashed, @Nullable Throwable failure) {
       if (ends[rank] == null) {
-        ends[rank] =
-            new RankEnd(rank, crashed, failure, Duration.ofNanos(scheduler.nowNanos()));
+        ends[rank] = new RankEnd(rank, crashed, failure, Duration.ofNanos(scheduler.nowNanos()));
       }
     }
 

@@ -57,7 +57,6 @@ final class VirtualThreads {
     }
   }
 
-
   private static VarHandle state() {
     try {
       return lookup().findVarHandle(lookup().lookupClass(), "state", int.class);

@@ -46,8 +46,7 @@ class SimulatedFaultsTest {
     return SimulatedWorld.of(size)
         .withSeed(seed)
         .withTimeout(Duration.ofSeconds(4))
-        .withFaults(
-            FaultPlan.random(new SplittableRandom(seed), size, 2, Duration.ofSeconds(12)));
+        .withFaults(FaultPlan.random(new SplittableRandom(seed), size, 2, Duration.ofSeconds(12)));
   }
 
   @ParameterizedTest
@@ -100,7 +99,10 @@ class SimulatedFaultsTest {
   /** Returns the verdicts that are right: only a rank to which something happened is named. */
   private static Set<String> possible(FaultPlan plan) {
     Set<String> possible =
-        plan.faults().stream().map(Fault::rank).map(rank -> "rank " + rank).collect(Collectors.toSet());
+        plan.faults().stream()
+            .map(Fault::rank)
+            .map(rank -> "rank " + rank)
+            .collect(Collectors.toSet());
     possible.add("done");
     possible.add("nobody");
     return possible;

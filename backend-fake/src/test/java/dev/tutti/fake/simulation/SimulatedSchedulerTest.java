@@ -23,7 +23,9 @@ class SimulatedSchedulerTest {
     void run(Time time, List<String> log) throws Exception;
   }
 
-  /** What a run leaves: the hash of its trace, the log of its program, and its end in nanoseconds. */
+  /**
+   * What a run leaves: the hash of its trace, the log of its program, and its end in nanoseconds.
+   */
   private record Outcome(long hash, List<String> log, long endNanos) {}
 
   /** Runs a program on a number of processes. */
