@@ -78,10 +78,13 @@ class ClusterStrangersTest {
 
   /** Opens clients, each with a session of its own, since their leases differ. */
   private void open(List<AeronClusterStore> clients, int count) {
+    open(clients, count, options());
+  }
+
+  private void open(List<AeronClusterStore> clients, int count, AeronStoreOptions options) {
     for (int i = 0; i < count; i++) {
-      clients.add(
-          new AeronClusterStore(
-              member, options().withLease(Duration.ofSeconds(60 + clients.size()))));
+      Duration lease = Duration.ofSeconds(60 + clients.size());
+      clients.add(new AeronClusterStore(member, options.withLease(lease)));
     }
   }
 
@@ -90,11 +93,13 @@ class ClusterStrangersTest {
   }
 
   @Test
-  void twelveClientsAreServedAtOnce() {
+  void sixtyFourClientsAreServedAtOnce() {
     List<AeronClusterStore> clients = new ArrayList<>();
-    try (AeronClusterServer server = start(ClusterNode.MOST_CLIENTS)) {
+    Timing timing = Timing.of(Timing.DEFAULT_LEASE);
+    try (AeronClusterServer server = start(ClusterNode.MOST_CLIENTS);
+        EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 64)) {
       assertThat(server.isRunning()).isTrue();
-      open(clients, 12);
+      open(clients, 64, options().withDriver(driver.path()));
       for (int i = 0; i < clients.size(); i++) {
         assertThat(clients.get(i).add("count", 1)).isEqualTo(i + 1);
       }
