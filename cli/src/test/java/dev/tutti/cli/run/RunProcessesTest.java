@@ -206,13 +206,27 @@ class RunProcessesTest {
     ranksThatAreStartedAgainMeetThrough("aeron");
   }
 
+  @Test
+  void ranksThatAreStartedAgainMeetInAFile(@TempDir Path directory) throws Exception {
+    String url = directory.resolve("store").toUri() + "?rank=$RANK&world_size=$WORLD_SIZE";
+    ranksThatAreStartedAgainMeet(
+        Map.of(), List.of("sh", "-c", "TUTTI_INIT_METHOD=\"" + url + "\" exec \"$@\"", "sh"));
+    assertThat(directory).isEmptyDirectory();
+  }
+
   private static void ranksThatAreStartedAgainMeetThrough(String kind) throws Exception {
+    ranksThatAreStartedAgainMeet(Map.of("TUTTI_STORE", kind), List.of());
+  }
+
+  /** Starts ranks by a command, whose last arguments are the rank's own command. */
+  private static void ranksThatAreStartedAgainMeet(Map<String, String> environment, List<String> by)
+      throws Exception {
     List<String> command = OwnJava.command();
     command.add(RestartedRank.class.getName());
+    command.addAll(0, by);
     command.addAll(0, List.of("run", "--nproc=3", "--max-restarts=1", "--"));
     try (CommandProcess run =
-        CommandProcess.startProgram(
-            Map.of("TUTTI_STORE", kind), Main.class, command.toArray(String[]::new))) {
+        CommandProcess.startProgram(environment, Main.class, command.toArray(String[]::new))) {
       assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
       assertThat(run.lines())
           .contains(

@@ -38,6 +38,9 @@ final class FileMembers {
   private static final byte[] BEGINNING =
       ("\t\0\0\0" + REFERENCES).getBytes(StandardCharsets.US_ASCII);
 
+  /** How many bytes show whether a file is a store file. */
+  static final int BEGINNING_BYTES = BEGINNING.length;
+
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final Path NAME_SPACE = Path.of("/proc/self/ns/pid");
 
