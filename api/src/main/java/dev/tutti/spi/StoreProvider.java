@@ -7,6 +7,7 @@ import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /**
  * A provider of a store for a URL scheme of the rendezvous, found by {@link
@@ -67,9 +68,17 @@ public interface StoreProvider {
     private final Duration timeout;
     private final Settings settings;
     private final Time time;
+    private final Consumer<String> failedAttempts;
 
     private Request(
-        URI url, int rank, int size, boolean host, Duration timeout, Settings settings, Time time) {
+        URI url,
+        int rank,
+        int size,
+        boolean host,
+        Duration timeout,
+        Settings settings,
+        Time time,
+        Consumer<String> failedAttempts) {
       this.url = url;
       this.rank = rank;
       this.size = size;
@@ -77,6 +86,7 @@ public interface StoreProvider {
       this.timeout = timeout;
       this.settings = settings;
       this.time = time;
+      this.failedAttempts = failedAttempts;
     }
 
     /**
@@ -89,7 +99,14 @@ public interface StoreProvider {
      */
     public static Request of(URI url, int rank, int size) {
       return new Request(
-          url, rank, size, false, Store.DEFAULT_TIMEOUT, Settings.fromEnvironment(), Time.SYSTEM);
+          url,
+          rank,
+          size,
+          false,
+          Store.DEFAULT_TIMEOUT,
+          Settings.fromEnvironment(),
+          Time.SYSTEM,
+          failedAttempt -> {});
     }
 
     /**
@@ -98,7 +115,7 @@ public interface StoreProvider {
      * @param host whether this process serves the store
      */
     public Request withHost(boolean host) {
-      return new Request(url, rank, size, host, timeout, settings, time);
+      return new Request(url, rank, size, host, timeout, settings, time, failedAttempts);
     }
 
     /**
@@ -108,7 +125,7 @@ public interface StoreProvider {
      *     own
      */
     public Request withTimeout(Duration timeout) {
-      return new Request(url, rank, size, host, timeout, settings, time);
+      return new Request(url, rank, size, host, timeout, settings, time, failedAttempts);
     }
 
     /**
@@ -117,7 +134,7 @@ public interface StoreProvider {
      * @param settings the complete settings
      */
     public Request withSettings(Settings settings) {
-      return new Request(url, rank, size, host, timeout, settings, time);
+      return new Request(url, rank, size, host, timeout, settings, time, failedAttempts);
     }
 
     /**
@@ -126,7 +143,18 @@ public interface StoreProvider {
      * @param time the time, by default that of this machine
      */
     public Request withTime(Time time) {
-      return new Request(url, rank, size, host, timeout, settings, time);
+      return new Request(url, rank, size, host, timeout, settings, time, failedAttempts);
+    }
+
+    /**
+     * Returns this request with a consumer of failed attempts, for reports about a rank that has
+     * not reached the store yet.
+     *
+     * @param failedAttempts takes the reason why an attempt to reach the store failed, before the
+     *     provider tries again; called by the thread that opens the store, and must not block
+     */
+    public Request withFailedAttempts(Consumer<String> failedAttempts) {
+      return new Request(url, rank, size, host, timeout, settings, time, failedAttempts);
     }
 
     /** Returns the URL of the store, without rank and size. */
@@ -164,6 +192,11 @@ public interface StoreProvider {
     /** Returns the clock and waits of the job, for all that the store waits for. */
     public Time time() {
       return time;
+    }
+
+    /** Returns the consumer of failed attempts to reach the store. */
+    public Consumer<String> failedAttempts() {
+      return failedAttempts;
     }
   }
 }

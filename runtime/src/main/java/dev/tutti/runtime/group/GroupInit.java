@@ -10,6 +10,7 @@ import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
+import dev.tutti.runtime.rendezvous.SetUpReports;
 import dev.tutti.runtime.settings.NoRestart;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -22,6 +23,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -39,6 +42,13 @@ final class GroupInit {
    * @throws IllegalArgumentException if a setting of the runtime cannot be parsed
    */
   static ProcessGroup init(GroupOptions options) {
+    return init(
+        options, (settings, standing) -> SetUpReports.begin(settings, options.time(), standing));
+  }
+
+  /** Joins a job; reports are begun by a function that gets the settings and where this stands. */
+  static ProcessGroup init(
+      GroupOptions options, BiFunction<Settings, Supplier<String>, SetUpReports> reporting) {
     Settings settings = settingsOf(options);
     Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
     if (timeout.isNegative() || timeout.isZero()) {
@@ -47,7 +57,16 @@ final class GroupInit {
     Map<String, BackendProvider> providers = providers(options, settings);
     UnknownSettings.warn(settings, providers.values());
     long deadline = options.time().deadline(timeout);
-    Job job = meet(options, settings, timeout, deadline, providers);
+    // A store keeps its time-out for later calls, so each store is opened with the full one.
+    Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
+    try (SetUpReports reports = reporting.apply(settings, rendezvous::standing)) {
+      Job job = meet(rendezvous, options, settings, timeout, deadline, providers);
+      reports.waitFor(job::standing);
+      return join(job, timeout, deadline);
+    }
+  }
+
+  private static ProcessGroup join(Job job, Duration timeout, long deadline) {
     InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
     try {
@@ -109,13 +128,12 @@ final class GroupInit {
    * end.
    */
   private static Job meet(
+      Rendezvous rendezvous,
       GroupOptions options,
       Settings settings,
       Duration timeout,
       long deadline,
       Map<String, BackendProvider> providers) {
-    // A store keeps its time-out for later calls, so each store is opened with the full one.
-    Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
     while (true) {
       RuntimeException reason;
       try {
@@ -132,6 +150,7 @@ final class GroupInit {
         }
         reason = e;
       }
+      rendezvous.attemptFailed(String.valueOf(reason.getMessage()));
       if (deadline - options.time().nanoTime() <= 0) {
         throw reason;
       }

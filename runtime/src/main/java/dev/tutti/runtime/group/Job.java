@@ -442,6 +442,17 @@ final class Job {
     }
   }
 
+  /** Describes what keeps this rank while the ranks meet; waits for the store for a while. */
+  String standing() {
+    String missing = missing().text();
+    return "rank %d/%d waits for the others at %s: %s"
+        .formatted(
+            rank,
+            size,
+            meeting.place(),
+            missing.isEmpty() ? "all have registered there; their backends connect" : missing);
+  }
+
   /** Frees what a closed group held; after the group of all ranks is closed, frees everything. */
   void groupClosed(Group group) {
     if (group.identity.name().equals("0")) {

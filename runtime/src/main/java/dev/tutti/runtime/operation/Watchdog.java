@@ -26,7 +26,9 @@ public final class Watchdog {
 
   private static final System.Logger LOG = System.getLogger(Watchdog.class.getName());
 
-  static final long PERIOD_NANOS = 1_000_000_000;
+  /** The longest time between two looks. */
+  public static final long PERIOD_NANOS = 1_000_000_000;
+
   private static final long RETRY_NANOS = 100_000_000;
 
   /** More than a busy machine delays a thread. */

@@ -65,6 +65,8 @@ public final class Rendezvous {
   private final Settings settings;
   private final Duration timeout;
   private boolean servedByOther;
+  private volatile String target = "the store";
+  private volatile String lastFailure = "no answer so far";
 
   /** Tells whether the step that failed may succeed the next time. */
   private boolean mayPass;
@@ -81,6 +83,16 @@ public final class Rendezvous {
    */
   public boolean isServedByOther() {
     return servedByOther;
+  }
+
+  /** Describes why this rank has not reached the store yet; any thread may call this. */
+  public String standing() {
+    return "%s has not been reached: %s".formatted(target, lastFailure);
+  }
+
+  /** Notes why an attempt to meet failed that is repeated. */
+  public void attemptFailed(String reason) {
+    lastFailure = reason;
   }
 
   public Meeting meet() {
@@ -258,6 +270,7 @@ public final class Rendezvous {
       throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
     }
     mayPass = true;
+    target = "rank %d/%d: the store at %s".formatted(rank, size, url);
     try {
       Store store =
           provider.open(
@@ -265,7 +278,8 @@ public final class Rendezvous {
                   .withTime(options.time())
                   .withHost(host)
                   .withTimeout(timeout)
-                  .withSettings(settings));
+                  .withSettings(settings)
+                  .withFailedAttempts(this::attemptFailed));
       return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
     } catch (RendezvousException e) {
       mayPass = false;

@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Sends requests to one store server on behalf of one {@link TcpStore}. */
@@ -84,13 +85,13 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Connects, retrying with growing pauses until the deadline. */
-  static TcpClient connect(TcpStoreOptions server) {
+  static TcpClient connect(TcpStoreOptions server, Consumer<String> failedAttempts) {
     TcpClient client = new TcpClient(new ConnectionPool(server), Arguments.nanos(server.timeout()));
-    client.connect();
+    client.connect(failedAttempts);
     return client;
   }
 
-  private void connect() {
+  private void connect(Consumer<String> failedAttempts) {
     long deadline = Arguments.deadline(time, timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
     int refusals = 0;
@@ -119,6 +120,7 @@ final class TcpClient implements AutoCloseable {
         // An attempt that began just before the deadline says less than earlier ones.
         boolean cut = e instanceof DeadlineException && now - began < LONGEST_PAUSE_NANOS;
         reason = cut && reason != null ? reason : e;
+        failedAttempts.accept(reason.toString());
         long left = deadline - now;
         if (left <= 0 && reason instanceof RefusedException) {
           throw failure(reason);

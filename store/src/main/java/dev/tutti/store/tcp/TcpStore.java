@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -56,6 +57,11 @@ public final class TcpStore implements Store {
    *     deadline
    */
   public TcpStore(TcpStoreOptions options) {
+    this(options, failedAttempt -> {});
+  }
+
+  /** Does the same, and tells why attempts to reach the server fail. */
+  TcpStore(TcpStoreOptions options, Consumer<String> failedAttempts) {
     TcpStoreServer started =
         options.server()
             ? new TcpStoreServer(options.port(), options.token(), options.tls(), options.time())
@@ -64,7 +70,8 @@ public final class TcpStore implements Store {
     try {
       this.options = options;
       this.server = started;
-      connected = TcpClient.connect(started == null ? options : options.ofClient(started.port()));
+      TcpStoreOptions toServer = started == null ? options : options.ofClient(started.port());
+      connected = TcpClient.connect(toServer, failedAttempts);
       this.client = connected;
       this.dialect = client.isTutti() ? new TuttiDialect(client) : new C10dDialect(client);
       if (options.waitForWorkers() && options.worldSize() > 0) {

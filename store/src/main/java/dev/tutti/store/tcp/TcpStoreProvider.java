@@ -45,6 +45,7 @@ public final class TcpStoreProvider implements StoreProvider {
             .withTimeout(request.timeout())
             .withTime(request.time())
             .withToken(request.settings().get(JobToken.SETTING))
-            .withTls(TlsSettings.load(request.settings())));
+            .withTls(TlsSettings.load(request.settings())),
+        request.failedAttempts());
   }
 }
