@@ -125,7 +125,7 @@ public final class AeronClusterServer implements AutoCloseable {
     if (!options.token().isSet()
         && !new InetSocketAddress(own.host(), 0).getAddress().isLoopbackAddress()) {
       LOG.log(
-          Level.INFO,
+          Level.WARNING,
           "store cluster at %s accepts any client that reaches it; %s is not set"
               .formatted(all, JobToken.SETTING.name()));
     }

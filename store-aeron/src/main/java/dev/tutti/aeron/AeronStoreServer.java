@@ -166,7 +166,7 @@ public final class AeronStoreServer implements AutoCloseable {
     }
     if (!token.isSet() && !listener.getInetAddress().isLoopbackAddress()) {
       LOG.log(
-          Level.INFO,
+          Level.WARNING,
           "store server on port %d accepts any client that reaches it; %s is not set"
               .formatted(port(), JobToken.SETTING.name()));
     }

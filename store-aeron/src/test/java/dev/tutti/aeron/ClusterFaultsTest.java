@@ -428,7 +428,7 @@ class ClusterFaultsTest {
     }
     assertThat(logged)
         .containsExactly(
-            "INFO store cluster at %s:%s accepts any client that reaches it; TUTTI_TOKEN is not set"
+            "WARNING store cluster at %s:%s accepts any client that reaches it; TUTTI_TOKEN is not set"
                 .formatted(host.getHostAddress(), port));
   }
 

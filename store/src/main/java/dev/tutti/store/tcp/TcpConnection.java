@@ -20,6 +20,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.UnsupportedAddressTypeException;
+import java.util.Arrays;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,10 @@ final class TcpConnection implements AutoCloseable {
    * short; they continue and leave the thread's interrupt status unchanged.
    */
   private static final int BUFFER_BYTES = 8 * 1024;
+
+  /** The room for a value before it has come; more is taken as more comes. */
+  private static final int FIRST_BYTES = 1 << 20;
+
   private static final byte TLS_ALERT = 21;
   private static final byte TLS_MAJOR = 3;
 
@@ -213,15 +218,26 @@ final class TcpConnection implements AutoCloseable {
     return readBytes(readLong(deadline), deadline);
   }
 
-  /** Reads bytes whose length is known. */
+  /** Reads bytes whose length is known; takes memory as they come. */
   byte[] readBytes(long length, long deadline) throws IOException {
     if (length < 0 || length > Integer.MAX_VALUE - 8) {
       throw new IOException("the store server announced a value of " + length + " bytes");
     }
-    byte[] bytes = new byte[(int) length];
-    int filled = Math.min(bytes.length, in.remaining());
-    in.get(bytes, 0, filled);
-    ByteBuffer rest = ByteBuffer.wrap(bytes, filled, bytes.length - filled);
+    byte[] bytes = new byte[(int) Math.min(length, FIRST_BYTES)];
+    fill(bytes, 0, deadline);
+    while (bytes.length < length) {
+      int filled = bytes.length;
+      bytes = Arrays.copyOf(bytes, (int) Math.min(length, 2L * filled));
+      fill(bytes, filled, deadline);
+    }
+    return bytes;
+  }
+
+  /** Reads until an array is full. */
+  private void fill(byte[] bytes, int from, long deadline) throws IOException {
+    int filled = Math.min(bytes.length - from, in.remaining());
+    in.get(bytes, from, filled);
+    ByteBuffer rest = ByteBuffer.wrap(bytes, from + filled, bytes.length - from - filled);
     while (rest.hasRemaining()) {
       if (rest.remaining() < BUFFER_BYTES) {
         need(rest.remaining(), deadline);
@@ -230,7 +246,6 @@ final class TcpConnection implements AutoCloseable {
       }
       read(rest, deadline);
     }
-    return bytes;
   }
 
   /**

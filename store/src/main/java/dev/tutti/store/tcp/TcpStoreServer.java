@@ -138,7 +138,7 @@ public final class TcpStoreServer implements AutoCloseable {
     this.thread = time.start("tutti-st", loop);
     if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
       LOG.log(
-          Level.INFO,
+          Level.WARNING,
           "store server on port %d accepts any client that reaches it; %s is not set"
               .formatted(this.port, JobToken.SETTING.name()));
     }

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Handler;
+import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
@@ -11,6 +12,7 @@ import java.util.logging.Logger;
 final class LogCapture extends Handler {
   private final Logger logger = Logger.getLogger(TcpStoreServer.class.getName());
   private final List<String> messages = new CopyOnWriteArrayList<>();
+  private final List<Level> levels = new CopyOnWriteArrayList<>();
 
   LogCapture() {
     logger.addHandler(this);
@@ -32,8 +34,14 @@ final class LogCapture extends Handler {
     return messages.stream().filter(message -> message.contains("port " + port + " ")).toList();
   }
 
+  /** Returns the levels of the messages. */
+  List<Level> levels() {
+    return List.copyOf(levels);
+  }
+
   @Override
   public void publish(LogRecord record) {
+    levels.add(record.getLevel());
     messages.add(record.getMessage());
   }
 

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import com.sun.management.ThreadMXBean;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
@@ -17,6 +18,7 @@ import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.ScriptedServer.Opened;
 import dev.tutti.store.tcp.ScriptedServer.Peer;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -200,6 +202,27 @@ class TcpStoreFailureTest {
         main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
         assertThat(ended(next)).isEqualTo(3);
       }
+    }
+  }
+
+  @Test
+  void aValueTakesMemoryOnlyAsItComes() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.openTutti(options(server.port()))) {
+      Future<Long> taken =
+          server.client(
+              () -> {
+                var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+                long before = threads.getCurrentThreadAllocatedBytes();
+                assertThatThrownBy(() -> opened.store().get("key", LONG))
+                    .isInstanceOf(StoreConnectionException.class)
+                    .hasMessageContaining("closed the connection");
+                return threads.getCurrentThreadAllocatedBytes() - before;
+              });
+      // The length of a value of 1 GiB, and some of its bytes.
+      opened.main().expectRead("/key").send("00 00 00 40 00 00 00 00").send(new byte[1000]);
+      opened.main().close();
+      assertThat(ended(taken)).isBetween(1L << 20, 16L << 20);
     }
   }
 

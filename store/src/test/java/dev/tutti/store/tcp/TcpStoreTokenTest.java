@@ -18,6 +18,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Future;
+import java.util.logging.Level;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -298,6 +299,7 @@ class TcpStoreTokenTest {
                   ("store server on port %d accepts any client that reaches it; TUTTI_TOKEN is"
                           + " not set")
                       .formatted(open.port())));
+      assertThat(log.levels()).containsExactly(Level.WARNING);
       assertThat(log.messages(closed.port())).isEmpty();
       assertThat(log.messages(local.port())).isEmpty();
     }
