@@ -100,7 +100,15 @@ public final class GradientReducer implements AutoCloseable {
     if (gradients != null) {
       parameters.requireAlike(gradients);
     }
+    boolean digests = options.digestSteps() > 0 && options.digested() == null;
     for (int i = 0; i < parameters.count(); i++) {
+      if (digests && !parameters.get(i).device().isCpu()) {
+        throw new IllegalArgumentException(
+            parameters.describe(i)
+                + " is on "
+                + parameters.get(i).device()
+                + ", but a digest reads host memory; give copies to ReducerOptions.withDigested");
+      }
       if (options.divisor() == ReducerOptions.Divisor.ACTIVE_RANKS
           && !parameters.get(i).dtype().isFloatingPoint()
           && !parameters.get(i).dtype().isComplex()) {
@@ -116,7 +124,8 @@ public final class GradientReducer implements AutoCloseable {
   /**
    * Returns the memory of a gradient, which is part of a bucket: the backward pass writes or adds
    * to it, and after {@link #await} it holds the mean. The memory is zero at first and after {@link
-   * #join}; otherwise the reducer zeroes it only if a parameter was not used.
+   * #join}; otherwise the reducer zeroes it only if a parameter was not used, and not even then
+   * with {@link ReducerOptions#withAccumulation}.
    *
    * <p>The view is valid until the end of the first step, which may form buckets anew and may be a
    * step within {@link #join}; a view obtained after that is valid until the reducer is closed. An
@@ -304,6 +313,16 @@ public final class GradientReducer implements AutoCloseable {
     if (closed.get()) {
       throw new IllegalStateException("the reducer of rank " + group.rank() + " is closed");
     }
+  }
+
+  /**
+   * Fails the current step on all ranks, for a reason that only the engine knows, and returns the
+   * exception to throw. May be called from any thread.
+   *
+   * @param reason what is wrong and what was expected, with the name of the parameter
+   */
+  public GradientException fail(String reason) {
+    return failed("step %d: %s".formatted(sequence.step(), reason), -1);
   }
 
   private GradientException failed(String what, int parameter) {

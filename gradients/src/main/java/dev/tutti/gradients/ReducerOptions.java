@@ -3,7 +3,9 @@ package dev.tutti.gradients;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.Objects;
+import java.util.SequencedMap;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -100,6 +102,41 @@ public final class ReducerOptions {
   }
 
   /**
+   * Counts an unused parameter with what its gradient's memory holds, not as zeros, for engines
+   * that add to gradients until the program clears them, as PyTorch does. What earlier steps left
+   * there then stays in the mean.
+   */
+  public ReducerOptions withAccumulation() {
+    return with(copy -> copy.accumulation = true);
+  }
+
+  /**
+   * Compares the parameters of all ranks at the end of every few steps, by checksums of their bits.
+   * A step that finds a difference fails on all ranks and names the first parameter that differs.
+   * Steps in which some ranks have no inputs left compare nothing.
+   *
+   * @param steps the number of steps from one comparison to the next, at least 1; a comparison
+   *     reads all parameters
+   */
+  public ReducerOptions withDigest(int steps) {
+    if (steps < 1) {
+      throw new IllegalArgumentException("a digest is taken every 1 or more steps, not " + steps);
+    }
+    return with(copy -> copy.digestSteps = steps);
+  }
+
+  /**
+   * Sets which tensors {@link #withDigest} compares, in place of the reducer's parameters; for
+   * engines that can replace the memory of parameters or have parameters that are not reduced.
+   *
+   * @param digested returns the tensors by name, on the host, in the same order on all ranks;
+   *     called during {@link GradientReducer#await}, perhaps by another thread
+   */
+  public ReducerOptions withDigested(Supplier<? extends SequencedMap<String, Tensor>> digested) {
+    return with(copy -> copy.digested = Objects.requireNonNull(digested, "digested"));
+  }
+
+  /**
    * Allows ranks to take different numbers of steps (c10d: {@code Join}). A rank that has finished
    * calls {@link GradientReducer#join}. The ranks then count those that still have inputs, once in
    * each step.
@@ -173,6 +210,19 @@ public final class ReducerOptions {
     return fields.unusedParameters;
   }
 
+  boolean accumulation() {
+    return fields.accumulation;
+  }
+
+  /** Returns the number of steps from one digest to the next, or 0 if there are none. */
+  int digestSteps() {
+    return fields.digestSteps;
+  }
+
+  @Nullable Supplier<? extends SequencedMap<String, Tensor>> digested() {
+    return fields.digested;
+  }
+
   @Nullable Divisor divisor() {
     return fields.divisor;
   }
@@ -202,6 +252,10 @@ public final class ReducerOptions {
         + fields.bucketBytes
         + " unusedParameters="
         + fields.unusedParameters
+        + " accumulation="
+        + fields.accumulation
+        + " digestSteps="
+        + fields.digestSteps
         + " unevenInputs="
         + (fields.divisor == null ? "none" : fields.divisor)
         + " rebuild="
@@ -217,6 +271,9 @@ public final class ReducerOptions {
     List<Tensor> buffers = List.of();
     @Nullable List<Tensor> gradients;
     boolean unusedParameters;
+    boolean accumulation;
+    int digestSteps;
+    @Nullable Supplier<? extends SequencedMap<String, Tensor>> digested;
     @Nullable Divisor divisor;
     boolean rebuild = true;
     GradientHook hook = GradientHook.ALL_REDUCE;

@@ -34,6 +34,7 @@ final class StepSequence {
   private final StepFailure failure;
   private final UnevenInputs uneven;
   private final UsedParameters used;
+  private final ParameterDigest digest;
   private final @Nullable List<Tensor> copied;
 
   private volatile BucketMemory memory;
@@ -42,6 +43,7 @@ final class StepSequence {
   private volatile long step = 1;
   private boolean rebuilt;
   private ReduceOp mean = ReduceOp.AVG;
+  private int active;
   private long ownSteps;
 
   StepSequence(
@@ -59,6 +61,8 @@ final class StepSequence {
     this.failure = failure;
     this.uneven = new UnevenInputs(group, options.divisor());
     this.used = new UsedParameters(group, options.unusedParameters(), parameters.count());
+    this.digest = new ParameterDigest(group, parameters, options);
+    this.active = group.size();
     this.copied = options.gradients();
     this.rebuilt = !options.rebuild();
     this.memory = allocate(parameters.lastFirst());
@@ -126,14 +130,17 @@ final class StepSequence {
     return marks.add(bucket) == 0 && position == bucket;
   }
 
-  /** Adds the gradients that are missing in this pass: zeros, or the sum of earlier passes. */
+  /**
+   * Adds the gradients that are missing in this pass: zeros, or what earlier passes left if that
+   * counts.
+   */
   void addUnused() {
     BucketMemory now = memory;
     for (int i = 0; i < parameters.count(); i++) {
       if (marks.isMarked(i)) {
         continue;
       }
-      if (!marks.isMarkedSinceReduction(i)) {
+      if (!options.accumulation() && !marks.isMarkedSinceReduction(i)) {
         options.allocator().zero(now.gradient(i));
       } else if (copied != null) {
         options.allocator().copy(now.gradient(i), copied.get(i));
@@ -207,7 +214,7 @@ final class StepSequence {
   }
 
   private int begin(boolean hasInputs) {
-    int active = uneven.count(hasInputs);
+    active = uneven.count(hasInputs);
     mean = active == 0 ? ReduceOp.AVG : uneven.mean(active);
     return active;
   }
@@ -254,6 +261,12 @@ final class StepSequence {
       used.exchange();
       for (int i = 0; hasInputs && i < memory.count(); i++) {
         copyOut(memory.bucket(i));
+      }
+    }
+    if (active == group.size() && digest.isDue(step)) {
+      String difference = digest.difference();
+      if (difference != null) {
+        throw failure.fail("step %d: %s".formatted(step, difference), -1, null);
       }
     }
     if (!rebuilt) {

@@ -245,6 +245,72 @@ class GradientReducerTest {
   }
 
   @Test
+  void unusedParametersCountWithWhatTheyHoldIfGradientsAccumulate() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          ReducerOptions options = ReducerOptions.DEFAULT.withUnusedParameters().withAccumulation();
+          try (GradientReducer reducer = new GradientReducer(group, parameters(1, 1), options)) {
+            for (int users = 2; users >= 0; users--) {
+              if (group.rank() < users) {
+                reducer.gradient(0).setDouble(0, reducer.gradient(0).getDouble(0) + 2);
+                reducer.ready(0);
+              }
+              reducer.await();
+              assertThat(reducer.gradient(0).getDouble(0)).isEqualTo(users == 2 ? 2 : 3);
+              assertThat(reducer.isUsed(0)).isEqualTo(users > 0);
+            }
+          }
+        });
+  }
+
+  @Test
+  void parametersThatDriftApartFailTheStepOfTheDigest() {
+    Worlds.THREADED.run(
+        3,
+        group -> {
+          List<Tensor> parameters = List.of(Tensor.of(1f), Tensor.of(2.0, 3.0));
+          ReducerOptions options =
+              ReducerOptions.DEFAULT.withDigest(2).withNames(List.of("weight", "bias"));
+          try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
+            for (int step = 1; step < 4; step++) {
+              step(reducer, 2, 1);
+            }
+            parameters.get(1).setDouble(1, group.rank() == 2 ? Math.nextUp(3.0) : 3.0);
+            assertThatThrownBy(() -> step(reducer, 2, 1))
+                .isInstanceOf(GradientException.class)
+                .hasMessageContaining(
+                    "step 4: the parameters of ranks have drifted apart: rank 0 has parameter 1"
+                        + " 'bias' of float64[2] with checksum ")
+                .hasMessageContaining(
+                    ", rank 2 has parameter 1 'bias' of float64[2] with checksum");
+          }
+        });
+  }
+
+  @Test
+  void stepsWithoutInputsOnSomeRanksAreNotDigested() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT
+                  .withDigest(1)
+                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
+          List<Tensor> parameters = parameters(1);
+          try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
+            for (int step = 0; step < 2 * group.rank(); step++) {
+              step(reducer, 1, 1);
+              parameters.getFirst().setFloat(0, step + 5f);
+            }
+            reducer.join();
+            assertThat(parameters.getFirst().getFloat(0)).isEqualTo(6);
+            step(reducer, 1, 1);
+          }
+        });
+  }
+
+  @Test
   void copiedGradientsOfParametersThatNoRankUsedStay() {
     Worlds.THREADED.run(
         2,

@@ -48,8 +48,8 @@ public final class DataParallelListener extends TrainingListenerAdapter {
    * Creates a listener.
    *
    * @param group the group of all ranks that train the model
-   * @param options the options for buckets and their hook, the same on all ranks; names, buffers
-   *     and the order of buckets are set by the listener
+   * @param options the options for buckets and their hook, the same on all ranks; names, buffers,
+   *     the order of buckets, the allocator and what a digest compares are set by the listener
    */
   public DataParallelListener(ProcessGroup group, ReducerOptions options) {
     this.group = group;
@@ -81,8 +81,10 @@ public final class DataParallelListener extends TrainingListenerAdapter {
    * Averages the gradients of all parameters over all ranks. All ranks call this after backward, or
    * let {@link #onTrainingBatch} do so.
    *
-   * @throws dev.tutti.gradients.GradientException if the reduction fails here or on another rank;
-   *     names the lost rank, if there is one
+   * @throws dev.tutti.gradients.GradientException if the reduction fails here or on another rank,
+   *     naming the lost rank, if there is one; or on all ranks, naming the parameter, if one has
+   *     another array than at {@link #start}, was unfrozen since then, or was frozen and the
+   *     options do not allow unused parameters
    * @throws IllegalStateException before {@link #start}
    */
   public void reduceGradients() {
@@ -94,7 +96,10 @@ public final class DataParallelListener extends TrainingListenerAdapter {
     reduceGradients();
   }
 
-  /** Frees what {@link #start} created. The gradients keep their values, in the engine's memory. */
+  /**
+   * Ends what {@link #start} began. The gradients keep their values, in memory that lives as long
+   * as the model.
+   */
   @Override
   public void onTrainingEnd(Trainer trainer) {
     if (gradients != null) {

@@ -15,7 +15,9 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.SequencedMap;
 import java.util.Set;
 
 /**
@@ -24,14 +26,19 @@ import java.util.Set;
  * <p>Each gradient's array is told to use part of a bucket as its memory. If the engine does so, on
  * the host, the gradients are in the bucket and nothing is copied. If it copies the data instead,
  * the gradients are copied into the buckets and back in each step. Each step checks which case
- * applies, since a program may replace gradients.
+ * applies, since a program may replace gradients. The buckets live as long as the model, as the
+ * engine does not say when it no longer uses their memory.
  */
 final class ReducedGradients implements AutoCloseable {
+  private final Trainer trainer;
   private final List<NDArray> parameters = new ArrayList<>();
+  private final List<Pair<String, Parameter>> trained = new ArrayList<>();
+  private final List<Pair<String, Parameter>> others = new ArrayList<>();
   private final GradientReducer reducer;
 
   /** Compares the parameters and copies those of rank 0; called by all ranks together. */
   ReducedGradients(ProcessGroup group, Trainer trainer, ReducerOptions options) {
+    this.trainer = trainer;
     List<String> names = new ArrayList<>();
     List<NDArray> buffers = new ArrayList<>();
     // A block that is used twice lists its parameters twice; arrays equal each other by content.
@@ -43,8 +50,10 @@ final class ReducedGradients implements AutoCloseable {
       }
       if (each.getValue().requiresGradient()) {
         names.add(each.getKey());
+        trained.add(each);
         parameters.add(array);
       } else {
+        others.add(each);
         buffers.add(array);
       }
     }
@@ -55,7 +64,14 @@ final class ReducedGradients implements AutoCloseable {
       List<Tensor> bufferViews = buffers.stream().map(ArrayMemory::read).toList();
       reducer =
           new GradientReducer(
-              group, views, options.withNames(names).withBuffers(bufferViews).withoutRebuild());
+              group,
+              views,
+              options
+                  .withNames(names)
+                  .withBuffers(bufferViews)
+                  .withoutRebuild()
+                  .withAllocator(new ModelMemory(trainer.getModel().getNDManager()))
+                  .withDigested(this::digested));
       writeCopies(parameters, views);
       writeCopies(buffers, bufferViews);
       for (int i = 0; i < parameters.size(); i++) {
@@ -109,12 +125,64 @@ final class ReducedGradients implements AutoCloseable {
     return reducer.gradient(index).segment().asByteBuffer().order(ByteOrder.nativeOrder());
   }
 
+  /** Returns what all ranks must have alike now, which leaves out each rank's own statistics. */
+  private SequencedMap<String, Tensor> digested() {
+    SequencedMap<String, Tensor> all = new LinkedHashMap<>();
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      for (Pair<String, Parameter> each : trainer.getModel().getBlock().getParameters()) {
+        Parameter parameter = each.getValue();
+        boolean isStatistic =
+            switch (parameter.getType()) {
+              case RUNNING_MEAN, RUNNING_VAR -> true;
+              case OTHER -> !parameter.requiresGradient();
+              default -> false;
+            };
+        if (!isStatistic && parameter.isInitialized()) {
+          Tensor view = ArrayMemory.read(parameter.getArray());
+          boolean isShared = ArrayMemory.isShared(parameter.getArray(), view);
+          Tensor kept = isShared ? view : Tensor.allocate(view.dtype(), view.shape());
+          if (!isShared) {
+            kept.copyFrom(view);
+          }
+          all.put("'" + each.getKey() + "'", kept);
+        }
+      }
+    }
+    return all;
+  }
+
+  private void requireUnchanged() {
+    for (Pair<String, Parameter> each : others) {
+      if (each.getValue().requiresGradient()) {
+        throw reducer.fail(
+            "the parameter '"
+                + each.getKey()
+                + "' required no gradient at start(), so ranks do not reduce its gradient, but it"
+                + " requires one now; unfreeze parameters before start(), or train on with another"
+                + " trainer and listener");
+      }
+    }
+    for (int i = 0; i < parameters.size(); i++) {
+      if (trained.get(i).getValue().getArray() != parameters.get(i)) {
+        throw reducer.fail(
+            "the parameter '"
+                + trained.get(i).getKey()
+                + "' got another array after start(); train on with another trainer and listener");
+      }
+    }
+  }
+
   /** Averages all gradients over all ranks. */
   void reduce() {
+    requireUnchanged();
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
       NDArray[] copied = new NDArray[parameters.size()];
       for (int i = copied.length - 1; i >= 0; i--) {
+        if (!trained.get(i).getValue().requiresGradient()) {
+          continue; // frozen since start(): the reducer allows that or names the parameter
+        }
         NDArray gradient = parameters.get(i).getGradient();
         Tensor bucket = reducer.gradient(i);
         if (!ArrayMemory.isShared(gradient, bucket)) {
@@ -136,24 +204,9 @@ final class ReducedGradients implements AutoCloseable {
     return reducer;
   }
 
-  /**
-   * Moves the gradients to the engine's memory, which lives as long as the model, and frees the
-   * buckets.
-   */
+  /** Ends the reduction; the gradients stay in the buckets. */
   @Override
   public void close() {
-    for (int i = 0; i < parameters.size(); i++) {
-      try (NDScope scope = new NDScope()) {
-        scope.suppressNotUsedWarning();
-        NDArray gradient = parameters.get(i).getGradient();
-        if (ArrayMemory.isShared(gradient, reducer.gradient(i))) {
-          NDArray own = gradient.duplicate();
-          NDScope.unregister(own);
-          own.attach(parameters.get(i).getManager());
-          gradient.set(own.toByteBuffer(true));
-        }
-      }
-    }
     reducer.close();
   }
 }

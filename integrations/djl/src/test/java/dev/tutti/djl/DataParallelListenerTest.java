@@ -27,6 +27,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientException;
+import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.testing.World;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -67,8 +68,12 @@ class DataParallelListenerTest {
     }
 
     Training(ProcessGroup group, Block block) {
+      this(group, block, ReducerOptions.DEFAULT);
+    }
+
+    Training(ProcessGroup group, Block block, ReducerOptions options) {
       Engine.getInstance().setRandomSeed(10 + group.rank());
-      parallel = new DataParallelListener(group);
+      parallel = new DataParallelListener(group, options);
       model.setBlock(block);
       trainer = newTrainer(parallel);
     }
@@ -287,6 +292,99 @@ class DataParallelListenerTest {
         next.reduceGradients();
         requireMeans(group, local, training.gradients());
       }
+    }
+  }
+
+  private static Block layer(Training training, int index) {
+    return training.model.getBlock().getChildren().get(index).getValue();
+  }
+
+  private static Training layers(ProcessGroup group, ReducerOptions options) {
+    Block block =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(5).build())
+            .add(Linear.builder().setUnits(2).build());
+    return new Training(group, block, options);
+  }
+
+  private static void requireFailure(Training training, String... parts) {
+    training.backward(1);
+    assertThatThrownBy(training.parallel::reduceGradients)
+        .isInstanceOf(GradientException.class)
+        .message()
+        .contains(parts);
+  }
+
+  @World(sizes = {2, 3})
+  void parametersThatAreUnfrozenLaterAreNamed(ProcessGroup group) {
+    try (Training training = layers(group, ReducerOptions.DEFAULT)) {
+      training.trainer.initialize(INPUT);
+      layer(training, 0).freezeParameters(true);
+      training.parallel.start(training.trainer);
+      training.backward(1 + group.rank());
+      training.parallel.reduceGradients();
+      training.trainer.step();
+      if (group.rank() == 1) {
+        layer(training, 0).freezeParameters(false);
+      }
+      requireFailure(training, "weight' required no gradient at start()", "requires one now");
+    }
+  }
+
+  @World
+  void parametersThatAreFrozenLaterAreNamedOrUnused(ProcessGroup group) {
+    for (boolean unused : new boolean[] {true, false}) {
+      ProcessGroup own = group.split(0, group.rank()).orElseThrow();
+      ReducerOptions options = ReducerOptions.DEFAULT.withDigest(1);
+      try (Training training =
+          layers(own, unused ? options.withUnusedParameters() : options).started()) {
+        training.backward(1 + group.rank());
+        training.parallel.reduceGradients();
+        training.trainer.step();
+        layer(training, 0).freezeParameters(true);
+        if (unused) {
+          for (int step = 0; step < 2; step++) {
+            training.backward(2 + group.rank());
+            List<float[]> local = training.gradients();
+            training.parallel.reduceGradients();
+            requireMeans(own, local, training.gradients());
+            training.trainer.step();
+          }
+          requireAlike(own, training.arrays(false));
+          requireAlike(own, training.arrays(true));
+        } else {
+          requireFailure(training, "weight'", "missing");
+        }
+      }
+      own.close();
+    }
+  }
+
+  @World
+  void parametersThatDriftApartAreNamed(ProcessGroup group) {
+    try (Training training = layers(group, ReducerOptions.DEFAULT.withDigest(2)).started()) {
+      training.backward(1 + group.rank());
+      training.parallel.reduceGradients();
+      training.trainer.step();
+      training.arrays(true).getLast().addi(1e-6f * group.rank());
+      requireFailure(training, "rank 0 has '", "bias' of float32[2] with checksum");
+    }
+  }
+
+  @World
+  void gradientsThatAProgramKeepsOutliveTheListener(ProcessGroup group) {
+    try (Training training = layers(group, ReducerOptions.DEFAULT.withUnusedParameters())) {
+      training.started();
+      training.backward(1 + group.rank());
+      training.parallel.reduceGradients();
+      NDArray kept = training.arrays(true).getFirst().getGradient().flatten();
+      float[] reduced = kept.toFloatArray();
+      layer(training, 0).freezeParameters(true);
+      training.parallel.onTrainingEnd(training.trainer);
+      System.gc();
+      layer(training, 0).freezeParameters(false);
+      assertThat(kept.toFloatArray()).isEqualTo(reduced);
+      assertThat(training.gradients().getFirst()).isEqualTo(reduced);
     }
   }
 

@@ -7,13 +7,16 @@ import dev.tutti.gradients.GradientException;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SequencedMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.bytedeco.pytorch.Module;
 import org.bytedeco.pytorch.StringTensorDict;
 import org.bytedeco.pytorch.StringTensorDictItem;
+import org.bytedeco.pytorch.global.torch;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,14 +29,25 @@ import org.jspecify.annotations.Nullable;
  * the end of {@link #await}, the program must not call other collectives of the group.
  *
  * <p>A hook on each parameter is called just before its gradient is written. The hook signals that
- * the previous gradient written by the same thread is complete; {@link #await} signals this for the
- * last one. No gradient is therefore reduced while autograd writes it.
+ * the previous gradient of the same backward and thread is complete, if it was written; {@link
+ * #await} signals this for the others. No gradient is therefore reduced while autograd writes it,
+ * and {@code torch.grad}, which calls the hooks but writes no gradient, does not disturb a step.
+ * Between such a call and {@link #await}, the program may clear gradients, but not change them
+ * otherwise.
+ *
+ * <p>Gradients accumulate until the program clears them: a parameter that a backward does not use
+ * counts with the gradient that it has.
  */
 public final class DataParallel implements AutoCloseable {
+  /** A call of a hook, within one of autograd's tasks: a backward, or a call of torch.grad. */
+  private record Arrival(int index, int task) {}
+
   private final List<ModuleParameter> parameters = new ArrayList<>();
+  private final SequencedMap<String, org.bytedeco.pytorch.Tensor> frozen = new LinkedHashMap<>();
+  private final Module module;
   private final ProcessGroup group;
   private final GradientReducer reducer;
-  private final Map<Thread, Integer> written = new ConcurrentHashMap<>();
+  private final Map<Thread, Arrival> latest = new ConcurrentHashMap<>();
   private final boolean[] marked;
   private boolean synchronizing = true;
   private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
@@ -53,16 +67,18 @@ public final class DataParallel implements AutoCloseable {
    * Compares the parameters of all ranks, copies those of rank 0 to all, including buffers and
    * parameters that require no gradient, and registers hooks. All ranks of the group call this.
    *
-   * @param module the module to train; afterwards it must not get other parameters, or move its
-   *     parameters to other memory or another device
+   * @param module the module to train; afterwards it must not get other parameters, move its
+   *     parameters to other memory or another device, or train parameters that required no gradient
    * @param group the group of all ranks that train the module; it needs a backend for the host
-   * @param options how to reduce; names, buffers and gradients are taken from the module
+   * @param options how to reduce; names, buffers, gradients, the allocator and what a digest
+   *     compares are taken from the module
    * @throws GradientException on all ranks, if their parameters or options differ; describes the
    *     first difference, and leaves the group usable
    * @throws IllegalArgumentException if no parameter requires a gradient, or a parameter is of a
    *     kind that {@link Tensors#of} or the reducer refuses
    */
   public DataParallel(Module module, ProcessGroup group, ReducerOptions options) {
+    this.module = module;
     this.group = group;
     List<String> names = new ArrayList<>();
     List<Tensor> tensors = new ArrayList<>();
@@ -73,6 +89,7 @@ public final class DataParallel implements AutoCloseable {
       StringTensorDictItem item = named.get(i);
       org.bytedeco.pytorch.Tensor parameter = new org.bytedeco.pytorch.Tensor(item.access());
       if (!parameter.requires_grad()) {
+        frozen.put(item.key().getString(), parameter);
         buffers.add(Tensors.of(parameter));
       } else if (trained.stream().noneMatch(parameter::is_same)) {
         names.add(item.key().getString());
@@ -83,29 +100,55 @@ public final class DataParallel implements AutoCloseable {
     for (org.bytedeco.pytorch.Tensor buffer : module.buffers().get()) {
       buffers.add(Tensors.of(buffer));
     }
-    ReducerOptions complete = options.withNames(names).withBuffers(buffers);
-    if (tensors.stream().anyMatch(each -> !each.device().isCpu())) {
-      complete = complete.withAllocator(new TorchAllocator());
-    }
+    ReducerOptions complete =
+        options
+            .withNames(names)
+            .withBuffers(buffers)
+            .withAllocator(new TorchAllocator())
+            .withAccumulation()
+            .withDigested(this::onHost);
     reducer = new GradientReducer(group, tensors, complete);
     marked = new boolean[trained.size()];
     for (int i = 0; i < marked.length; i++) {
       int index = i;
-      parameters.add(new ModuleParameter(trained.get(i), () -> comes(index)));
+      parameters.add(new ModuleParameter(names.get(i), trained.get(i), () -> comes(index)));
       bind(i);
     }
   }
 
+  /** Returns all parameters that the module has now, in their current memory or copied from it. */
+  private SequencedMap<String, Tensor> onHost() {
+    SequencedMap<String, Tensor> all = new LinkedHashMap<>();
+    StringTensorDict named = module.named_parameters();
+    for (long i = 0; i < named.size(); i++) {
+      StringTensorDictItem item = named.get(i);
+      try (org.bytedeco.pytorch.Tensor onHost = item.access().cpu()) {
+        all.put("'" + item.key().getString() + "'", Tensors.of(onHost));
+      }
+    }
+    return all;
+  }
+
   /**
-   * Notes that a gradient is about to be written, which means that the one before it is complete.
+   * Notes that a gradient may be about to be written, and completes the one before it, if that was
+   * written. What came before in another task is left to {@link #await}, as the program may have
+   * cleared gradients in between.
    */
   private void comes(int index) {
-    Integer before = written.put(Thread.currentThread(), index);
-    if (before != null) {
-      complete(before);
-    }
-    // A join on the reducer may have formed new buckets since the last step.
-    guard(() -> bind(index));
+    guard(
+        () -> {
+          int task = torch.get_current_graph_task_id();
+          Arrival before = latest.get(Thread.currentThread());
+          if (before != null
+              && before.task() == task
+              && parameters.get(before.index()).isWritten()) {
+            complete(before.index());
+          }
+          // A join on the reducer may have formed new buckets since the last step.
+          bind(index);
+          parameters.get(index).expect();
+          latest.put(Thread.currentThread(), new Arrival(index, task));
+        });
   }
 
   private void bind(int index) {
@@ -113,12 +156,9 @@ public final class DataParallel implements AutoCloseable {
   }
 
   private void complete(int index) {
-    guard(
-        () -> {
-          parameters.get(index).collect();
-          marked[index] = true;
-          reducer.ready(index);
-        });
+    parameters.get(index).collect();
+    marked[index] = true;
+    reducer.ready(index);
   }
 
   /** Keeps exceptions from passing through the frames of autograd; {@link #await} throws them. */
@@ -137,14 +177,15 @@ public final class DataParallel implements AutoCloseable {
    * Ends a backward, and returns when the gradients of all parameters have been averaged over all
    * ranks; within {@link #noSync}, only ends the backward.
    *
-   * @throws GradientException if a parameter got no gradient, with its name, or if the step failed
-   *     here or on another rank, naming the lost rank, if there is one
+   * @throws GradientException if a parameter got no gradient, or has changed in a way that the
+   *     constructor rules out, with its name, or if the step failed here or on another rank, naming
+   *     the lost rank, if there is one
    * @throws RuntimeException if PyTorch cannot write a gradient into its bucket; the group is then
    *     aborted, so that the other ranks do not wait
    */
   public void await() {
-    written.values().forEach(this::complete);
-    written.clear();
+    latest.clear();
+    guard(this::finishBackward);
     RuntimeException failed = failure.get();
     if (failed != null) {
       // The reducer has already told the other ranks of its own failures.
@@ -154,12 +195,38 @@ public final class DataParallel implements AutoCloseable {
       throw failed;
     }
     reducer.await();
-    for (int i = 0; i < marked.length; i++) {
+    for (int i = 0; i < parameters.size(); i++) {
       bind(i);
       if (synchronizing && !marked[i] && reducer.isUsed(i)) {
         parameters.get(i).putView();
       }
       marked[i] = false;
+    }
+  }
+
+  private void finishBackward() {
+    frozen.forEach(
+        (name, parameter) -> {
+          if (parameter.requires_grad()) {
+            throw reducer.fail(
+                "the parameter '"
+                    + name
+                    + "' required no gradient when DataParallel was created, so ranks do not reduce"
+                    + " its gradient, but it requires one now; create DataParallel after unfreezing"
+                    + " it");
+          }
+        });
+    for (int i = 0; i < parameters.size(); i++) {
+      String complaint = parameters.get(i).complaint();
+      if (complaint != null) {
+        throw reducer.fail(complaint);
+      }
+      if (parameters.get(i).isChangedInStep()) {
+        complete(i);
+      } else if (synchronizing && !marked[i]) {
+        bind(i);
+        parameters.get(i).collectUnused();
+      }
     }
   }
 

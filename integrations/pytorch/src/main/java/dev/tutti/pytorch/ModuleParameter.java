@@ -9,20 +9,39 @@ import org.jspecify.annotations.Nullable;
 
 /** A parameter of a module, with the bucket view that becomes its gradient. */
 final class ModuleParameter implements AutoCloseable {
+  /*
+   * The hook runs before autograd writes the gradient, and also where autograd writes none, in
+   * torch.grad(). A write adds to the gradient, which raises its version, or puts another tensor
+   * there. So the hook notes the tensor and its version, and a later look tells whether autograd
+   * wrote. The next hook of the same backward and thread looks first, before the program can change
+   * the gradient; the thread that awaits the step looks at what is left. The map of hooks in
+   * DataParallel orders the two threads.
+   */
   private final org.bytedeco.pytorch.Tensor parameter;
+  private final String name;
+  private final long address;
+  private final int type;
   private final Hook hook;
   private final int handle;
   private @Nullable Tensor bucket;
   private org.bytedeco.pytorch.@Nullable Tensor view;
+  private boolean expected;
+  private boolean changedBefore;
+  private long tensorBefore;
+  private long versionBefore;
 
   /**
    * Registers a hook that runs before the parameter adds to its gradient.
    *
+   * @param name the parameter's name in its module
    * @param parameter the parameter, which requires a gradient
    * @param comes the action, called by the thread that adds
    */
-  ModuleParameter(org.bytedeco.pytorch.Tensor parameter, Runnable comes) {
+  ModuleParameter(String name, org.bytedeco.pytorch.Tensor parameter, Runnable comes) {
     this.parameter = parameter;
+    this.name = name;
+    address = Tensors.addressOf(parameter);
+    type = parameter.scalar_type().value;
     hook = new Hook(comes);
     handle = parameter.register_hook(hook);
   }
@@ -44,16 +63,84 @@ final class ModuleParameter implements AutoCloseable {
     }
   }
 
+  /** Notes the gradient's state, as autograd may be about to write it. */
+  void expect() {
+    changedBefore |= expected && isChanged();
+    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
+      boolean defined = gradient.defined();
+      tensorBefore = defined ? gradient.unsafeGetTensorImpl().address() : 0;
+      versionBefore = defined ? gradient._version() : 0;
+    }
+    expected = true;
+  }
+
+  /** Tells, once, whether the gradient was written after the last call of the hook. */
+  boolean isWritten() {
+    boolean written = expected && isChanged();
+    expected = false;
+    changedBefore &= !written;
+    return written;
+  }
+
+  /**
+   * Tells, once, whether the gradient changed after any call of the hook since the last step. If
+   * the program cleared it, that counts too, and does no harm: the gradient then adds what it holds
+   * to the mean, as if it were unused.
+   */
+  boolean isChangedInStep() {
+    boolean changed = isWritten() || changedBefore;
+    changedBefore = false;
+    return changed;
+  }
+
+  private boolean isChanged() {
+    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
+      return gradient.defined()
+          && (gradient.unsafeGetTensorImpl().address() != tensorBefore
+              || gradient._version() != versionBefore);
+    }
+  }
+
   /** Makes sure that the gradient is in the bucket, copying it there if it is not. */
   void collect() {
     if (isInBucket()) {
       return;
     }
     try (org.bytedeco.pytorch.Tensor gradient = parameter.grad();
-        org.bytedeco.pytorch.Tensor detached = gradient.detach()) {
-      view().copy_(detached);
+        org.bytedeco.pytorch.Tensor detached = gradient.detach();
+        org.bytedeco.pytorch.Tensor dense =
+            gradient.has_storage()
+                ? new org.bytedeco.pytorch.Tensor(detached)
+                : detached.to_dense()) {
+      view().copy_(dense);
     }
     putView();
+  }
+
+  /**
+   * Gives the bucket what this rank adds to the mean without a backward: the gradient, or zeros.
+   */
+  void collectUnused() {
+    boolean defined;
+    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
+      defined = gradient.defined();
+    }
+    if (defined) {
+      collect();
+    } else {
+      view().zero_();
+    }
+  }
+
+  /** Returns what the program did to the parameter that no rank can make good, or null. */
+  @Nullable String complaint() {
+    if (parameter.scalar_type().value == type && Tensors.addressOf(parameter) == address) {
+      return null;
+    }
+    return "the parameter '"
+        + name
+        + "' got other memory or another type after DataParallel was created, as by set_data or"
+        + " Module.to; close this DataParallel and create another one after such a change";
   }
 
   /** Makes the content of the bucket the gradient. */
@@ -74,6 +161,7 @@ final class ModuleParameter implements AutoCloseable {
     try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
       return bucket != null
           && gradient.defined()
+          && gradient.has_storage()
           && Tensors.addressOf(gradient) == bucket.segment().address();
     }
   }

@@ -6,26 +6,31 @@ import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.pytorch.Storage;
+import org.bytedeco.pytorch.StorageImpl;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
  * Views of PyTorch tensors as Tutti tensors and vice versa, without copies, on the host and on CUDA
- * devices. Each of the two views keeps their common memory alive, even when the other is gone. May
- * be called from any thread.
+ * devices. Each of the two views keeps their common memory alive, even when the other is gone or
+ * has moved to other memory. May be called from any thread.
  */
 public final class Tensors {
   private Tensors() {}
 
   /**
    * Views a PyTorch tensor, with its strides. What a group writes appears in the PyTorch tensor,
-   * unseen by autograd. The view refers to the tensor's current memory: resizing the tensor, or
-   * setting its data, does not move the view.
+   * unseen by autograd. The view refers to the tensor's current memory: setting the tensor's data,
+   * or moving its module, does not move the view. From now on PyTorch refuses to resize the memory,
+   * as it does for an array of NumPy: a call that would, such as {@code resize_} to more elements,
+   * throws {@link RuntimeException}. PyTorch changes the tensor's sizes even so; do not use such a
+   * tensor any more.
    *
    * @param tensor a dense tensor, on the host or on a CUDA device
-   * @throws IllegalArgumentException if the tensor is not dense or is lazily conjugated, or if
-   *     Tutti does not support its type or device
+   * @throws IllegalArgumentException if the tensor is not dense or is lazily conjugated, if its
+   *     memory is too short for its sizes, or if Tutti does not support its type or device
    */
   public static Tensor of(org.bytedeco.pytorch.Tensor tensor) {
     if (!tensor.defined() || tensor.layout().value != torch.Layout.Strided.value) {
@@ -55,10 +60,31 @@ public final class Tensors {
   }
 
   private static MemorySegment memory(org.bytedeco.pytorch.Tensor tensor, long bytes) {
-    org.bytedeco.pytorch.Tensor owner = new org.bytedeco.pytorch.Tensor(tensor);
+    if (bytes > 0) {
+      keepFromResizing(tensor, bytes);
+    }
+    // Another tensor of the same memory, which keeps it when the program gives this one other
+    // memory.
+    org.bytedeco.pytorch.Tensor owner = tensor.detach();
     // The owner's reference to the memory is released when nothing uses the segment any longer.
     return MemorySegment.ofAddress(addressOf(tensor))
         .reinterpret(bytes, Arena.ofAuto(), _ -> owner.close());
+  }
+
+  private static void keepFromResizing(org.bytedeco.pytorch.Tensor tensor, long bytes) {
+    try (Storage storage = tensor.storage();
+        StorageImpl memory = storage.unsafeGetStorageImpl()) {
+      long end = tensor.storage_offset() * tensor.element_size() + bytes;
+      if (end > memory.nbytes()) {
+        throw new IllegalArgumentException(
+            "the tensor ends at byte "
+                + end
+                + " of memory that has "
+                + memory.nbytes()
+                + " bytes; PyTorch leaves a tensor like this when it refuses to resize it");
+      }
+      memory.set_resizable(false);
+    }
   }
 
   /** Returns the address of a tensor's first element, or 0 if it has none. */

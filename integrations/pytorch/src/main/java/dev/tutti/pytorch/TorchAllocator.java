@@ -10,12 +10,16 @@ import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 
 /**
- * An allocator of buckets on devices, through PyTorch. PyTorch frees them when nothing uses them
- * any longer.
+ * An allocator of buckets that live until neither PyTorch nor Tutti uses them, as the program may
+ * keep gradients. On the host, other ranks can read them where possible; on devices, PyTorch
+ * allocates.
  */
 final class TorchAllocator implements BucketAllocator {
   @Override
   public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {
+    if (device.isCpu()) {
+      return Tensor.allocate(dtype, numel);
+    }
     try (TensorOptions typed = new TensorOptions(Tensors.scalarType(dtype));
         TensorOptions options = typed.device(Tensors.deviceOf(device));
         MemoryFormatOptional format = new MemoryFormatOptional();

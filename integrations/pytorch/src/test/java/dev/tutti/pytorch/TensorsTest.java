@@ -8,7 +8,9 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import org.bytedeco.javacpp.Loader;
+import org.bytedeco.pytorch.LinearImpl;
 import org.bytedeco.pytorch.MemoryFormatOptional;
+import org.bytedeco.pytorch.Scalar;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
@@ -52,14 +54,13 @@ class TensorsTest {
 
     Tensor mine = Tensor.of(1f, 2f, 3f);
     org.bytedeco.pytorch.Tensor theirs = Tensors.toTorch(mine);
-    theirs.mul_(new org.bytedeco.pytorch.Scalar(2));
+    theirs.mul_(new Scalar(2));
     assertThat(mine.toFloatArray()).containsExactly(2, 4, 6);
   }
 
   @Test
   void stridesAreKept() {
-    org.bytedeco.pytorch.Tensor transposed =
-        torch.arange(new org.bytedeco.pytorch.Scalar(6f)).view(2, 3).t();
+    org.bytedeco.pytorch.Tensor transposed = torch.arange(new Scalar(6f)).view(2, 3).t();
     Tensor ours = Tensors.of(transposed);
     assertThat(ours.shape()).containsExactly(3, 2);
     assertThat(ours.strides()).containsExactly(1, 3);
@@ -92,6 +93,44 @@ class TensorsTest {
       assertThat(other.numel()).isEqualTo(1000);
       assertThat(ours.toFloatArray()).containsOnly(1);
     }
+  }
+
+  @Test
+  void aViewKeepsTheMemoryThatItsTensorLeaves() {
+    org.bytedeco.pytorch.Tensor torchs = torch.ones(1 << 22);
+    Tensor ours = Tensors.of(torchs);
+    torchs.set_data(torch.zeros(1 << 22));
+    assertThat(ours.getFloat(1)).isEqualTo(1);
+    assertThat(Tensors.of(torchs).getFloat(1)).isZero();
+
+    LinearImpl layer = new LinearImpl(2048, 2048);
+    layer.weight().detach().fill_(new Scalar(3f));
+    Tensor weight = Tensors.of(layer.weight());
+    layer.to(torch.ScalarType.Double, false);
+    layer.weight().detach().fill_(new Scalar(4f));
+    assertThat(weight.getFloat(2048 * 2048 - 1)).isEqualTo(3);
+  }
+
+  @Test
+  void memoryThatIsViewedIsNotResized() {
+    org.bytedeco.pytorch.Tensor torchs = torch.ones(1 << 22);
+    Tensor ours = Tensors.of(torchs);
+    assertThatThrownBy(() -> torchs.resize_(new long[] {1 << 24}, new MemoryFormatOptional()))
+        .isInstanceOf(RuntimeException.class)
+        .hasMessageContaining("not resizable");
+    org.bytedeco.pytorch.Tensor larger = torch.ones(1 << 23);
+    assertThatThrownBy(() -> torch.add_out(torchs, larger, larger))
+        .isInstanceOf(RuntimeException.class)
+        .hasMessageContaining("not resizable");
+    assertThat(ours.getFloat(1)).isEqualTo(1);
+    assertThatThrownBy(() -> Tensors.of(torchs))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith(
+            "the tensor ends at byte 33554432 of memory that has 16777216 bytes");
+    torchs.resize_(new long[] {1 << 22}, new MemoryFormatOptional());
+    torchs.detach().resize_(new long[] {10}, new MemoryFormatOptional());
+    ours.setFloat(9, 5);
+    assertThat(torchs.get(9).item_float()).isEqualTo(5);
   }
 
   @Test
