@@ -259,6 +259,30 @@ struct ChunkReduction {
     }
   }
 
+  // Reduces 16 bytes of this rank and of the slots of all others, in rank order.
+  __device__ __forceinline__ Words<4> foldSlots(const Words<4>& own, const char* from) const {
+    const auto of = [&](u32 r) {
+      return r == rank ? own : wordsOf(fetch(from + r * channel.chunkBytes));
+    };
+    if constexpr (kAdds && F::kHasWideMean) {
+      if (call.op == kAvg) {
+        MeanFold<T, 4> mean;
+#pragma unroll 1
+        for (u32 r = 0; r < ranks; r++) {
+          mean.add(of(r));
+        }
+        return mean.finish(ranks);
+      }
+    }
+    F fold;
+    fold.start(of(0), call.op, ranks);
+#pragma unroll 1
+    for (u32 r = 1; r < ranks; r++) {
+      fold.add(of(r), call.op, ranks);
+    }
+    return fold.finish(call.op, ranks);
+  }
+
   // The same for any address and length, operator and source.
   __device__ __forceinline__ void reduceAny(const char* from, u64 i, const R& in, const R& out,
                                             bool keeps) const {
@@ -272,14 +296,7 @@ struct ChunkReduction {
                                 : fetch(from + source * channel.chunkBytes + offset);
       } else {
         const uint4 own = contribution(in.load16(offset));
-        F fold;
-        fold.start(wordsOf(rank == 0 ? own : fetch(from + offset)));
-#pragma unroll 1
-        for (u32 r = 1; r < ranks; r++) {
-          fold.add(wordsOf(r == rank ? own : fetch(from + r * channel.chunkBytes + offset)),
-                   call.op);
-        }
-        result = vectorOf(fold.finish(call.op, ranks));
+        result = vectorOf(foldSlots(wordsOf(own), from + offset));
       }
       u32 peer = rank;
 #pragma unroll 1

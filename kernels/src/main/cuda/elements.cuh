@@ -106,6 +106,7 @@ struct Fold {
   static constexpr u32 kSize = sizeof(Bits);
   static constexpr u32 kCount = 4 * kWords / kSize;
   static_assert(kCount * kSize == 4 * kWords, "elements are whole");
+  static constexpr bool kHasWideMean = E::kInteger && kSize >= 4;
 
   Acc acc[kCount];
 
@@ -127,10 +128,18 @@ struct Fold {
     }
   }
 
-  __device__ __forceinline__ void start(const W& words) {
+  // A mean adds real elements times a power of two, so that no sum overflows; see MeanScale of the host.
+  static __device__ __forceinline__ Acc scaleOf(u32 op, u32 ranks) {
+    return op != kAvg || ranks == 1 ? Acc(1) : ranks == 2 ? Acc(0.5) : ranks <= 4 ? Acc(0.25) : Acc(0.125);
+  }
+
+  __device__ __forceinline__ void start(const W& words, u32 op, u32 ranks) {
 #pragma unroll
     for (u32 i = 0; i < kCount; i++) {
       acc[i] = element(words, i);
+      if constexpr (kAdds && !E::kInteger) {
+        acc[i] *= scaleOf(op, ranks);
+      }
     }
   }
 
@@ -152,16 +161,43 @@ struct Fold {
   }
 
   static __device__ __forceinline__ Acc plus(Acc a, Acc b) {
+    using Wrapping = typename E::Wrapping;
+    return static_cast<Acc>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+  }
+
+  // NaN wins, and -0 is less than +0.
+  static __device__ __forceinline__ Acc lesser(Acc a, Acc b) {
     if constexpr (E::kInteger) {
-      using Wrapping = typename E::Wrapping;
-      return static_cast<Acc>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+      return b < a ? b : a;
+    } else if constexpr (sizeof(Acc) == 4) {
+      float value;
+      asm("min.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+      return value;
     } else {
-      return a + b;
+      const Acc less = b < a || b != b ? b : a;
+      return a == b ? Element<double>::widen(Element<double>::narrow(a) | Element<double>::narrow(b)) : less;
     }
   }
 
-  __device__ __forceinline__ void add(const W& words, u32 op) {
-    if constexpr (kAdds) {
+  static __device__ __forceinline__ Acc greater(Acc a, Acc b) {
+    if constexpr (E::kInteger) {
+      return b > a ? b : a;
+    } else if constexpr (sizeof(Acc) == 4) {
+      float value;
+      asm("max.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+      return value;
+    } else {
+      const Acc more = b > a || b != b ? b : a;
+      return a == b ? Element<double>::widen(Element<double>::narrow(a) & Element<double>::narrow(b)) : more;
+    }
+  }
+
+  __device__ __forceinline__ void add(const W& words, u32 op, u32 ranks) {
+    if constexpr (kAdds && !E::kInteger) {
+      // A sum is scaled by one, which changes no bit.
+      const Acc scale = scaleOf(op, ranks);
+      each(words, [scale](Acc a, Acc b) { return b * scale + a; });
+    } else if constexpr (kAdds) {
       each(words, plus);
     } else {
       switch (op) {
@@ -169,10 +205,10 @@ struct Fold {
           each(words, times);
           break;
         case kMin:
-          each(words, [](Acc a, Acc b) { return b < a ? b : a; });
+          each(words, lesser);
           break;
         case kMax:
-          each(words, [](Acc a, Acc b) { return b > a ? b : a; });
+          each(words, greater);
           break;
         default:
           if constexpr (E::kInteger) {
@@ -190,17 +226,18 @@ struct Fold {
 
   static __device__ __forceinline__ Acc divided(Acc value, u32 ranks) {
     if constexpr (!E::kInteger && kSize == 2) {
-      // Rounded to a half afterwards; a division would be most of the kernel.
-      return value * (1.0f / static_cast<Acc>(ranks));
+      // A quotient, corrected once, as a division would be most of the kernel; what is not finite has no correction.
+      const float divisor = static_cast<float>(ranks) * scaleOf(kAvg, ranks);
+      const float inverse = 1.0f / divisor;
+      const float quotient = value * inverse;
+      const float corrected = fmaf(fmaf(-quotient, divisor, value), inverse, quotient);
+      return corrected == corrected ? corrected : quotient;
     } else if constexpr (!E::kInteger) {
-      return value / static_cast<Acc>(ranks);
-    } else if constexpr (kSize == 1) {
-      // Exact for a byte and up to 8 ranks, and a sixth of a division's instructions.
-      const int byte = E::widen(E::narrow(value));
-      const int quotient = static_cast<int>(u32(byte < 0 ? -byte : byte) * (65536 / ranks + 1)) >> 16;
-      return byte < 0 ? -quotient : quotient;
+      return value / (static_cast<Acc>(ranks) * scaleOf(kAvg, ranks));
     } else {
-      return value / static_cast<Acc>(static_cast<int>(ranks));
+      // Exact for the sum of up to 8 bytes, and a sixth of a division's instructions.
+      const int quotient = static_cast<int>(u32(value < 0 ? -value : value) * (65536 / ranks + 1)) >> 16;
+      return value < 0 ? -quotient : quotient;
     }
   }
 
@@ -209,7 +246,7 @@ struct Fold {
 #pragma unroll
     for (u32 i = 0; i < kCount; i++) {
       Acc value = acc[i];
-      if constexpr (kAdds) {
+      if constexpr (kAdds && !kHasWideMean) {
         value = op == kAvg ? divided(value, ranks) : value;
       }
       put(words, i, value);
@@ -233,6 +270,48 @@ struct Fold {
   }
 };
 
+// The mean of integers of 4 or 8 bytes, as two sums for each: that of the upper half and that of the lower half of the
+// bits, neither of which overflows.
+template <class T, u32 kWords>
+struct MeanFold {
+  using F = Fold<T, true, kWords>;
+  using W = Words<kWords>;
+  static constexpr u32 kHalf = 4 * F::kSize;
+
+  long long high[F::kCount] = {};
+  u64 low[F::kCount] = {};
+
+  __device__ __forceinline__ void add(const W& words) {
+#pragma unroll
+    for (u32 i = 0; i < F::kCount; i++) {
+      const long long value = F::element(words, i);
+      high[i] += value >> kHalf;
+      low[i] += u64(value) & ((u64(1) << kHalf) - 1);
+    }
+  }
+
+  // Truncated toward zero.
+  __device__ __forceinline__ W finish(u32 ranks) const {
+    W words = {};
+    const int divisor = static_cast<int>(ranks);
+#pragma unroll
+    for (u32 i = 0; i < F::kCount; i++) {
+      const long long upper = high[i] + static_cast<long long>(low[i] >> kHalf);
+      long long quotient = upper / divisor;
+      int remainder = static_cast<int>(upper % divisor);
+      if (remainder < 0) {
+        quotient--;
+        remainder += divisor;
+      }
+      const u64 rest = u64(remainder) << kHalf | (low[i] & ((u64(1) << kHalf) - 1));
+      u64 floor = (u64(quotient) << kHalf) + rest / ranks;
+      floor += upper < 0 && rest % ranks != 0 ? 1 : 0;
+      F::put(words, i, static_cast<typename F::Acc>(floor));
+    }
+    return words;
+  }
+};
+
 // An element of an array that stays in registers, which no run-time index could.
 template <u32 kWords, u32 kMost>
 __device__ __forceinline__ Words<kWords> choose(const Words<kWords> (&all)[kMost], u32 r) {
@@ -251,20 +330,31 @@ __device__ __forceinline__ Words<kWords> choose(const Words<kWords> (&all)[kMost
 template <class T, bool kAdds, u32 kWords, u32 kMost>
 __device__ __forceinline__ Words<kWords> foldAll(
     const Words<kWords> (&all)[kMost], u32 ranks, u32 op) {
-  Fold<T, kAdds, kWords> fold;
-  fold.start(all[0]);
+  using F = Fold<T, kAdds, kWords>;
+  if constexpr (kAdds && F::kHasWideMean) {
+    if (op == kAvg) {
+      MeanFold<T, kWords> mean;
+#pragma unroll 1
+      for (u32 r = 0; r < ranks; r++) {
+        mean.add(choose(all, r));
+      }
+      return mean.finish(ranks);
+    }
+  }
+  F fold;
+  fold.start(all[0], op, ranks);
   if constexpr (kAdds) {
 #pragma unroll
     for (u32 r = 1; r < kMost; r++) {
       if (r < ranks) {
-        fold.add(all[r], op);
+        fold.add(all[r], op, ranks);
       }
     }
   } else {
     // Rolled: a fraction of the code.
 #pragma unroll 1
     for (u32 r = 1; r < ranks; r++) {
-      fold.add(choose(all, r), op);
+      fold.add(choose(all, r), op, ranks);
     }
   }
   return fold.finish(op, ranks);

@@ -14,16 +14,20 @@ public final class ReduceOp implements Serializable {
   /** Sum; on {@link DType#BOOL}, logical or. */
   public static final ReduceOp SUM = new ReduceOp(Kind.SUM, 1);
 
-  /** Sum divided by the number of ranks; integers are truncated toward zero. */
+  /**
+   * Sum divided by the number of ranks. It is finite where the mean can be represented, although
+   * the sum may not be; integers are truncated once, toward zero. NCCL, and groups with PyTorch
+   * ranks, compute it their way.
+   */
   public static final ReduceOp AVG = new ReduceOp(Kind.AVG, 1);
 
   /** Product; on {@link DType#BOOL}, logical and. */
   public static final ReduceOp PRODUCT = new ReduceOp(Kind.PRODUCT, 1);
 
-  /** Minimum; a NaN on the accumulated side stays, as in Gloo. */
+  /** Minimum; NaN wins, except with NCCL and in groups with PyTorch ranks. */
   public static final ReduceOp MIN = new ReduceOp(Kind.MIN, 1);
 
-  /** Maximum; a NaN on the accumulated side stays, as in Gloo. */
+  /** Maximum; NaN wins, except with NCCL and in groups with PyTorch ranks. */
   public static final ReduceOp MAX = new ReduceOp(Kind.MAX, 1);
 
   /** Bitwise and; integers and bool only. */

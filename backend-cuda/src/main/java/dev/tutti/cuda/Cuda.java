@@ -17,6 +17,7 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,6 +52,14 @@ public final class Cuda {
       throw new BackendException(
           "the NVIDIA driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES may be"
               + " hiding them");
+    }
+    List<String> unusable =
+        IntStream.range(0, count)
+            .mapToObj(index -> CudaDrivers.unusableDevice(driver.devices(), index))
+            .flatMap(Optional::stream)
+            .toList();
+    if (unusable.size() == count) {
+      throw new BackendException(String.join("; ", unusable));
     }
     this.devices = new @Nullable CudaDevice[count];
     this.currentStreams = new CurrentStreams(count);
@@ -102,6 +111,7 @@ public final class Cuda {
    *
    * @param index the device's ordinal, from 0
    * @throws IndexOutOfBoundsException if there is no such device
+   * @throws BackendException if the device is older than compute capability 8.0
    */
   public CudaDevice device(int index) {
     synchronized (devices) {
@@ -112,6 +122,11 @@ public final class Cuda {
       CudaDevice device = devices[index];
       if (device == null) {
         requireOpen();
+        CudaDrivers.unusableDevice(driver.devices(), index)
+            .ifPresent(
+                reason -> {
+                  throw new BackendException(reason);
+                });
         device = new CudaDevice(this, index, image);
         try {
           connect(device);
@@ -179,6 +194,7 @@ public final class Cuda {
     for (int i = 0; i < devices.length; i++) {
       busIds.add(driver.devices().pciBusId(i));
       lines.add(DeviceLine.of(driver.devices(), i));
+      CudaDrivers.unusableDevice(driver.devices(), i).ifPresent(lines::add);
     }
     lines.addAll(DeviceLine.links(LinkMatrix.of(busIds, links)));
     lines.addAll(DeviceLine.reach(driver.devices(), devices.length));

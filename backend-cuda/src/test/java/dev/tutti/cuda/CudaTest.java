@@ -8,7 +8,10 @@ import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDrivers;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.kernels.KernelImage;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
 class CudaTest {
@@ -78,6 +81,37 @@ class CudaTest {
       new CudaIpc(machine.cuda, IpcChild.JOB, true).allocate(machine.cuda.device(0), DType.INT8, 1);
       assertThat(machine.fake.calls("cuCtxEnablePeerAccess")).hasSize(1);
     }
+  }
+
+  @Test
+  void devicesThatAreOlderThanTheKernelsAreNamed() {
+    String old = "cuda:%d (Fake H200) has compute capability 7.5, but 8.0 or newer is required";
+    try (FakeMachine machine = new FakeMachine(2)) {
+      machine.fake.setAttribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR, 7);
+      machine.fake.setAttribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR, 5);
+      assertThatThrownBy(() -> machine.cuda.device(1))
+          .isInstanceOf(BackendException.class)
+          .hasMessage(old, 1);
+      assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
+          .contains(old.formatted(0), old.formatted(1));
+      assertThatThrownBy(() -> cuda(machine.fake))
+          .isInstanceOf(BackendException.class)
+          .hasMessage(old.formatted(0) + "; " + old.formatted(1));
+      machine.fake.setAttribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR, 8);
+      machine.fake.setAttribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR, 0);
+      assertThat(machine.cuda.device(1).computeCapability())
+          .isEqualTo(CudaDrivers.REQUIRED_CAPABILITY);
+    }
+  }
+
+  @Test
+  void theRequiredCapabilityIsTheOldestOfTheKernels() {
+    assertThat(Pattern.compile("compute_(\\d+)")
+            .matcher(KernelImage.record().getProperty("targets"))
+            .results()
+            .mapToInt(match -> Integer.parseInt(match.group(1)))
+            .min())
+        .hasValue(CudaDrivers.REQUIRED_CAPABILITY);
   }
 
   @Test

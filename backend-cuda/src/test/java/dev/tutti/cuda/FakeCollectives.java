@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -264,7 +265,7 @@ final class FakeCollectives {
     MemorySegment result = Arena.ofAuto().allocate(bytes, 8);
     DType dtype = dtype(launch);
     ReduceOp.Kind kind = OPS.get(op);
-    boolean first = true;
+    List<MemorySegment> inputs = new ArrayList<>();
     for (int r = 0; r < view.ranks; r++) {
       byte[] data = receive(view, r, what, patience);
       if (data == null) {
@@ -274,23 +275,16 @@ final class FakeCollectives {
         continue;
       }
       MemorySegment from = Arena.ofAuto().allocate(bytes, 8).copyFrom(MemorySegment.ofArray(data));
-      if (first) {
-        result.copyFrom(from);
-        first = false;
-      } else {
-        HostReducer.reduce(
-            kind == ReduceOp.Kind.AVG ? ReduceOp.Kind.SUM : kind,
-            dtype,
-            result,
-            0,
-            from,
-            0,
-            bytes / dtype.byteSize());
-      }
+      inputs.add(from);
     }
-    if (kind == ReduceOp.Kind.AVG) {
-      HostReducer.divide(dtype, result, 0, bytes / dtype.byteSize(), view.ranks);
-    }
+    HostReducer.combineAll(
+        kind,
+        dtype,
+        result,
+        0,
+        inputs.toArray(MemorySegment[]::new),
+        0,
+        bytes / dtype.byteSize());
     byte[] all = result.toArray(ValueLayout.JAVA_BYTE);
     if (targets == 0) {
       write(out, Arrays.copyOfRange(all, (int) (view.rank * part), (int) ((view.rank + 1) * part)));

@@ -85,6 +85,11 @@ class GpuRankContract
     }
 
     @Override
+    public boolean nanWins() {
+      return !Boolean.getBoolean(NCCL);
+    }
+
+    @Override
     public OptionalInt onlyRank() {
       return OptionalInt.of(Integer.getInteger(RANK));
     }

@@ -26,6 +26,12 @@ final class NcclSubject extends CudaSubject {
     return false;
   }
 
+  /** NCCL ignores a NaN where another rank has a number. */
+  @Override
+  public boolean nanWins() {
+    return false;
+  }
+
   @Override
   public BackendProvider provider() {
     return new NcclBackendProvider(() -> cuda, Optional::empty, settings -> nccl);

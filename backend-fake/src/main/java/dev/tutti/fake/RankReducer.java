@@ -36,36 +36,45 @@ final class RankReducer {
       long outputStart,
       long count) {
     DType dtype = output.dtype();
+    int unit = dtype.byteSize();
+    ReduceOp.Kind kind = ops.get(0).kind();
+    if (kind == ReduceOp.Kind.PREMUL_SUM) {
+      sumProducts(ops, inputs, start, output, outputStart, count);
+    } else {
+      MemorySegment[] segments =
+          inputs.stream().map(Tensor::segment).toArray(MemorySegment[]::new);
+      HostReducer.combineAll(
+          kind, dtype, output.segment(), outputStart * unit, segments, start * unit, count);
+    }
+  }
+
+  private void sumProducts(
+      List<ReduceOp> ops,
+      List<Tensor> inputs,
+      long start,
+      Tensor output,
+      long outputStart,
+      long count) {
+    DType dtype = output.dtype();
     boolean half = Halves.isHalf(dtype);
     DType wide = half ? DType.FLOAT32 : dtype;
     int unit = dtype.byteSize();
     long block = BLOCK_BYTES / wide.byteSize();
-    ReduceOp.Kind kind = ops.get(0).kind();
     for (long done = 0; done < count; done += block) {
       long n = Math.min(block, count - done);
       for (int rank = 0; rank < inputs.size(); rank++) {
         MemorySegment source = inputs.get(rank).segment();
         long offset = (start + done) * unit;
         MemorySegment target = rank == 0 ? accumulator : operand;
-        boolean plain = kind != ReduceOp.Kind.PREMUL_SUM && !half;
-        if (rank > 0 && plain) {
-          HostReducer.reduce(kind, wide, accumulator, 0, source, offset, n);
-          continue;
-        }
         if (half) {
           Halves.widen(dtype, source, offset, target, n);
         } else {
           MemorySegment.copy(source, offset, target, 0, n * unit);
         }
-        if (kind == ReduceOp.Kind.PREMUL_SUM) {
-          HostReducer.scale(wide, target, 0, n, ops.get(rank).factor());
-        }
+        HostReducer.scale(wide, target, 0, n, ops.get(rank).factor());
         if (rank > 0) {
-          HostReducer.reduce(kind, wide, accumulator, 0, operand, 0, n);
+          HostReducer.reduce(ReduceOp.Kind.SUM, wide, accumulator, 0, operand, 0, n);
         }
-      }
-      if (kind == ReduceOp.Kind.AVG) {
-        HostReducer.divide(wide, accumulator, 0, n, inputs.size());
       }
       long target = (outputStart + done) * unit;
       if (half) {

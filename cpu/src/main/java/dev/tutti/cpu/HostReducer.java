@@ -3,6 +3,7 @@ package dev.tutti.cpu;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.reduce.ElementBlock;
+import dev.tutti.cpu.reduce.MeanScale;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -10,13 +11,13 @@ import org.jspecify.annotations.Nullable;
  * Reduces runs of elements in host memory. Any thread may call its methods; they allocate nothing
  * after a thread's first call with a type.
  *
- * <p>AVG and PREMUL_SUM are sums here; {@link #divide} and {@link #scale} do their scaling. MIN and
- * MAX keep the element of the left side unless the element of the right side is less or greater, so
- * a NaN on the left stays and one on the right is ignored. If several operands are NaN, a sum or
- * product has the bits of any one of them, which the JVM chooses. Integers wrap around. BOOL knows
- * only 0 and 1, and treats any other value as 1: SUM, MAX and BOR are logical or; PRODUCT, MIN and
- * BAND are logical and. Half-precision types are computed in float32 and rounded when stored, to
- * nearest, ties to even. Complex elements are added as pairs.
+ * <p>PREMUL_SUM is a sum here; {@link #scale} does its scaling. AVG is a sum of two runs in {@link
+ * #reduce} and {@link #combine}, which {@link #divide} may end, but a mean in {@link #combineAll}.
+ * If an operand is NaN, so is the result; of several NaNs it has the bits of any one, which the JVM
+ * chooses. MIN and MAX take -0 to be less than +0. Integers wrap around, but not in means. BOOL
+ * knows only 0 and 1, and treats any other value as 1: SUM, MAX and BOR are logical or; PRODUCT,
+ * MIN and BAND are logical and. Half-precision types are computed in float32 and rounded when
+ * stored, to nearest, ties to even. Complex elements are added as pairs.
  *
  * <p>Offsets are in bytes and need not be aligned. A run that is written may be exactly one that is
  * read, but must not overlap one in any other way.
@@ -107,6 +108,11 @@ public final class HostReducer {
    * inputs[1] op ...}. Half-precision types are rounded once, after the last input. Reads every
    * input and writes the output once, in blocks that stay in the cache.
    *
+   * <p>AVG is the mean of the inputs. Its sum does not overflow: real addends are first multiplied
+   * by a power of two, which rounds only elements next to the smallest of float32 and float64, and
+   * integers are added as wider ones. Halves are added and divided in float32 and rounded once, and
+   * integers are truncated once, toward zero.
+   *
    * @param kind the operator
    * @param dtype the element type
    * @param out the run that is written
@@ -195,7 +201,6 @@ public final class HostReducer {
       long @Nullable [] offsets,
       long offset,
       long count) {
-    ElementBlock block = block(kind, dtype);
     if (offsets != null && offsets.length != inputs.length) {
       throw new IllegalArgumentException(
           inputs.length + " inputs need as many offsets, not " + offsets.length);
@@ -203,6 +208,12 @@ public final class HostReducer {
     if (inputs.length == 0) {
       throw new IllegalArgumentException("inputs must not be empty");
     }
+    check(kind, dtype);
+    boolean isMean = kind == ReduceOp.Kind.AVG;
+    ElementBlock block =
+        isMean
+            ? ElementBlock.ofMean(dtype.toReal(), inputs.length)
+            : ElementBlock.of(kind, dtype.toReal());
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("out", out, outOffset, bytes);
     for (int i = 0; i < inputs.length; i++) {
@@ -223,6 +234,9 @@ public final class HostReducer {
       }
       for (int i = 2; i < inputs.length; i++) {
         block.combine(kind, inputs[i], (offsets == null ? offset : offsets[i]) + done, n);
+      }
+      if (isMean) {
+        block.toMean(n);
       }
       block.store(out, outOffset + done, n);
       if (copy != null) {
@@ -258,23 +272,25 @@ public final class HostReducer {
   }
 
   /**
-   * Divides a run by an integer, rounding once to the element type; integers truncate toward zero.
-   * This is the last step of AVG.
+   * Divides a run by a number, rounding once to the element type; integers truncate toward zero.
+   * This ends a mean whose sum was computed in steps.
    *
    * @param dtype the element type, which must be one on which AVG is defined
    * @param memory the run that is read and written
    * @param offset the offset of its first byte
    * @param count the number of elements
-   * @param divisor the divisor; must be positive
-   * @throws IllegalArgumentException if the type is not such a type, or the divisor is not positive
+   * @param divisor the divisor; must be positive, and for integers a whole number of type int
+   * @throws IllegalArgumentException if the type is not such a type, or the divisor is not such a
+   *     number
    * @throws IndexOutOfBoundsException if the run extends beyond the segment; nothing is written
    *     then
    */
   public static void divide(
-      DType dtype, MemorySegment memory, long offset, long count, int divisor) {
+      DType dtype, MemorySegment memory, long offset, long count, double divisor) {
     ElementBlock block = block(ReduceOp.Kind.AVG, dtype);
-    if (divisor <= 0) {
-      throw new IllegalArgumentException("divisor must be positive, not " + divisor);
+    if (!(divisor > 0) || (dtype.isInteger() && divisor != (int) divisor)) {
+      throw new IllegalArgumentException(
+          "divisor must be positive, and whole for integers, not " + divisor);
     }
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("memory", memory, offset, bytes);
@@ -287,11 +303,26 @@ public final class HostReducer {
     }
   }
 
+  /**
+   * Returns the factor for a mean that is computed in steps: the largest power of two that is at
+   * most 1 / count. A sum of elements multiplied by it does not overflow. The sum divided by {@code
+   * count * factor}, which is at most 1, is the mean.
+   *
+   * @param count the number of elements in each sum, at least 1
+   */
+  public static double meanFactor(int count) {
+    return MeanScale.of(count).scale();
+  }
+
   private static ElementBlock block(ReduceOp.Kind kind, DType dtype) {
+    check(kind, dtype);
+    return ElementBlock.of(kind, dtype.toReal());
+  }
+
+  private static void check(ReduceOp.Kind kind, DType dtype) {
     if (!kind.isDefinedOn(dtype)) {
       throw new IllegalArgumentException(kind + " is not defined on " + dtype.label());
     }
-    return ElementBlock.of(kind, dtype.toReal());
   }
 
   private static void check(String name, MemorySegment segment, long offset, long bytes) {

@@ -193,6 +193,13 @@ public interface AllReduceContract extends GroupContract {
     for (long numel : new long[] {0, 1, 37, 5000, 300_001}) {
       cases.add(ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
     }
+    for (long numel : new long[] {37, 5000, 100_001}) {
+      for (ReductionCase reduction : ReductionCase.exactOfEachKind(world, numel)) {
+        if (reduction.isOfExtremes()) {
+          cases.add(reduction);
+        }
+      }
+    }
     List<List<Boolean>> done =
         world.collect(
             member -> {

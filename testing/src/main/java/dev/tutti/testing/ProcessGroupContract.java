@@ -86,6 +86,11 @@ public abstract class ProcessGroupContract
     return true;
   }
 
+  /** Tells whether a NaN wins in MIN and MAX; see {@link ContractSubject#nanWins}. */
+  protected boolean nanWins() {
+    return true;
+  }
+
   /** Returns the prefixes of shared threads' names; see {@link ContractSubject#sharedThreads}. */
   protected List<String> sharedThreads() {
     return List.of();
@@ -128,6 +133,11 @@ public abstract class ProcessGroupContract
       @Override
       public boolean dividesTheSum() {
         return ProcessGroupContract.this.dividesTheSum();
+      }
+
+      @Override
+      public boolean nanWins() {
+        return ProcessGroupContract.this.nanWins();
       }
 
       @Override

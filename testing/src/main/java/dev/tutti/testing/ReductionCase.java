@@ -40,9 +40,12 @@ final class ReductionCase {
   static ReductionCase exact(ContractWorld world, DType dtype, ReduceOp.Kind kind, long numel) {
     int size = world.size();
     long seed = (dtype.label() + kind).hashCode();
+    boolean hasExtremes =
+        kind == ReduceOp.Kind.AVG ? world.subject().dividesTheSum() : world.subject().nanWins();
     List<double[]> inputs =
         IntStream.range(0, size)
-            .mapToObj(rank -> TestData.toReduce(dtype, kind, size, rank, seed, numel))
+            .mapToObj(
+                rank -> TestData.toReduce(dtype, kind, size, rank, seed, numel, hasExtremes))
             .toList();
     boolean roundsOften =
         kind == ReduceOp.Kind.AVG && Reference.isReal(dtype) && !world.subject().dividesTheSum();
@@ -98,6 +101,11 @@ final class ReductionCase {
     return rounded.toDoubleArray();
   }
 
+  /** Tells whether it is a mean, minimum or maximum, whose inputs have extreme numbers. */
+  boolean isOfExtremes() {
+    return kind == ReduceOp.Kind.AVG || kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX;
+  }
+
   /** Returns the number of elements of one of the equal parts of the input. */
   long partNumel() {
     return numel / inputs.size();
@@ -143,8 +151,12 @@ final class ReductionCase {
    * now.
    */
   private String hint() {
-    return kind == ReduceOp.Kind.AVG && Reference.isReal(dtype)
-        ? " (if the backend divides each rank's contribution, let dividesTheSum return false)"
+    if (kind == ReduceOp.Kind.AVG) {
+      return " (if the backend divides each rank's contribution, or the sum may overflow, let"
+          + " dividesTheSum return false)";
+    }
+    return Reference.isReal(dtype) && (kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX)
+        ? " (if a number wins against NaN, let nanWins return false)"
         : "";
   }
 

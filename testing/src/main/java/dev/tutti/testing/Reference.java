@@ -9,6 +9,9 @@ import java.util.List;
  * the width of the type for integers.
  */
 final class Reference {
+  /** The factor with which means are computed, so that no sum of float64 overflows. */
+  private static final double SMALL = 0x1p-20;
+
   private Reference() {}
 
   /**
@@ -25,7 +28,7 @@ final class Reference {
         value = combine(kind, dtype, value, scaled(kind, inputs, rank, i));
       }
       if (kind == ReduceOp.Kind.AVG) {
-        double quotient = value / inputs.size();
+        double quotient = value / inputs.size() / SMALL;
         value = isReal(dtype) ? quotient : (long) quotient;
       }
       result[i] = value;
@@ -63,6 +66,7 @@ final class Reference {
         double other = Math.abs(scaled(kind, inputs, rank, i));
         magnitude = kind == ReduceOp.Kind.PRODUCT ? magnitude * other : magnitude + other;
       }
+      magnitude = kind == ReduceOp.Kind.AVG ? magnitude / SMALL : magnitude;
       tolerance[i] = (inputs.size() + 1) * epsilon(dtype) * magnitude;
     }
     return tolerance;
@@ -76,6 +80,17 @@ final class Reference {
       case FLOAT16 -> 0x1p-10;
       case BFLOAT16 -> 0x1p-7;
       default -> throw new IllegalArgumentException(dtype + " is not a real type");
+    };
+  }
+
+  /** Returns the largest power of two of which a type can represent one and a half. */
+  static double largestPower(DType dtype) {
+    return switch (dtype.toReal()) {
+      case FLOAT64 -> 0x1p1023;
+      case FLOAT32, BFLOAT16 -> 0x1p127;
+      case FLOAT16 -> 0x1p15;
+      case UINT8 -> 0x1p7;
+      default -> Math.scalb(1.0, 8 * dtype.byteSize() - 2);
     };
   }
 
@@ -120,7 +135,11 @@ final class Reference {
 
   private static double scaled(ReduceOp.Kind kind, List<double[]> inputs, int rank, int i) {
     double value = inputs.get(rank)[i];
-    return kind == ReduceOp.Kind.PREMUL_SUM ? value * TestData.factor(rank) : value;
+    return switch (kind) {
+      case PREMUL_SUM -> value * TestData.factor(rank);
+      case AVG -> value * SMALL;
+      default -> value;
+    };
   }
 
   private static double combine(ReduceOp.Kind kind, DType dtype, double a, double b) {

@@ -33,23 +33,53 @@ final class TestData {
 
   /**
    * Creates elements whose reduction is exact in a type, for any order of the ranks: whole numbers
-   * so small that no intermediate result is rounded or wraps.
+   * so small that no intermediate result is rounded or wraps, and, if {@code hasExtremes}, among
+   * them numbers whose mean is next to the limits of the type but whose sum is not within them, and
+   * NaN for MIN and MAX.
    */
   static double[] toReduce(
-      DType dtype, ReduceOp.Kind kind, int size, int rank, long seed, long numel) {
+      DType dtype,
+      ReduceOp.Kind kind,
+      int size,
+      int rank,
+      long seed,
+      long numel,
+      boolean hasExtremes) {
     double[] values = new double[reals(dtype, numel)];
     SplittableRandom random = random(seed, rank);
     for (int i = 0; i < values.length; i++) {
       values[i] =
           switch (kind) {
-            case SUM, AVG -> wholeNumber(dtype, random, Math.max(1, 127 / size));
+            case SUM -> wholeNumber(dtype, random, Math.max(1, 127 / size));
+            case AVG ->
+                hasExtremes && i % 5 == 4
+                    ? nearTheLimit(dtype, random, i)
+                    : wholeNumber(dtype, random, Math.max(1, 127 / size));
             case PRODUCT -> fewTwos(dtype, random, rank, i);
             case PREMUL_SUM -> 2 * wholeNumber(dtype, random, Math.max(1, 64 / size));
-            case MIN, MAX, BAND, BOR, BXOR ->
-                wholeNumber(dtype, random, dtype == DType.UINT8 ? 255 : 127);
+            case MIN, MAX ->
+                hasExtremes && dtype.isFloatingPoint() && i % 5 == 4 && random.nextInt(3) == 0
+                    ? Double.NaN
+                    : wholeNumber(dtype, random, dtype == DType.UINT8 ? 255 : 127);
+            case BAND, BOR, BXOR -> wholeNumber(dtype, random, dtype == DType.UINT8 ? 255 : 127);
           };
     }
     return values;
+  }
+
+  /**
+   * Creates a number of the same magnitude on all ranks, so that their sum has few bits; it has the
+   * same sign too in int64, whose sums do not fit the reference otherwise.
+   */
+  private static double nearTheLimit(DType dtype, SplittableRandom random, int place) {
+    double magnitude = (place % 2 == 0 ? 1 : 1.5) * Reference.largestPower(dtype);
+    boolean negative =
+        switch (dtype) {
+          case UINT8 -> false;
+          case INT64 -> place % 3 == 0;
+          default -> random.nextInt(4) == 0;
+        };
+    return negative ? -magnitude : magnitude;
   }
 
   /** Returns a factor for PREMUL_SUM under which {@link #toReduce} stays exact. */

@@ -11,6 +11,9 @@ public final class CudaDrivers {
   /** The oldest CUDA version that the driver must support; the kernels are compiled for it. */
   public static final int REQUIRED_VERSION = 13000;
 
+  /** The oldest compute capability for which the kernels are compiled: 10 * major + minor. */
+  public static final int REQUIRED_CAPABILITY = 80;
+
   private static final int NO_DEVICE = 100;
 
   private CudaDrivers() {}
@@ -83,6 +86,27 @@ public final class CudaDrivers {
           "the NVIDIA driver supports CUDA %s, but %s is required; install a newer driver"
               .formatted(versionText(version), versionText(REQUIRED_VERSION)));
     }
+  }
+
+  /**
+   * Returns why a device cannot be used, or empty if it can.
+   *
+   * @param devices the driver's calls
+   * @param device the device's ordinal
+   */
+  public static Optional<String> unusableDevice(DeviceCalls devices, int device) {
+    int capability =
+        10 * devices.attribute(device, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+            + devices.attribute(device, DeviceAttribute.COMPUTE_CAPABILITY_MINOR);
+    return capability >= REQUIRED_CAPABILITY
+        ? Optional.empty()
+        : Optional.of(
+            "cuda:%d (%s) has compute capability %s, but %s or newer is required"
+                .formatted(
+                    device,
+                    devices.name(device),
+                    capability / 10 + "." + capability % 10,
+                    REQUIRED_CAPABILITY / 10 + "." + REQUIRED_CAPABILITY % 10));
   }
 
   /** Formats a version number of the driver, such as 13000, in the usual dotted form. */

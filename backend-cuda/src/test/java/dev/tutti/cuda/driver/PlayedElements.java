@@ -48,19 +48,9 @@ final class PlayedElements {
     ReduceOp.Kind kind = op < OPS.size() ? OPS.get(op) : ReduceOp.Kind.SUM;
     MemorySegment result = segment(brought.get(0));
     long count = result.byteSize() / dtype(type).byteSize();
-    for (byte[] next : brought.subList(1, brought.size())) {
-      HostReducer.reduce(
-          kind == ReduceOp.Kind.AVG ? ReduceOp.Kind.SUM : kind,
-          dtype(type),
-          result,
-          0,
-          segment(next),
-          0,
-          count);
-    }
-    if (kind == ReduceOp.Kind.AVG) {
-      HostReducer.divide(dtype(type), result, 0, count, brought.size());
-    }
+    MemorySegment[] inputs =
+        brought.stream().map(PlayedElements::segment).toArray(MemorySegment[]::new);
+    HostReducer.combineAll(kind, dtype(type), result, 0, inputs, 0, count);
     return result.toArray(ValueLayout.JAVA_BYTE);
   }
 }

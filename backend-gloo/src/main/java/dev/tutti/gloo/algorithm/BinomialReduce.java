@@ -42,7 +42,7 @@ public final class BinomialReduce {
    * @param operation carries the deadline
    * @param tag the number of the collective
    * @param tensor the tensor, which must be contiguous
-   * @param op the operator
+   * @param op the operator, but not AVG
    * @param root the rank that gets the result
    * @throws Exception if a wait fails
    */
@@ -54,9 +54,6 @@ public final class BinomialReduce {
       reduction.set(op, tensor);
       climb(operation, Slot.REDUCE.of(tag), tensor.segment(), tensor.byteSize(), root);
       transport.flush();
-    }
-    if (transport.rank() == root) {
-      Reduction.after(op, tensor, size);
     }
   }
 

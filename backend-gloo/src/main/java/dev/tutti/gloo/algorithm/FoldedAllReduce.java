@@ -36,7 +36,7 @@ abstract class FoldedAllReduce {
    * @param operation carries the deadline
    * @param tag the number of the collective
    * @param tensor the tensor, which must be contiguous
-   * @param op the operator
+   * @param op the operator, but not AVG
    * @throws Exception if a wait fails
    */
   public final void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
@@ -53,7 +53,6 @@ abstract class FoldedAllReduce {
       end(operation, slot, memory, bytes);
       transport.flush();
     }
-    Reduction.after(op, tensor, transport.size());
   }
 
   /** Reduces to all ranks that take part; called only on those. */

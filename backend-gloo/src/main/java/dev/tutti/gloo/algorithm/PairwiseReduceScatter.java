@@ -66,10 +66,23 @@ public final class PairwiseReduceScatter {
       send(to, slot, parts.get(to));
     }
     output.copyFrom(parts.get(transport.rank()));
-    receive(operation, slot, output.segment(), output.byteSize());
+    // A mean is scaled where it is added up, so that the inputs need not be copied.
+    boolean isMean = op.kind() == ReduceOp.Kind.AVG;
+    double factor = isMean ? HostReducer.meanFactor(size) : 1;
+    scale(output.segment(), 0, output.byteSize(), factor);
+    receive(operation, slot, output.segment(), output.byteSize(), factor);
     transport.awaitSent(operation);
     transport.flush();
-    Reduction.after(op, output, size);
+    if (isMean && size * factor != 1) {
+      HostReducer.divide(
+          output.dtype(), output.segment(), 0, output.numel(), size * factor);
+    }
+  }
+
+  private void scale(MemorySegment memory, long offset, long bytes, double factor) {
+    if (factor != 1) {
+      reduction.scale(memory, offset, bytes, factor);
+    }
   }
 
   private void send(int to, long slot, Tensor part) throws Exception {
@@ -83,7 +96,8 @@ public final class PairwiseReduceScatter {
    * Message k is chunk k / (N - 1) from the rank 1 + k % (N - 1) places before this one. Data
    * received ahead waits in separate memory, so that it is reduced in order.
    */
-  private void receive(Operation operation, long slot, MemorySegment memory, long bytes)
+  private void receive(
+      Operation operation, long slot, MemorySegment memory, long bytes, double factor)
       throws Exception {
     int others = transport.size() - 1;
     long messages = Math.ceilDiv(bytes, CHUNK) * others;
@@ -103,6 +117,7 @@ public final class PairwiseReduceScatter {
       long offset = done / others * CHUNK;
       long length = Math.min(CHUNK, bytes - offset);
       Flow.beforeWork(transport, length);
+      scale(received, request * partBytes, length, factor);
       reduction.combine(memory, offset, received, request * partBytes, length);
     }
   }

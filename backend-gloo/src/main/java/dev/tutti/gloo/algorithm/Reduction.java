@@ -36,6 +36,11 @@ public final class Reduction implements Combiner {
     HostReducer.reduce(kind, dtype, held, heldOffset, received, offset, bytes / elementBytes);
   }
 
+  /** Multiplies elements by a factor. */
+  void scale(MemorySegment memory, long offset, long bytes, double factor) {
+    HostReducer.scale(dtype, memory, offset, bytes / elementBytes, factor);
+  }
+
   /**
    * Scales this rank's elements before the first step, if the operator requires it.
    *
@@ -49,20 +54,17 @@ public final class Reduction implements Combiner {
   }
 
   /**
-   * Returns the operator for one of the steps of a reduction between {@link #before} and {@link
-   * #after}.
+   * Returns the operator for one of the steps of a reduction after {@link #before}.
    *
    * @param op the operator of the whole reduction
    */
   public static ReduceOp between(ReduceOp op) {
-    return switch (op.kind()) {
-      case AVG, PREMUL_SUM -> ReduceOp.SUM;
-      default -> op;
-    };
+    return op.kind() == ReduceOp.Kind.PREMUL_SUM ? ReduceOp.SUM : op;
   }
 
   /**
-   * Divides the elements after the last step, if the operator requires it.
+   * Divides the elements after the last step, if the operator requires it, as PyTorch does; between
+   * Tutti ranks AVG is computed by {@link SteppedMean}.
    *
    * @param op the operator
    * @param tensor the tensor, read and written

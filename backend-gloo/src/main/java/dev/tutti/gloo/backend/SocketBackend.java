@@ -13,6 +13,7 @@ import dev.tutti.gloo.algorithm.RingAllGather;
 import dev.tutti.gloo.algorithm.Scratch;
 import dev.tutti.gloo.algorithm.SocketAlgorithms;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.algorithm.SteppedMean;
 import dev.tutti.gloo.algorithm.UnevenRingAllGather;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
@@ -41,6 +42,7 @@ public class SocketBackend extends GlooBackend {
   private final DirectScatter scatter;
   private final DirectAllToAll allToAll;
   private final Scratch inputCopy = new Scratch();
+  private final SteppedMean mean;
 
   /**
    * Creates an instance for any number of operations.
@@ -64,6 +66,7 @@ public class SocketBackend extends GlooBackend {
     this.gather = new DirectGather(transport);
     this.scatter = new DirectScatter(transport);
     this.allToAll = new DirectAllToAll(transport);
+    this.mean = new SteppedMean(transport.size());
   }
 
   /** Creates a backend for a group with PyTorch ranks. */
@@ -89,11 +92,31 @@ public class SocketBackend extends GlooBackend {
       throws Exception {
     int tag = next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
     Optional<Algorithm> asked = Algorithm.of(algorithm);
+    if (isSteppedMean(reduceOp)) {
+      mean.run(tensor, true, (sums, sum) -> allReduce(op, tag, sums, sum, asked));
+    } else {
+      allReduce(op, tag, tensor, reduceOp, asked);
+    }
+  }
+
+  private void allReduce(
+      Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Optional<Algorithm> asked)
+      throws Exception {
     if (asked.isEmpty()) {
       algorithms.allReduce(op, tag, tensor, reduceOp);
     } else {
       algorithms.allReduce(op, tag, tensor, reduceOp, asked.get());
     }
+  }
+
+  /** Tells whether an operator is AVG and may be computed differently than PyTorch does. */
+  private boolean isSteppedMean(ReduceOp reduceOp) {
+    return reduceOp.kind() == ReduceOp.Kind.AVG && !asPytorch;
+  }
+
+  /** Returns what computes means between Tutti ranks. */
+  protected final SteppedMean mean() {
+    return mean;
   }
 
   @Override
@@ -135,7 +158,12 @@ public class SocketBackend extends GlooBackend {
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     int tag =
         next(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-    algorithms.reduce(op, tag, tensor, reduceOp, root);
+    if (isSteppedMean(reduceOp)) {
+      boolean gets = transport.rank() == root;
+      mean.run(tensor, gets, (sums, sum) -> algorithms.reduce(op, tag, sums, sum, root));
+    } else {
+      algorithms.reduce(op, tag, tensor, reduceOp, root);
+    }
   }
 
   @Override
@@ -216,7 +244,14 @@ public class SocketBackend extends GlooBackend {
         next(
             Signature.of(
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
-    algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
+    if (isSteppedMean(reduceOp) && output.dtype().isInteger()) {
+      mean.scatter(
+          output,
+          inputs,
+          (out, parts, sum) -> algorithms.reduceScatter(op, tag, out, parts, sum));
+    } else {
+      algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
+    }
   }
 
   private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
@@ -224,7 +259,14 @@ public class SocketBackend extends GlooBackend {
     Tensor copy = Tensor.wrap(memory, input.dtype(), input.numel());
     copy.copyFrom(input);
     int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), AllReduceAlgorithm.AUTO));
-    algorithms.allReduce(op, tag, copy, reduceOp, Algorithm.RING);
+    if (isSteppedMean(reduceOp)) {
+      mean.run(
+          copy,
+          true,
+          (sums, sum) -> algorithms.allReduce(op, tag, sums, sum, Algorithm.RING));
+    } else {
+      algorithms.allReduce(op, tag, copy, reduceOp, Algorithm.RING);
+    }
     return copy;
   }
 

@@ -32,14 +32,12 @@ final class TwoLevelAllReduce {
 
   private final IntraHostSteps host;
   private final InterHostAlgorithms interHost;
-  private final int size;
   private final boolean even;
   private final long[] parts;
 
   TwoLevelAllReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.host = host;
     this.interHost = interHost;
-    size = groups.size();
     even = groups.areEven();
     parts = new long[host.size()];
   }
@@ -50,7 +48,7 @@ final class TwoLevelAllReduce {
    * @param op carries the deadline
    * @param tag the number of the collective
    * @param tensor the tensor, which must be contiguous
-   * @param reduceOp the operator
+   * @param reduceOp the operator, but not AVG
    * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
@@ -60,7 +58,6 @@ final class TwoLevelAllReduce {
     } else {
       byLeaders(op, tag, tensor, reduceOp);
     }
-    Reduction.after(reduceOp, tensor, size);
   }
 
   private void byLeaders(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {

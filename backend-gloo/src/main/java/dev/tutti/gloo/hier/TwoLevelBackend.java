@@ -13,6 +13,8 @@ import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,6 +33,7 @@ public final class TwoLevelBackend extends SocketBackend {
 
   private final HostGroups groups;
   private final IntraHostSteps host;
+  private final int rank;
   private final TwoLevelAllReduce allReduce;
   private final TwoLevelReduce reduce;
   private final TwoLevelBroadcast broadcast;
@@ -50,10 +53,11 @@ public final class TwoLevelBackend extends SocketBackend {
     super(wire, table);
     Transport transport = wire.transport();
     this.groups = groups;
+    this.rank = transport.rank();
     host = new IntraHostSteps(channel);
     InterHostAlgorithms interHost = new InterHostAlgorithms(groups, transport, table);
     allReduce = new TwoLevelAllReduce(groups, host, interHost);
-    reduce = new TwoLevelReduce(groups, host, interHost, transport.rank());
+    reduce = new TwoLevelReduce(groups, host, interHost);
     broadcast = new TwoLevelBroadcast(groups, host, interHost);
     allGather = new TwoLevelAllGather(groups, host, transport);
     reduceScatter = groups.areEven() ? new TwoLevelReduceScatter(groups, host, interHost) : null;
@@ -73,8 +77,12 @@ public final class TwoLevelBackend extends SocketBackend {
       super.allReduce(op, tensor, reduceOp, algorithm);
       return;
     }
-    allReduce.run(
-        op, enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm)), tensor, reduceOp);
+    int tag = enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
+    if (reduceOp.kind() == ReduceOp.Kind.AVG) {
+      mean().run(tensor, true, (sums, sum) -> allReduce.run(op, tag, sums, sum));
+    } else {
+      allReduce.run(op, tag, tensor, reduceOp);
+    }
     op.took(PATH);
   }
 
@@ -93,7 +101,12 @@ public final class TwoLevelBackend extends SocketBackend {
     int tag =
         enter(
             Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-    reduce.run(op, tag, tensor, reduceOp, root);
+    if (reduceOp.kind() == ReduceOp.Kind.AVG) {
+      boolean gets = rank == root;
+      mean().run(tensor, gets, (sums, sum) -> reduce.run(op, tag, sums, sum, root));
+    } else {
+      reduce.run(op, tag, tensor, reduceOp, root);
+    }
     op.took(PATH);
   }
 
@@ -120,8 +133,7 @@ public final class TwoLevelBackend extends SocketBackend {
     if (twoLevel == null) {
       super.reduceScatter(op, output, inputs, reduceOp);
     } else {
-      twoLevel.run(op, enterReduceScatter(output, reduceOp), output, inputs::get, reduceOp);
-      op.took(PATH);
+      reduceScatter(op, twoLevel, output, inputs::get, reduceOp);
     }
   }
 
@@ -135,18 +147,30 @@ public final class TwoLevelBackend extends SocketBackend {
     }
     long numel = output.numel();
     Tensor parts = input.flatten();
-    twoLevel.run(
-        op,
-        enterReduceScatter(output, reduceOp),
-        output,
-        rank -> parts.narrow(0, rank * numel, numel),
-        reduceOp);
-    op.took(PATH);
+    reduceScatter(op, twoLevel, output, to -> parts.narrow(0, to * numel, numel), reduceOp);
   }
 
-  private int enterReduceScatter(Tensor output, ReduceOp reduceOp) {
-    return enter(
-        Signature.of(OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+  private void reduceScatter(
+      Operation op,
+      TwoLevelReduceScatter twoLevel,
+      Tensor output,
+      IntFunction<Tensor> inputs,
+      ReduceOp reduceOp)
+      throws Exception {
+    int tag =
+        enter(
+            Signature.of(
+                OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+    if (reduceOp.kind() == ReduceOp.Kind.AVG) {
+      mean()
+          .scatter(
+              output,
+              IntStream.range(0, groups.size()).mapToObj(inputs).toList(),
+              (out, parts, sum) -> twoLevel.run(op, tag, out, parts::get, sum));
+    } else {
+      twoLevel.run(op, tag, output, inputs, reduceOp);
+    }
+    op.took(PATH);
   }
 
   @Override

@@ -21,13 +21,11 @@ final class TwoLevelReduce {
   private final HostGroups groups;
   private final IntraHostSteps host;
   private final InterHostAlgorithms interHost;
-  private final int rank;
 
-  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost, int rank) {
+  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.groups = groups;
     this.host = host;
     this.interHost = interHost;
-    this.rank = rank;
   }
 
   /**
@@ -36,7 +34,7 @@ final class TwoLevelReduce {
    * @param op carries the deadline
    * @param tag the number of the collective
    * @param tensor the tensor, which must be contiguous
-   * @param reduceOp the operator
+   * @param reduceOp the operator, but not AVG
    * @param root a rank of the group
    * @throws Exception if a wait fails
    */
@@ -53,9 +51,6 @@ final class TwoLevelReduce {
       interHost
           .with(root)
           .reduce(op, tag, tensor, Reduction.between(reduceOp), groups.hostOf(root));
-      if (rank == root) {
-        Reduction.after(reduceOp, tensor, groups.size());
-      }
     }
   }
 }

@@ -50,7 +50,7 @@ final class TwoLevelReduceScatter {
    * @param tag the number of the collective
    * @param output receives this rank's part of the result, contiguous
    * @param inputs the parts, in rank order, contiguous; left unchanged
-   * @param reduceOp the operator
+   * @param reduceOp the operator, but not AVG
    * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor output, IntFunction<Tensor> inputs, ReduceOp reduceOp)
@@ -80,6 +80,5 @@ final class TwoLevelReduceScatter {
       own.add(all.narrow(0, first, output.numel()));
     }
     interHost.column().reduceScatter(op, tag, output, own, Reduction.between(reduceOp));
-    Reduction.after(reduceOp, output, size);
   }
 }

@@ -50,7 +50,7 @@ final class DirectAllReduce {
    * @param tensor the elements, already scaled if the operator requires it
    * @param bytes the number of bytes
    * @param dtype the element type
-   * @param kind the operator; an average is divided here
+   * @param kind the operator
    * @return whether the operation was done; the same on all ranks
    * @throws Exception if a wait fails
    */
@@ -111,9 +111,6 @@ final class DirectAllReduce {
     long begin = at + Math.min(length, channel.rank * part);
     long count = (Math.min(at + length, begin + part) - begin) / dtype.byteSize();
     HostReducer.combineAll(kind, dtype, own, begin, tensors, begin, count);
-    if (kind == ReduceOp.Kind.AVG) {
-      HostReducer.divide(dtype, own, begin, count, channel.size);
-    }
   }
 
   private void collect(Operation op, long at, long length, long step) throws Exception {

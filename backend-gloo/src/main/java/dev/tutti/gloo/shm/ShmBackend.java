@@ -110,7 +110,6 @@ public final class ShmBackend extends GlooBackend {
       throw new UnsupportedOperationException(
           "allReduce on rank " + channel.rank + ": algorithm " + notHere(algorithm));
     }
-    Reduction.after(reduceOp, tensor, channel.size);
   }
 
   private static String notHere(AllReduceAlgorithm algorithm) {
@@ -173,9 +172,6 @@ public final class ShmBackend extends GlooBackend {
     }
     op.took(STAGED);
     allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
-    if (channel.rank == root) {
-      Reduction.after(reduceOp, tensor, channel.size);
-    }
   }
 
   @Override
@@ -280,7 +276,6 @@ public final class ShmBackend extends GlooBackend {
       op.took(STAGED);
       reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
     }
-    Reduction.after(reduceOp, output, channel.size);
   }
 
   @Override

@@ -46,7 +46,7 @@ final class SymmetricAllReduce {
    * @param tensor the elements, already scaled if the operator requires it
    * @param bytes the number of bytes
    * @param dtype the element type
-   * @param kind the operator; an average is divided here
+   * @param kind the operator
    * @return whether the operation was done; the same on all ranks
    * @throws Exception if a wait fails
    */
@@ -105,9 +105,6 @@ final class SymmetricAllReduce {
       long length = Math.min(BLOCK, end - at);
       long count = length / dtype.byteSize();
       HostReducer.combineAll(kind, dtype, own, at, buffers, at, count);
-      if (kind == ReduceOp.Kind.AVG) {
-        HostReducer.divide(dtype, own, at, count, size);
-      }
       for (int i = 1; i < size; i++) {
         int peer = rank + i < size ? rank + i : rank + i - size;
         MemorySegment.copy(own, at, buffers[peer], at, length);

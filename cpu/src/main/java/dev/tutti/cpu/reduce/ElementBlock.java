@@ -36,12 +36,19 @@ public abstract class ElementBlock {
   private static final ThreadLocal<WeakReference<Blocks>> BLOCKS =
       ThreadLocal.withInitial(
           () -> {
-            Blocks made = new Blocks(new EnumMap<>(DType.class), new EnumMap<>(DType.class));
+            Blocks made =
+                new Blocks(
+                    new EnumMap<>(DType.class),
+                    new EnumMap<>(DType.class),
+                    new EnumMap<>(DType.class));
             HELD.put(Thread.currentThread(), made);
             return new WeakReference<>(made);
           });
 
-  private record Blocks(EnumMap<DType, ElementBlock> plain, EnumMap<DType, ElementBlock> packed) {}
+  private record Blocks(
+      EnumMap<DType, ElementBlock> plain,
+      EnumMap<DType, ElementBlock> packed,
+      EnumMap<DType, ElementBlock> means) {}
 
   /**
    * Returns this thread's block for an operator on a type, creating it at first use.
@@ -54,6 +61,19 @@ public abstract class ElementBlock {
     return isPacked(kind, dtype)
         ? blocks.packed.computeIfAbsent(dtype, IntegerBlocks.Packed::new)
         : blocks.plain.computeIfAbsent(dtype, ElementBlock::plain);
+  }
+
+  /**
+   * Returns this thread's block for means, creating it at first use. {@link #toMean} ends a mean.
+   *
+   * @param dtype the type, which must not be complex and on which AVG must be defined
+   * @param inputs the number of runs that will be loaded or combined, at least 1
+   */
+  public static ElementBlock ofMean(DType dtype, int inputs) {
+    Blocks blocks = Objects.requireNonNull(BLOCKS.get().get());
+    ElementBlock block = blocks.means.computeIfAbsent(dtype, ElementBlock::mean);
+    block.begin(inputs);
+    return block;
   }
 
   /** Tells whether several elements are computed together in one long. */
@@ -81,6 +101,16 @@ public abstract class ElementBlock {
       case INT8 -> new IntegerBlocks.Int8(true);
       case UINT8 -> new IntegerBlocks.Int8(false);
       default -> throw new IllegalArgumentException(dtype.label() + " cannot be reduced");
+    };
+  }
+
+  private static ElementBlock mean(DType dtype) {
+    return switch (dtype) {
+      case FLOAT32 -> new FloatMeans.Float32();
+      case FLOAT64 -> new FloatMeans.Float64();
+      case FLOAT16 -> new FloatMeans.Float16();
+      case BFLOAT16 -> new FloatMeans.Bfloat16();
+      default -> IntegerMeanBlock.create(dtype);
     };
   }
 
@@ -119,13 +149,23 @@ public abstract class ElementBlock {
   /** Rounds the accumulators to the element type and copies them to memory. */
   public abstract void store(MemorySegment memory, long offset, int bytes);
 
+  /** Prepares for the mean of a number of inputs. */
+  void begin(int inputs) {
+    throw new UnsupportedOperationException("this block computes no means");
+  }
+
+  /** Turns the accumulators, to which all inputs have been added, into their mean. */
+  public void toMean(int bytes) {
+    throw new UnsupportedOperationException("this block computes no means");
+  }
+
   /** Multiplies the accumulators by a factor. */
   public void scale(double factor, int bytes) {
     throw new UnsupportedOperationException("only floating-point elements can be scaled");
   }
 
-  /** Divides the accumulators by a positive number. */
-  public void divide(int divisor, int bytes) {
+  /** Divides the accumulators by a positive number, which is whole for integers. */
+  public void divide(double divisor, int bytes) {
     throw new UnsupportedOperationException("these elements cannot be divided");
   }
 }

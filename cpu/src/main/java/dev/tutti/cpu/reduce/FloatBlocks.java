@@ -14,26 +14,21 @@ import java.nio.FloatBuffer;
 
 /** The blocks of floating-point elements. */
 final class FloatBlocks {
-  /** The largest number up to which every integer is exactly representable as a float. */
-  private static final int EXACT_AS_FLOAT = 1 << 24;
-
   /**
-   * The largest divisor for which rounding a quotient to float and then to half gives the correctly
-   * rounded half.
+   * The bits of a double that are zero in divisors with at most 11 significant bits. A quotient of
+   * a half and such a divisor can be rounded to float and then to half: the result is the half next
+   * to the quotient.
    */
-  private static final int EXACT_IN_HALVES = 1024;
+  private static final long INEXACT_IN_HALVES = (1L << (52 - 10)) - 1;
+
+  /** The greatest exponent of a power of two by which the floats of halves are scaled exactly. */
+  private static final int EXACT_EXPONENT = 16;
 
   private FloatBlocks() {}
 
-  private static void divideFloats(float[] a, float divisor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] /= divisor;
-    }
-  }
-
-  static final class Float64 extends ViewedBlock<DoubleBuffer> {
-    private final double[] a = new double[ARRAY_BYTES / 8];
-    private final double[] b = new double[ARRAY_BYTES / 8];
+  static class Float64 extends ViewedBlock<DoubleBuffer> {
+    final double[] a = new double[ARRAY_BYTES / 8];
+    final double[] b = new double[ARRAY_BYTES / 8];
 
     Float64() {
       super(ByteBuffer::asDoubleBuffer, 8);
@@ -76,25 +71,18 @@ final class FloatBlocks {
 
     @Override
     public void scale(double factor, int bytes) {
-      int n = atLeastShortest(bytes / 8);
-      for (int i = 0; i < n; i++) {
-        a[i] *= factor;
-      }
+      VectorLoops.scale(a, factor, bytes / 8);
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
-      int n = atLeastShortest(bytes / 8);
-      double exact = divisor;
-      for (int i = 0; i < n; i++) {
-        a[i] /= exact;
-      }
+    public void divide(double divisor, int bytes) {
+      VectorLoops.divide(a, divisor, bytes / 8);
     }
   }
 
-  static final class Float32 extends ViewedBlock<FloatBuffer> {
-    private final float[] a = new float[ARRAY_BYTES / 4];
-    private final float[] b = new float[ARRAY_BYTES / 4];
+  static class Float32 extends ViewedBlock<FloatBuffer> {
+    final float[] a = new float[ARRAY_BYTES / 4];
+    final float[] b = new float[ARRAY_BYTES / 4];
 
     Float32() {
       super(ByteBuffer::asFloatBuffer, 4);
@@ -140,9 +128,7 @@ final class FloatBlocks {
       int n = atLeastShortest(bytes / 4);
       float single = (float) factor;
       if (single == factor) {
-        for (int i = 0; i < n; i++) {
-          a[i] *= single;
-        }
+        VectorLoops.scale(a, single, n);
       } else {
         for (int i = 0; i < n; i++) {
           a[i] = (float) (a[i] * factor);
@@ -151,14 +137,14 @@ final class FloatBlocks {
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
       int n = atLeastShortest(bytes / 4);
-      if (divisor <= EXACT_AS_FLOAT) {
-        divideFloats(a, divisor, n);
+      float single = (float) divisor;
+      if (single == divisor) {
+        VectorLoops.divide(a, single, n);
       } else {
-        double exact = divisor;
         for (int i = 0; i < n; i++) {
-          a[i] = (float) (a[i] / exact);
+          a[i] = (float) (a[i] / divisor);
         }
       }
     }
@@ -196,7 +182,7 @@ final class FloatBlocks {
     }
 
     /** Returns an even number, because elements are widened in pairs. */
-    private static int floats(int bytes) {
+    static int floats(int bytes) {
       return (bytes + 3) / 4 * 2;
     }
 
@@ -204,27 +190,35 @@ final class FloatBlocks {
     public void scale(double factor, int bytes) {
       float[] floats = a.array;
       int n = floats(bytes);
-      for (int i = 0; i < n; i++) {
-        floats[i] = Elements.roundToOdd(floats[i] * factor);
+      if (isSmallPowerOfTwo(factor)) {
+        VectorLoops.scale(floats, (float) factor, n);
+      } else {
+        for (int i = 0; i < n; i++) {
+          floats[i] = Elements.roundToOdd(floats[i] * factor);
+        }
       }
     }
 
+    private static boolean isSmallPowerOfTwo(double factor) {
+      int exponent = Math.getExponent(factor);
+      return factor == Math.scalb(1.0, exponent) && Math.abs(exponent) <= EXACT_EXPONENT;
+    }
+
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
       float[] floats = a.array;
       int n = floats(bytes);
-      if (divisor <= EXACT_IN_HALVES) {
-        divideFloats(floats, divisor, atLeastShortest(n));
+      if ((Double.doubleToRawLongBits(divisor) & INEXACT_IN_HALVES) == 0) {
+        VectorLoops.divide(floats, (float) divisor, n);
       } else {
-        double exact = divisor;
         for (int i = 0; i < n; i++) {
-          floats[i] = Elements.roundToOdd(floats[i] / exact);
+          floats[i] = Elements.roundToOdd(floats[i] / divisor);
         }
       }
     }
   }
 
-  static final class Float16 extends Halves {
+  static class Float16 extends Halves {
     private final short[] halves = new short[COUNT];
 
     @Override
@@ -240,7 +234,7 @@ final class FloatBlocks {
     }
   }
 
-  static final class Bfloat16 extends Halves {
+  static class Bfloat16 extends Halves {
     /*
      * The compiler vectorizes conversions between half and float, but neither those between short
      * and int nor the reinterpretation of an int as a float. Pairs of bfloat16 are therefore read

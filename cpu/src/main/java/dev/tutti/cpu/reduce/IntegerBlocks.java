@@ -60,9 +60,10 @@ final class IntegerBlocks {
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
+      int whole = (int) divisor;
       for (int i = 0; i < bytes / 8; i++) {
-        a[i] /= divisor;
+        a[i] /= whole;
       }
     }
   }
@@ -111,9 +112,10 @@ final class IntegerBlocks {
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
+      int whole = (int) divisor;
       for (int i = 0; i < bytes / 4; i++) {
-        a[i] /= divisor;
+        a[i] /= whole;
       }
     }
   }
@@ -140,9 +142,10 @@ final class IntegerBlocks {
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
+      int whole = (int) divisor;
       for (int i = 0; i < bytes / 2; i++) {
-        a[i] = (short) (a[i] / divisor);
+        a[i] = (short) (a[i] / whole);
       }
     }
   }
@@ -174,10 +177,11 @@ final class IntegerBlocks {
     }
 
     @Override
-    public void divide(int divisor, int bytes) {
+    public void divide(double divisor, int bytes) {
+      int whole = (int) divisor;
       int mask = signed ? -1 : 0xff;
       for (int i = 0; i < bytes; i++) {
-        a[i] = (byte) ((a[i] & mask) / divisor);
+        a[i] = (byte) ((a[i] & mask) / whole);
       }
     }
   }

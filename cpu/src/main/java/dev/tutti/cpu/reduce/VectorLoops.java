@@ -11,8 +11,8 @@ final class VectorLoops {
   /*
    * The shape of these loops is determined by what HotSpot of JDK 25 vectorizes: arithmetic on
    * bytes and shorts as such, but neither their minimum nor their conversion to ints; Math.min of
-   * ints and longs; no selection between floats by a comparison. Minima of bytes and shorts are
-   * therefore computed for eight or four at a time in a long, by plain arithmetic.
+   * ints, longs and floats; no selection between floats by a comparison. Minima of bytes and shorts
+   * are therefore computed for eight or four at a time in a long, by plain arithmetic.
    *
    * HotSpot also shapes a loop by how many iterations it ran while it was profiled: a loop that saw
    * only single elements is compiled to scalar code for good, and is five times slower when long
@@ -43,12 +43,12 @@ final class VectorLoops {
       }
       case MIN -> {
         for (int i = 0; i < n; i++) {
-          a[i] = b[i] < a[i] ? b[i] : a[i];
+          a[i] = Math.min(a[i], b[i]);
         }
       }
       case MAX -> {
         for (int i = 0; i < n; i++) {
-          a[i] = b[i] > a[i] ? b[i] : a[i];
+          a[i] = Math.max(a[i], b[i]);
         }
       }
       default -> throw notDefined(kind);
@@ -70,15 +70,63 @@ final class VectorLoops {
       }
       case MIN -> {
         for (int i = 0; i < n; i++) {
-          a[i] = b[i] < a[i] ? b[i] : a[i];
+          a[i] = Math.min(a[i], b[i]);
         }
       }
       case MAX -> {
         for (int i = 0; i < n; i++) {
-          a[i] = b[i] > a[i] ? b[i] : a[i];
+          a[i] = Math.max(a[i], b[i]);
         }
       }
       default -> throw notDefined(kind);
+    }
+  }
+
+  /** Adds the products of elements and a factor. */
+  static void addScaled(float[] a, float[] b, float factor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] += b[i] * factor;
+    }
+  }
+
+  /** Adds the products of elements and a factor. */
+  static void addScaled(double[] a, double[] b, double factor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] += b[i] * factor;
+    }
+  }
+
+  /** Multiplies elements by a factor. */
+  static void scale(float[] a, float factor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] *= factor;
+    }
+  }
+
+  /** Multiplies elements by a factor. */
+  static void scale(double[] a, double factor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] *= factor;
+    }
+  }
+
+  /** Divides elements by a divisor. */
+  static void divide(float[] a, float divisor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
+
+  /** Divides elements by a divisor. */
+  static void divide(double[] a, double divisor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
     }
   }
 

@@ -39,18 +39,24 @@ public final class ScalarReduction {
     return switch (kind) {
       case SUM, AVG, PREMUL_SUM -> a + b;
       case PRODUCT -> a * b;
-      case MIN -> b < a ? b : a;
-      case MAX -> b > a ? b : a;
+      case MIN, MAX -> extreme(kind, a, b);
       default -> throw new AssertionError(kind);
     };
+  }
+
+  /** Takes a NaN to be beyond all numbers, and -0 to be less than +0. */
+  private static double extreme(ReduceOp.Kind kind, double a, double b) {
+    if (Double.isNaN(a) || Double.isNaN(b)) {
+      return Double.NaN;
+    }
+    return Double.compare(a, b) < 0 == (kind == ReduceOp.Kind.MIN) ? a : b;
   }
 
   public static float floats(ReduceOp.Kind kind, float a, float b) {
     return switch (kind) {
       case SUM, AVG, PREMUL_SUM -> a + b;
       case PRODUCT -> a * b;
-      case MIN -> b < a ? b : a;
-      case MAX -> b > a ? b : a;
+      case MIN, MAX -> (float) extreme(kind, a, b);
       default -> throw new AssertionError(kind);
     };
   }

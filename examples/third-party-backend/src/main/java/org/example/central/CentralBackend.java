@@ -240,21 +240,19 @@ final class CentralBackend implements Backend {
 
   /** Reduces one part of each rank, in rank order. */
   private static byte[] reduced(List<List<byte[]>> all, int part, DType dtype, ReduceOp reduceOp) {
-    byte[] result = all.get(0).get(part).clone();
-    MemorySegment accumulator = MemorySegment.ofArray(result);
-    long count = result.length / dtype.byteSize();
-    for (int from = 1; from < all.size(); from++) {
+    byte[] result = new byte[all.get(0).get(part).length];
+    MemorySegment[] inputs = new MemorySegment[all.size()];
+    for (int from = 0; from < all.size(); from++) {
       byte[] input = all.get(from).get(part);
       if (input.length != result.length) {
         throw new PeerMismatchException(
             "rank " + from + " sent " + input.length + " bytes, rank 0 has " + result.length);
       }
-      HostReducer.reduce(
-          reduceOp.kind(), dtype, accumulator, 0, MemorySegment.ofArray(input), 0, count);
+      inputs[from] = MemorySegment.ofArray(input);
     }
-    if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      HostReducer.divide(dtype, accumulator, 0, count, all.size());
-    }
+    long count = result.length / dtype.byteSize();
+    HostReducer.combineAll(
+        reduceOp.kind(), dtype, MemorySegment.ofArray(result), 0, inputs, 0, count);
     return result;
   }
 

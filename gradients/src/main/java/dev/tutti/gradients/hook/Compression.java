@@ -10,8 +10,8 @@ import java.util.function.Function;
 
 /**
  * A hook that reduces gradients as 16-bit elements, which halves the bytes of float32 (c10d: {@code
- * fp16_compress_hook}, {@code bf16_compress_hook}). The backend computes the sum as it does for
- * that type, in float32 where it can, and divides it before rounding.
+ * fp16_compress_hook}, {@code bf16_compress_hook}). The backend computes the mean as it does for
+ * that type, in float32 where it can, and it does not overflow if it can be represented.
  *
  * <p>Buckets of float32 and float64 are compressed; others are reduced as they are. A bucket on a
  * device is converted there, in the current stream, by the {@link GradientBucket#allocator}. On the

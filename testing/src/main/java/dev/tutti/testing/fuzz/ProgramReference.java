@@ -2,6 +2,7 @@ package dev.tutti.testing.fuzz;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -10,8 +11,9 @@ import java.util.Arrays;
  * A reference that computes, as bytes, what each rank contributes to a step and what the result
  * must be, with plain loops over numbers and without the code under test.
  *
- * <p>Data that is only moved has random bits. Reductions are exact: integers wrap, and real numbers
- * are whole and so small that no order of the ranks causes rounding.
+ * <p>Data that is only moved has random bits. Reductions are exact: integers wrap except in means,
+ * and real numbers are whole and so small that no order of the ranks causes rounding. Some of the
+ * elements of AVG are next to the limits of their type, and some of those of MIN and MAX are NaN.
  */
 final class ProgramReference {
   private static final double[] FACTORS = {1, -0.5, 2, 0.5};
@@ -19,16 +21,19 @@ final class ProgramReference {
 
   private final long seed;
   private final boolean dividesTheSum;
+  private final boolean nanWins;
 
   /**
    * Creates the reference for a program.
    *
    * @param seed the program's seed
-   * @param dividesTheSum whether AVG of integers truncates the quotient of the sum
+   * @param dividesTheSum whether AVG divides a sum that does not overflow
+   * @param nanWins whether MIN and MAX are NaN where the element of a rank is
    */
-  ProgramReference(long seed, boolean dividesTheSum) {
+  ProgramReference(long seed, boolean dividesTheSum, boolean nanWins) {
     this.seed = seed;
     this.dividesTheSum = dividesTheSum;
+    this.nanWins = nanWins;
   }
 
   /** Returns the factor of a rank for PREMUL_SUM. */
@@ -85,41 +90,60 @@ final class ProgramReference {
   }
 
   private double reducedReal(Step step, int slot, int size, int i) {
+    if (step.op() == ReduceOp.Kind.AVG) {
+      return meanOfReals(step, slot, size, i);
+    }
     boolean scales = step.op() == ReduceOp.Kind.PREMUL_SUM;
     double result = real(step, slot, 0, size, i) * (scales ? factor(0) : 1);
     for (int rank = 1; rank < size; rank++) {
       double next = real(step, slot, rank, size, i) * (scales ? factor(rank) : 1);
       result =
           switch (step.op()) {
-            case SUM, AVG, PREMUL_SUM -> result + next;
+            case SUM, PREMUL_SUM -> result + next;
             case PRODUCT -> result * next;
-            case MIN -> next < result ? next : result;
-            case MAX -> next > result ? next : result;
-            case BAND, BOR, BXOR -> throw new IllegalArgumentException(step.toString());
+            case MIN -> Double.isNaN(next) || next < result ? next : result;
+            case MAX -> Double.isNaN(next) || next > result ? next : result;
+            case AVG, BAND, BOR, BXOR -> throw new IllegalArgumentException(step.toString());
           };
     }
-    return step.op() == ReduceOp.Kind.AVG ? result / size : result;
+    return result;
+  }
+
+  /** Adds numbers that are small enough for float64, which lose no bit by this. */
+  private double meanOfReals(Step step, int slot, int size, int i) {
+    double sum = 0;
+    for (int rank = 0; rank < size; rank++) {
+      sum += real(step, slot, rank, size, i) * 0x1p-30;
+    }
+    return sum / size * 0x1p30;
   }
 
   private long reducedWhole(Step step, int slot, int size, int i) {
+    if (step.op() == ReduceOp.Kind.AVG) {
+      BigInteger sum = BigInteger.ZERO;
+      for (int rank = 0; rank < size; rank++) {
+        sum = sum.add(BigInteger.valueOf(whole(step, slot, rank, size, i)));
+      }
+      return sum.divide(BigInteger.valueOf(size)).longValueExact();
+    }
     long result = whole(step, slot, 0, size, i);
     for (int rank = 1; rank < size; rank++) {
       result = combined(step, result, whole(step, slot, rank, size, i));
     }
-    return step.op() == ReduceOp.Kind.AVG ? result / size : result;
+    return result;
   }
 
   private static long combined(Step step, long a, long b) {
     boolean bool = step.dtype() == DType.BOOL;
     return switch (step.op()) {
-      case SUM, AVG -> bool ? a | b : a + b;
+      case SUM -> bool ? a | b : a + b;
       case PRODUCT -> bool ? a & b : a * b;
       case MIN -> a < b ? a : b;
       case MAX -> a > b ? a : b;
       case BAND -> a & b;
       case BOR -> a | b;
       case BXOR -> a ^ b;
-      case PREMUL_SUM -> throw new IllegalArgumentException(step.toString());
+      case AVG, PREMUL_SUM -> throw new IllegalArgumentException(step.toString());
     };
   }
 
@@ -131,27 +155,46 @@ final class ProgramReference {
     long bits = mix(state(step, slot, rank) + i) >>> 1;
     return switch (step.op()) {
       case SUM -> within(bits, Math.max(1, 127 / size));
-      case AVG -> size * (double) within(bits, Math.max(1, 250 / (size * size)));
+      case AVG ->
+          dividesTheSum && isExtreme(step, slot, i)
+              ? nearTheLimit(step, slot, i, bits)
+              : size * (double) within(bits, Math.max(1, 250 / (size * size)));
       case PRODUCT -> POWERS[(int) (bits % POWERS.length)];
       case PREMUL_SUM -> 2 * (double) (1 + bits % Math.max(1, 60 / size));
-      case MIN, MAX -> within(bits, 120);
+      case MIN, MAX ->
+          nanWins && isExtreme(step, slot, i) && bits % 3 == 0 ? Double.NaN : within(bits, 120);
       case BAND, BOR, BXOR -> throw new IllegalArgumentException(step.toString());
     };
   }
 
+  /** Tells whether the elements of all ranks at a place are next to the limits, or may be NaN. */
+  private boolean isExtreme(Step step, int slot, int i) {
+    return mix(state(step, slot, -1) + i) % 4 == 0;
+  }
+
+  /** Returns a number with the same magnitude on all ranks, so that their sum has few bits. */
+  private double nearTheLimit(Step step, int slot, int i, long bits) {
+    int exponent =
+        switch (step.dtype()) {
+          case FLOAT64, COMPLEX128 -> 1023;
+          case FLOAT16 -> 15;
+          default -> 127;
+        };
+    double magnitude = Math.scalb(mix(state(step, slot, -2) + i) % 2 == 0 ? 1 : 1.5, exponent);
+    return bits % 4 == 0 ? -magnitude : magnitude;
+  }
+
   /**
-   * Returns one integer that a rank contributes, which may have any bits of the type except for
-   * AVG.
+   * Returns one integer that a rank contributes, which may have any bits of the type, but small
+   * multiples of the number of ranks for AVG where sums may wrap.
    */
   private long whole(Step step, int slot, int rank, int size, int i) {
     long bits = mix(state(step, slot, rank) + i);
     if (step.dtype() == DType.BOOL) {
       return bits & 1;
     }
-    if (step.op() == ReduceOp.Kind.AVG) {
-      long limit = 120 / size;
-      long value =
-          dividesTheSum ? within(bits >>> 1, limit) : size * within(bits >>> 1, limit / size);
+    if (step.op() == ReduceOp.Kind.AVG && !dividesTheSum) {
+      long value = size * within(bits >>> 1, 120 / size / size);
       return step.dtype() == DType.UINT8 ? Math.abs(value) : value;
     }
     return switch (step.dtype()) {
@@ -179,13 +222,21 @@ final class ProgramReference {
     return ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
   }
 
+  /** Encodes a number; a NaN has all bits, as on a GPU. */
   private static void put(ByteBuffer bytes, DType dtype, int i, double value) {
+    boolean isNan = Double.isNaN(value);
     switch (dtype) {
-      case FLOAT64, COMPLEX128 -> bytes.putDouble(8 * i, value);
-      case FLOAT32, COMPLEX64 -> bytes.putFloat(4 * i, (float) value);
-      case FLOAT16 -> bytes.putShort(2 * i, Float.floatToFloat16((float) value));
-      case BFLOAT16 ->
-          bytes.putShort(2 * i, (short) (Float.floatToRawIntBits((float) value) >>> 16));
+      case FLOAT64, COMPLEX128 ->
+          bytes.putLong(8 * i, isNan ? Long.MAX_VALUE : Double.doubleToRawLongBits(value));
+      case FLOAT32, COMPLEX64 ->
+          bytes.putInt(4 * i, isNan ? Integer.MAX_VALUE : Float.floatToRawIntBits((float) value));
+      case FLOAT16 ->
+          bytes.putShort(2 * i, isNan ? Short.MAX_VALUE : Float.floatToFloat16((float) value));
+      case BFLOAT16 -> {
+        int bits = Float.floatToRawIntBits((float) value);
+        int rounded = bits + 0x7fff + (bits >>> 16 & 1);
+        bytes.putShort(2 * i, isNan ? Short.MAX_VALUE : (short) (rounded >>> 16));
+      }
       default -> throw new IllegalArgumentException(dtype.label());
     }
   }

@@ -33,7 +33,7 @@ final class RankRun {
 
   RankRun(ContractSubject subject, Program program, int rank, ProgramRunner runner) {
     this.subject = subject;
-    this.reference = new ProgramReference(program.seed(), subject.dividesTheSum());
+    this.reference = new ProgramReference(program.seed(), subject.dividesTheSum(), subject.nanWins());
     this.program = program;
     this.members = program.groups();
     this.rank = rank;

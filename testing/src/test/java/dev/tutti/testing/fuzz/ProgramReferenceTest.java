@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * Tests the reference against results computed by hand from the inputs it defines for each rank.
  */
 class ProgramReferenceTest {
-  private final ProgramReference reference = new ProgramReference(17, true);
+  private final ProgramReference reference = new ProgramReference(17, true, true);
 
   private static Step step(DType dtype, ReduceOp.Kind op) {
     return Step.of(3, StepKind.ALL_REDUCE, 2, 50).withData(dtype, op);
@@ -48,10 +48,10 @@ class ProgramReferenceTest {
       double[] result = reduced(dtype, op);
       assertThat(result).hasSize(dtype.isComplex() ? 100 : 50);
       for (int i = 0; i < result.length; i++) {
-        double expected =
+        Double expected =
             switch (op) {
               case SUM -> a[i] + b[i];
-              case AVG -> (a[i] + b[i]) / 2;
+              case AVG -> a[i] / 2 + b[i] / 2;
               case PRODUCT -> a[i] * b[i];
               case MIN -> Math.min(a[i], b[i]);
               case MAX -> Math.max(a[i], b[i]);
@@ -62,6 +62,23 @@ class ProgramReferenceTest {
       }
       assertThat(result).as("%s", op).isNotEqualTo(a);
     }
+  }
+
+  @Test
+  void meansReachTheLimitsAndExtremesAreNan() {
+    for (DType dtype : new DType[] {DType.FLOAT16, DType.FLOAT64}) {
+      double limit = dtype == DType.FLOAT16 ? 0x1p15 : 0x1p1023;
+      assertThat(reduced(dtype, ReduceOp.Kind.AVG)).contains(limit, 1.5 * limit);
+      assertThat(reduced(dtype, ReduceOp.Kind.MIN)).contains(Double.NaN);
+      assertThat(reduced(dtype, ReduceOp.Kind.MAX)).contains(Double.NaN);
+    }
+    ProgramReference careful = new ProgramReference(17, false, false);
+    Step mean = step(DType.FLOAT16, ReduceOp.Kind.AVG);
+    Step least = step(DType.FLOAT16, ReduceOp.Kind.MIN);
+    assertThat(read(DType.FLOAT16, careful.reduced(mean, 0, 2, 50)).toDoubleArray())
+        .allSatisfy(value -> assertThat(Math.abs(value)).isLessThan(256));
+    assertThat(read(DType.FLOAT16, careful.reduced(least, 0, 2, 50)).toDoubleArray())
+        .doesNotContain(Double.NaN);
   }
 
   @Test
