@@ -193,12 +193,18 @@ public interface AllReduceContract extends GroupContract {
     for (long numel : new long[] {0, 1, 37, 5000, 300_001}) {
       cases.add(ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
     }
-    for (long numel : new long[] {37, 5000, 100_001}) {
-      for (ReductionCase reduction : ReductionCase.exactOfEachKind(world, numel)) {
-        if (reduction.isOfExtremes()) {
-          cases.add(reduction);
-        }
+    for (ReductionCase reduction : ReductionCase.exactOfEachKind(world, 257)) {
+      if (reduction.isOfExtremes()) {
+        cases.add(reduction);
       }
+    }
+    for (DType dtype : new DType[] {DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.INT8}) {
+      if (world.capabilities().canReduce(dtype, ReduceOp.AVG)) {
+        cases.add(ReductionCase.exact(world, dtype, ReduceOp.Kind.AVG, 20_001));
+      }
+    }
+    if (world.capabilities().canReduce(DType.FLOAT32, ReduceOp.MIN)) {
+      cases.add(ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.MIN, 20_001));
     }
     List<List<Boolean>> done =
         world.collect(

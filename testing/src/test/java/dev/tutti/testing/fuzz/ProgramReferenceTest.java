@@ -6,6 +6,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -75,10 +76,10 @@ class ProgramReferenceTest {
     ProgramReference careful = new ProgramReference(17, false, false);
     Step mean = step(DType.FLOAT16, ReduceOp.Kind.AVG);
     Step least = step(DType.FLOAT16, ReduceOp.Kind.MIN);
-    assertThat(read(DType.FLOAT16, careful.reduced(mean, 0, 2, 50)).toDoubleArray())
-        .allSatisfy(value -> assertThat(Math.abs(value)).isLessThan(256));
-    assertThat(read(DType.FLOAT16, careful.reduced(least, 0, 2, 50)).toDoubleArray())
-        .doesNotContain(Double.NaN);
+    double[] means = read(DType.FLOAT16, careful.reduced(mean, 0, 2, 50)).toDoubleArray();
+    assertThat(Arrays.stream(means).map(Math::abs).max().orElseThrow()).isLessThan(256);
+    double[] minima = read(DType.FLOAT16, careful.reduced(least, 0, 2, 50)).toDoubleArray();
+    assertThat(minima).doesNotContain(Double.NaN);
   }
 
   @Test
@@ -102,7 +103,7 @@ class ProgramReferenceTest {
     double[] a = reals(DType.UINT8, ReduceOp.Kind.MAX, 0);
     double[] b = reals(DType.UINT8, ReduceOp.Kind.MAX, 1);
     double[] greatest = reduced(DType.UINT8, ReduceOp.Kind.MAX);
-    assertThat(java.util.Arrays.stream(a).max().orElseThrow()).isGreaterThan(127);
+    assertThat(Arrays.stream(a).max().orElseThrow()).isGreaterThan(127);
     for (int i = 0; i < greatest.length; i++) {
       assertThat(greatest[i]).isEqualTo(Math.max(a[i], b[i]));
     }
