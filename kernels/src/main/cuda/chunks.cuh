@@ -264,23 +264,23 @@ struct ChunkReduction {
     const auto of = [&](u32 r) {
       return r == rank ? own : wordsOf(fetch(from + r * channel.chunkBytes));
     };
-    if constexpr (kAdds && F::kHasWideMean) {
+    if constexpr (kAdds) {
       if (call.op == kAvg) {
         MeanFold<T, 4> mean;
 #pragma unroll 1
         for (u32 r = 0; r < ranks; r++) {
-          mean.add(of(r));
+          mean.add(of(r), r == 0, ranks);
         }
         return mean.finish(ranks);
       }
     }
     F fold;
-    fold.start(of(0), call.op, ranks);
+    fold.start(of(0));
 #pragma unroll 1
     for (u32 r = 1; r < ranks; r++) {
-      fold.add(of(r), call.op, ranks);
+      fold.add(of(r), call.op);
     }
-    return fold.finish(call.op, ranks);
+    return fold.finish();
   }
 
   // The same for any address and length, operator and source.

@@ -106,8 +106,6 @@ struct Fold {
   static constexpr u32 kSize = sizeof(Bits);
   static constexpr u32 kCount = 4 * kWords / kSize;
   static_assert(kCount * kSize == 4 * kWords, "elements are whole");
-  static constexpr bool kHasWideMean = E::kInteger && kSize >= 4;
-
   Acc acc[kCount];
 
   static __device__ __forceinline__ Acc element(const W& words, u32 i) {
@@ -128,18 +126,10 @@ struct Fold {
     }
   }
 
-  // A mean adds real elements times a power of two, so that no sum overflows; see MeanScale of the host.
-  static __device__ __forceinline__ Acc scaleOf(u32 op, u32 ranks) {
-    return op != kAvg || ranks == 1 ? Acc(1) : ranks == 2 ? Acc(0.5) : ranks <= 4 ? Acc(0.25) : Acc(0.125);
-  }
-
-  __device__ __forceinline__ void start(const W& words, u32 op, u32 ranks) {
+  __device__ __forceinline__ void start(const W& words) {
 #pragma unroll
     for (u32 i = 0; i < kCount; i++) {
       acc[i] = element(words, i);
-      if constexpr (kAdds && !E::kInteger) {
-        acc[i] *= scaleOf(op, ranks);
-      }
     }
   }
 
@@ -161,8 +151,12 @@ struct Fold {
   }
 
   static __device__ __forceinline__ Acc plus(Acc a, Acc b) {
-    using Wrapping = typename E::Wrapping;
-    return static_cast<Acc>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+    if constexpr (E::kInteger) {
+      using Wrapping = typename E::Wrapping;
+      return static_cast<Acc>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+    } else {
+      return a + b;
+    }
   }
 
   // NaN wins, and -0 is less than +0.
@@ -192,12 +186,8 @@ struct Fold {
     }
   }
 
-  __device__ __forceinline__ void add(const W& words, u32 op, u32 ranks) {
-    if constexpr (kAdds && !E::kInteger) {
-      // A sum is scaled by one, which changes no bit.
-      const Acc scale = scaleOf(op, ranks);
-      each(words, [scale](Acc a, Acc b) { return b * scale + a; });
-    } else if constexpr (kAdds) {
+  __device__ __forceinline__ void add(const W& words, u32 op) {
+    if constexpr (kAdds) {
       each(words, plus);
     } else {
       switch (op) {
@@ -224,32 +214,11 @@ struct Fold {
     }
   }
 
-  static __device__ __forceinline__ Acc divided(Acc value, u32 ranks) {
-    if constexpr (!E::kInteger && kSize == 2) {
-      // A quotient, corrected once, as a division would be most of the kernel; what is not finite has no correction.
-      const float divisor = static_cast<float>(ranks) * scaleOf(kAvg, ranks);
-      const float inverse = 1.0f / divisor;
-      const float quotient = value * inverse;
-      const float corrected = fmaf(fmaf(-quotient, divisor, value), inverse, quotient);
-      return corrected == corrected ? corrected : quotient;
-    } else if constexpr (!E::kInteger) {
-      return value / (static_cast<Acc>(ranks) * scaleOf(kAvg, ranks));
-    } else {
-      // Exact for the sum of up to 8 bytes, and a sixth of a division's instructions.
-      const int quotient = static_cast<int>(u32(value < 0 ? -value : value) * (65536 / ranks + 1)) >> 16;
-      return value < 0 ? -quotient : quotient;
-    }
-  }
-
-  __device__ __forceinline__ W finish(u32 op, u32 ranks) const {
+  __device__ __forceinline__ W finish() const {
     W words = {};
 #pragma unroll
     for (u32 i = 0; i < kCount; i++) {
-      Acc value = acc[i];
-      if constexpr (kAdds && !kHasWideMean) {
-        value = op == kAvg ? divided(value, ranks) : value;
-      }
-      put(words, i, value);
+      put(words, i, acc[i]);
     }
     return words;
   }
@@ -270,10 +239,64 @@ struct Fold {
   }
 };
 
-// The mean of integers of 4 or 8 bytes, as two sums for each: that of the upper half and that of the lower half of the
-// bits, neither of which overflows.
-template <class T, u32 kWords>
+// A mean, whose sum does not overflow; apart from Fold, so that sums need no more registers than they have.
+template <class T, u32 kWords, bool kWide = Element<T>::kInteger && sizeof(typename Element<T>::Bits) >= 4>
 struct MeanFold {
+  using F = Fold<T, true, kWords>;
+  using E = Element<T>;
+  using Acc = typename E::Acc;
+  using W = Words<kWords>;
+
+  Acc acc[F::kCount] = {};
+
+  // Real elements are added times a power of two; see MeanScale of the host.
+  static __device__ __forceinline__ Acc scaleOf(u32 ranks) {
+    return ranks == 1 ? Acc(1) : ranks == 2 ? Acc(0.5) : ranks <= 4 ? Acc(0.25) : Acc(0.125);
+  }
+
+  __device__ __forceinline__ void add(const W& words, bool first, u32 ranks) {
+#pragma unroll
+    for (u32 i = 0; i < F::kCount; i++) {
+      const Acc value = F::element(words, i);
+      if constexpr (E::kInteger) {
+        acc[i] += value;
+      } else {
+        // The first is not added to zero, which would take the sign of a -0.
+        acc[i] = first ? value * scaleOf(ranks) : value * scaleOf(ranks) + acc[i];
+      }
+    }
+  }
+
+  static __device__ __forceinline__ Acc divided(Acc value, u32 ranks) {
+    if constexpr (E::kInteger) {
+      // Exact for the sum of up to 8 bytes, and a sixth of a division's instructions.
+      const int quotient = static_cast<int>(u32(value < 0 ? -value : value) * (65536 / ranks + 1)) >> 16;
+      return value < 0 ? -quotient : quotient;
+    } else if constexpr (F::kSize == 2) {
+      // A quotient, corrected once, as a division would be most of the kernel; what is not finite has no correction.
+      const float divisor = static_cast<float>(ranks) * scaleOf(ranks);
+      const float inverse = 1.0f / divisor;
+      const float quotient = value * inverse;
+      const float corrected = fmaf(fmaf(-quotient, divisor, value), inverse, quotient);
+      return corrected == corrected ? corrected : quotient;
+    } else {
+      return value / (static_cast<Acc>(ranks) * scaleOf(ranks));
+    }
+  }
+
+  __device__ __forceinline__ W finish(u32 ranks) const {
+    W words = {};
+#pragma unroll
+    for (u32 i = 0; i < F::kCount; i++) {
+      F::put(words, i, divided(acc[i], ranks));
+    }
+    return words;
+  }
+};
+
+// Integers of 4 or 8 bytes: a sum of the upper and one of the lower half of the bits.
+template <class T, u32 kWords>
+struct MeanFold<T, kWords, true> {
   using F = Fold<T, true, kWords>;
   using W = Words<kWords>;
   static constexpr u32 kHalf = 4 * F::kSize;
@@ -281,7 +304,7 @@ struct MeanFold {
   long long high[F::kCount] = {};
   u64 low[F::kCount] = {};
 
-  __device__ __forceinline__ void add(const W& words) {
+  __device__ __forceinline__ void add(const W& words, bool, u32) {
 #pragma unroll
     for (u32 i = 0; i < F::kCount; i++) {
       const long long value = F::element(words, i);
@@ -330,34 +353,35 @@ __device__ __forceinline__ Words<kWords> choose(const Words<kWords> (&all)[kMost
 template <class T, bool kAdds, u32 kWords, u32 kMost>
 __device__ __forceinline__ Words<kWords> foldAll(
     const Words<kWords> (&all)[kMost], u32 ranks, u32 op) {
-  using F = Fold<T, kAdds, kWords>;
-  if constexpr (kAdds && F::kHasWideMean) {
+  if constexpr (kAdds) {
     if (op == kAvg) {
       MeanFold<T, kWords> mean;
-#pragma unroll 1
-      for (u32 r = 0; r < ranks; r++) {
-        mean.add(choose(all, r));
+#pragma unroll
+      for (u32 r = 0; r < kMost; r++) {
+        if (r < ranks) {
+          mean.add(all[r], r == 0, ranks);
+        }
       }
       return mean.finish(ranks);
     }
   }
-  F fold;
-  fold.start(all[0], op, ranks);
+  Fold<T, kAdds, kWords> fold;
+  fold.start(all[0]);
   if constexpr (kAdds) {
 #pragma unroll
     for (u32 r = 1; r < kMost; r++) {
       if (r < ranks) {
-        fold.add(all[r], op, ranks);
+        fold.add(all[r], op);
       }
     }
   } else {
     // Rolled: a fraction of the code.
 #pragma unroll 1
     for (u32 r = 1; r < ranks; r++) {
-      fold.add(choose(all, r), op, ranks);
+      fold.add(choose(all, r), op);
     }
   }
-  return fold.finish(op, ranks);
+  return fold.finish();
 }
 
 }  // namespace tutti
