@@ -106,11 +106,12 @@ class CudaTest {
 
   @Test
   void theRequiredCapabilityIsTheOldestOfTheKernels() {
-    assertThat(Pattern.compile("compute_(\\d+)")
-            .matcher(KernelImage.record().getProperty("targets"))
-            .results()
-            .mapToInt(match -> Integer.parseInt(match.group(1)))
-            .min())
+    assertThat(
+            Pattern.compile("compute_(\\d+)")
+                .matcher(KernelImage.record().getProperty("targets"))
+                .results()
+                .mapToInt(match -> Integer.parseInt(match.group(1)))
+                .min())
         .hasValue(CudaDrivers.REQUIRED_CAPABILITY);
   }
 

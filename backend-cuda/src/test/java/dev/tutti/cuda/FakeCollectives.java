@@ -278,13 +278,7 @@ final class FakeCollectives {
       inputs.add(from);
     }
     HostReducer.combineAll(
-        kind,
-        dtype,
-        result,
-        0,
-        inputs.toArray(MemorySegment[]::new),
-        0,
-        bytes / dtype.byteSize());
+        kind, dtype, result, 0, inputs.toArray(MemorySegment[]::new), 0, bytes / dtype.byteSize());
     byte[] all = result.toArray(ValueLayout.JAVA_BYTE);
     if (targets == 0) {
       write(out, Arrays.copyOfRange(all, (int) (view.rank * part), (int) ((view.rank + 1) * part)));

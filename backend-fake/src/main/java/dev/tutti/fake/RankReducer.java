@@ -41,8 +41,7 @@ final class RankReducer {
     if (kind == ReduceOp.Kind.PREMUL_SUM) {
       sumProducts(ops, inputs, start, output, outputStart, count);
     } else {
-      MemorySegment[] segments =
-          inputs.stream().map(Tensor::segment).toArray(MemorySegment[]::new);
+      MemorySegment[] segments = inputs.stream().map(Tensor::segment).toArray(MemorySegment[]::new);
       HostReducer.combineAll(
           kind, dtype, output.segment(), outputStart * unit, segments, start * unit, count);
     }

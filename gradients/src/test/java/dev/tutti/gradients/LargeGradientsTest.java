@@ -13,7 +13,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests that means next to the limit of their type are finite, though the sums are not. */
 class LargeGradientsTest {
-  private static double mean(ProcessGroup group, DType dtype, double value, ReducerOptions options) {
+  private static double mean(
+      ProcessGroup group, DType dtype, double value, ReducerOptions options) {
     List<Tensor> parameters = List.of(Tensor.allocate(dtype, 3), Tensor.allocate(dtype, 40_000));
     try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
       for (int i = 0; i < 2; i++) {

@@ -59,17 +59,17 @@ public interface ContractSubject {
   }
 
   /**
-   * Tells whether AVG divides a sum that neither overflows nor wraps, so that for whole numbers only
-   * the division rounds. A backend that divides each rank's contribution, as NCCL does, rounds more
-   * often.
+   * Tells whether AVG divides a sum that neither overflows nor wraps, so that for whole numbers
+   * only the division rounds. A backend that divides each rank's contribution, as NCCL does, rounds
+   * more often.
    */
   default boolean dividesTheSum() {
     return true;
   }
 
   /**
-   * Tells whether MIN and MAX are NaN where a rank's element is NaN. With NCCL they are that only if
-   * the elements of all ranks are.
+   * Tells whether MIN and MAX are NaN where a rank's element is NaN. With NCCL they are that only
+   * if the elements of all ranks are.
    */
   default boolean nanWins() {
     return true;

@@ -44,8 +44,7 @@ final class ReductionCase {
         kind == ReduceOp.Kind.AVG ? world.subject().dividesTheSum() : world.subject().nanWins();
     List<double[]> inputs =
         IntStream.range(0, size)
-            .mapToObj(
-                rank -> TestData.toReduce(dtype, kind, size, rank, seed, numel, hasExtremes))
+            .mapToObj(rank -> TestData.toReduce(dtype, kind, size, rank, seed, numel, hasExtremes))
             .toList();
     boolean roundsOften =
         kind == ReduceOp.Kind.AVG && Reference.isReal(dtype) && !world.subject().dividesTheSum();

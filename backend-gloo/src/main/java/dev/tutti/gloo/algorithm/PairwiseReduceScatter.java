@@ -74,8 +74,7 @@ public final class PairwiseReduceScatter {
     transport.awaitSent(operation);
     transport.flush();
     if (isMean && size * factor != 1) {
-      HostReducer.divide(
-          output.dtype(), output.segment(), 0, output.numel(), size * factor);
+      HostReducer.divide(output.dtype(), output.segment(), 0, output.numel(), size * factor);
     }
   }
 

@@ -246,9 +246,7 @@ public class SocketBackend extends GlooBackend {
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
     if (isSteppedMean(reduceOp) && output.dtype().isInteger()) {
       mean.scatter(
-          output,
-          inputs,
-          (out, parts, sum) -> algorithms.reduceScatter(op, tag, out, parts, sum));
+          output, inputs, (out, parts, sum) -> algorithms.reduceScatter(op, tag, out, parts, sum));
     } else {
       algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
     }
@@ -260,10 +258,7 @@ public class SocketBackend extends GlooBackend {
     copy.copyFrom(input);
     int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), AllReduceAlgorithm.AUTO));
     if (isSteppedMean(reduceOp)) {
-      mean.run(
-          copy,
-          true,
-          (sums, sum) -> algorithms.allReduce(op, tag, sums, sum, Algorithm.RING));
+      mean.run(copy, true, (sums, sum) -> algorithms.allReduce(op, tag, sums, sum, Algorithm.RING));
     } else {
       algorithms.allReduce(op, tag, copy, reduceOp, Algorithm.RING);
     }

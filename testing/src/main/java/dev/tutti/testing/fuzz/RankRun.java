@@ -33,7 +33,8 @@ final class RankRun {
 
   RankRun(ContractSubject subject, Program program, int rank, ProgramRunner runner) {
     this.subject = subject;
-    this.reference = new ProgramReference(program.seed(), subject.dividesTheSum(), subject.nanWins());
+    this.reference =
+        new ProgramReference(program.seed(), subject.dividesTheSum(), subject.nanWins());
     this.program = program;
     this.members = program.groups();
     this.rank = rank;
