@@ -155,7 +155,9 @@ final class IncomingLink {
     if (exchange != null) {
       boolean proved;
       try {
-        proved = exchange.advance(wire) & (tls == null || tls.flush());
+        boolean agreed = exchange.advance(wire);
+        boolean sent = tls == null || tls.flush();
+        proved = agreed && sent;
       } catch (SSLException e) {
         throw e;
       } catch (IOException e) {
