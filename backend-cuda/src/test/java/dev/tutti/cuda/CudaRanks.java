@@ -70,11 +70,6 @@ public final class CudaRanks {
     return this;
   }
 
-  /** Lets ranks wait for answers of others for as long as it takes. */
-  public CudaRanks patient() {
-    return with("TUTTI_ANSWER_TIMEOUT", "4m");
-  }
-
   /** Gives the last rank a setting that differs from the others. */
   public CudaRanks withOnLast(String name, String value) {
     ofLast = chosen -> chosen.with(name, value);

@@ -312,7 +312,6 @@ class CudaSparseTest {
     Duration timeout = Duration.ofSeconds(2);
     AtomicReference<Throwable> failure = new AtomicReference<>();
     ranks(kind)
-        .patient()
         .run(
             2,
             (group, device) -> {

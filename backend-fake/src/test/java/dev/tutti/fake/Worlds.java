@@ -9,14 +9,9 @@ final class Worlds {
 
   private Worlds() {}
 
-  /** Creates a world whose ranks have minutes, also to answer each other after a failure. */
+  /** Creates a world whose ranks have minutes. */
   static ThreadedWorld patient(int size) {
-    return ThreadedWorld.of(size)
-        .withTimeout(PATIENCE)
-        .withOptions(
-            options ->
-                options.withSettings(
-                    options.settings().with("TUTTI_ANSWER_TIMEOUT", PATIENCE.toSeconds() + "s")));
+    return ThreadedWorld.of(size).withTimeout(PATIENCE);
   }
 
   /** Runs a body once on each rank of a world whose ranks have minutes. */

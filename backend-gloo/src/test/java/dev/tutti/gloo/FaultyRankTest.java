@@ -110,7 +110,7 @@ class FaultyRankTest {
 
   private <T> List<T> run(Way way, GlooWorld.Body<T> body) throws Exception {
     Settings settings =
-        GlooWorld.patient(GlooProvider.SHARED_BYTES.name(), way == Way.SOCKETS ? "0" : "1M");
+        GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), way == Way.SOCKETS ? "0" : "1M");
     int ranksOfHost = way == Way.TWO_LEVELS ? SIZE / 2 : SIZE;
     HostsProvider hosts = new HostsProvider(directory, rank -> rank / ranksOfHost);
     CountDownLatch through = new CountDownLatch(SIZE);

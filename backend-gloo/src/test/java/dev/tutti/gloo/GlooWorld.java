@@ -54,11 +54,6 @@ final class GlooWorld {
     return settings;
   }
 
-  /** Returns settings with which ranks wait for answers of others for as long as it takes. */
-  static Settings patient(String... namesAndValues) {
-    return settings(namesAndValues).with("TUTTI_ANSWER_TIMEOUT", TIMEOUT.toSeconds() + "s");
-  }
-
   static GroupOptions options(HashStore store, int rank, int size, Settings settings) {
     return GroupOptions.DEFAULT
         .withStore(store)

@@ -76,9 +76,6 @@ class KilledRankTest {
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
       builder.environment().put("TUTTI_GLOO_SHARED_DIR", directory.toString());
       builder.environment().put("TUTTI_TIMEOUT", TIMEOUT.toSeconds() + "s");
-      // The ranks that go on do answer, if late on a busy machine; one that was stopped was so for
-      // longer than all these times.
-      builder.environment().put("TUTTI_ANSWER_TIMEOUT", timeout.dividedBy(2).toSeconds() + "s");
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));

@@ -32,7 +32,7 @@ class PointToPointTest {
 
   final <T> List<T> run(int size, GlooWorld.Body<T> body) throws Exception {
     return GlooWorld.run(
-        size, GlooWorld.patient(GlooProvider.SHARED_BYTES.name(), sharedBytes()), body);
+        size, GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), sharedBytes()), body);
   }
 
   static Tensor filled(long count, double value) {

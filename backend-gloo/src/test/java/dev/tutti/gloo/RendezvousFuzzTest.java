@@ -102,7 +102,7 @@ class RendezvousFuzzTest {
 
   /** Runs a rendezvous of ranks that wait for each other for as long as it takes. */
   private List<Throwable> meet(String key, UnaryOperator<byte[]> change) throws Exception {
-    return meet(key, change, LONG, GlooWorld.patient(SHARED, "256K"));
+    return meet(key, change, LONG, GlooWorld.settings(SHARED, "256K"));
   }
 
   /** Runs a rendezvous of the ranks; returns what each threw, or null. */

@@ -45,7 +45,7 @@ public interface ContractSubject {
     return Duration.ofMinutes(2);
   }
 
-  /** Returns the settings of the groups, which also get a long {@code TUTTI_ANSWER_TIMEOUT}. */
+  /** Returns the settings of the groups. */
   default Settings settings() {
     return Settings.fromEnvironment();
   }

@@ -156,10 +156,9 @@ public final class ContractWorld {
   }
 
   private GroupOptions complete(UnaryOperator<GroupOptions> change, GroupOptions options) {
-    // All ranks do answer, if late on a busy machine.
-    Settings patient =
-        subject.settings().with("TUTTI_ANSWER_TIMEOUT", subject.timeout().toMillis() + "ms");
-    return change.apply(subject.options(options.withTimeout(groupTimeout()).withSettings(patient)));
+    return change.apply(
+        subject.options(
+            options.withTimeout(groupTimeout()).withSettings(subject.settings())));
   }
 
   private ThreadedWorld world(UnaryOperator<GroupOptions> change, ThreadGroup threads) {

@@ -282,7 +282,6 @@ class CudaBackendTest {
   void aRankThatDoesNotComeIsNamed() throws Exception {
     AtomicReference<Throwable> failure = new AtomicReference<>();
     new CudaRanks(cuda)
-        .patient()
         .within(Duration.ofMillis(500))
         .run(
             2,

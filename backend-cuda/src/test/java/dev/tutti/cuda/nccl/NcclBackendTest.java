@@ -67,12 +67,6 @@ class NcclBackendTest {
         .withTimeout(timeout);
   }
 
-  /** Returns options with a short timeout, but as long an answer of the store as it takes. */
-  private GroupOptions patient(HashStore store, int rank) {
-    return options(store, rank, Duration.ofMillis(300))
-        .withSettings(Settings.fromEnvironment().with("TUTTI_ANSWER_TIMEOUT", "4m"));
-  }
-
   private CudaRanks ranks() {
     return new CudaRanks(machine.cuda)
         .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl));
@@ -104,7 +98,7 @@ class NcclBackendTest {
   @Test
   void namesTheRankThatDoesNotCome() throws Exception {
     HashStore store = new HashStore();
-    assertThatThrownBy(() -> ProcessGroup.init(patient(store, 0)))
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("rank 0/2: not all ranks came to the NCCL communicator")
         .hasStackTraceContaining("ranks [1] did not arrive as ranks of Tutti");
@@ -114,7 +108,7 @@ class NcclBackendTest {
   @Test
   void namesRankZeroIfItOffersNothing() throws Exception {
     HashStore store = new HashStore();
-    assertThatThrownBy(() -> ProcessGroup.init(patient(store, 1)))
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofMillis(300))))
         .isInstanceOf(TuttiException.class)
         .hasRootCauseInstanceOf(StoreTimeoutException.class)
         .hasStackTraceContaining("rank 0 did not offer an NCCL communicator in time");

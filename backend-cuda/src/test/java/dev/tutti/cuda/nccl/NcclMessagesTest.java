@@ -188,7 +188,6 @@ class NcclMessagesTest {
   void namesThePeerThatClosesWhileAMessageWaitsForIt() throws Exception {
     CountDownLatch met = new CountDownLatch(3);
     ranks()
-        .patient()
         .run(
             3,
             (group, device) -> {

@@ -93,8 +93,6 @@ class GarbagePeerTest {
                         Map.of(
                             "TUTTI_CLOSE_TIMEOUT",
                             "500ms",
-                            "TUTTI_ANSWER_TIMEOUT",
-                            "4m",
                             "GLOO_SOCKET_IFNAME",
                             "lo")))
                 .withTimeout(timeout));

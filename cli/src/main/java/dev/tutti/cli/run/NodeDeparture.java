@@ -13,9 +13,6 @@ final class NodeDeparture {
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration TIMEOUT = Duration.ofSeconds(10);
 
-  /** How long node 0 keeps the store if not all nodes met, and thus no ranks run. */
-  private static final Duration UNMET_TIMEOUT = Duration.ofSeconds(2);
-
   /** The prefix of the keys of nodes that have left. */
   private static final String LEFT = "left/";
 
@@ -42,7 +39,7 @@ final class NodeDeparture {
       return;
     }
     try {
-      keys.store().await(left, meeting.met() ? TIMEOUT : UNMET_TIMEOUT);
+      keys.store().await(left, TIMEOUT);
     } catch (StoreTimeoutException e) {
       List<Integer> late =
           others.stream().filter(node -> !keys.store().check(List.of(LEFT + node))).toList();

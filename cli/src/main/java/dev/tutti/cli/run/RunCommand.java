@@ -146,8 +146,8 @@ public final class RunCommand implements Callable<Integer> {
       description =
           "How long the other ranks may continue after the first failure, to report the cause and"
               + " exit by themselves, before SIGTERM; 0 stops them at once, as torchrun does."
-              + " Default: 5s.")
-  private Duration linger = Duration.ofSeconds(5);
+              + " Default: 11s.")
+  private Duration linger = Duration.ofSeconds(11);
 
   @Option(
       names = "--grace",

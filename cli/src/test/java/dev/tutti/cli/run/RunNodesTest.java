@@ -7,7 +7,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -21,9 +20,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Timeout(600)
 class RunNodesTest {
   private static final String[] SLEEPING = {"sh", "-c", "exec sleep 600"};
-
-  /** What node 0 logs if node 1 needs more than two seconds to leave a job that does not start. */
-  private static final String LATE_TO_LEAVE = "node 0 exits before node 1";
 
   @RegisterExtension private final TestRuns runs = new TestRuns();
 
@@ -82,10 +78,6 @@ class RunNodesTest {
   @ParameterizedTest
   @CsvSource({"2, 3", "3, 2"})
   void nodesStartedForDifferentNumbersOfNodesAreToldSo(int ofZero, int ofOne) throws Exception {
-    SlowProcesses.repeat(() -> assertThatNodesAreToldSo(ofZero, ofOne), LATE_TO_LEAVE);
-  }
-
-  private void assertThatNodesAreToldSo(int ofZero, int ofOne) throws Exception {
     String message =
         "tutti run: node 0 was started with --nnodes=%d, node 1 with --nnodes=%d; give all nodes the same value"
             .formatted(ofZero, ofOne);
@@ -100,19 +92,8 @@ class RunNodesTest {
   @Tag("full")
   @Test
   void aNodeThatGivesUpEndsTheOthers() throws Exception {
-    AtomicInteger seconds = new AtomicInteger(3);
-    SlowProcesses.repeat(
-        () -> assertThatANodeEndsTheOthers(seconds.getAndUpdate(before -> 3 * before)),
-        LATE_TO_LEAVE,
-        "the node did not even connect");
-  }
-
-  /**
-   * Starts two of three nodes.
-   *
-   * @param seconds how long node 1 tries to connect, and then waits for node 2
-   */
-  private void assertThatANodeEndsTheOthers(int seconds) throws Exception {
+    // Node 1 must connect in this time, and then waits for node 2 until it is over.
+    int seconds = 15;
     try (CommandProcess zero = runs.start(SLEEPING, "--nnodes=3", "--master-port=0")) {
       String port = portOf(zero);
       String message =
@@ -132,9 +113,6 @@ class RunNodesTest {
               "--master-port=" + port,
               "--rdzv-timeout=" + seconds + "s")) {
         assertThat(one.exitCode()).isEqualTo(1);
-        assertThat(one.lines())
-            .as("the node did not even connect")
-            .anyMatch(line -> line.contains("did not join"));
         assertEndWith(message, one, zero);
       }
     }
@@ -171,30 +149,15 @@ class RunNodesTest {
     try (Socket bound = new Socket()) {
       // No other process can take this port, and nobody listens on it.
       bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
-      AtomicInteger seconds = new AtomicInteger(4);
-      SlowProcesses.repeat(
-          () ->
-              assertThatANodeWaitsAt(
-                  bound.getLocalPort(), seconds.getAndUpdate(before -> 3 * before)),
-          "the wait ended before it was announced");
-    }
-  }
-
-  private void assertThatANodeWaitsAt(int port, int seconds) throws Exception {
-    String master = "--master-port=" + port;
-    String timeout = "--rdzv-timeout=" + seconds + "s";
-    try (CommandProcess run = runs.start("--nnodes=2", "--node-rank=1", master, timeout, "true")) {
-      assertThat(run.exitCode()).isEqualTo(1);
-      assertThat(run.lines())
-          .as("the wait ended before it was announced")
-          .anyMatch(line -> line.contains("waiting up to"));
-      assertThat(run.lines())
-          .as("what it says")
-          .containsOnlyOnce(
-              "tutti run: waiting up to "
-                  + seconds
-                  + " s (--rdzv-timeout) for node 0 to serve the store at 127.0.0.1:"
-                  + port);
+      int port = bound.getLocalPort();
+      try (CommandProcess run =
+          runs.start("--nnodes=2", "--node-rank=1", "--master-port=" + port, "true")) {
+        assertThat(run.awaitLine(line -> line.contains("waiting up to")))
+            .isEqualTo(
+                "tutti run: waiting up to 10 min (--rdzv-timeout) for node 0 to serve the store at"
+                    + " 127.0.0.1:"
+                    + port);
+      }
     }
   }
 }

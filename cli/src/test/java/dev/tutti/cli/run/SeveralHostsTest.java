@@ -117,9 +117,7 @@ class SeveralHostsTest {
                   "TUTTI_STORE",
                   isCluster ? "tcp" : store,
                   "TUTTI_BACKEND",
-                  "gloo",
-                  "TUTTI_ANSWER_TIMEOUT", // longer than a rank may lag behind the others
-                  "4m"),
+                  "gloo"),
               arguments));
       started.add(nodes.getLast());
     }

@@ -51,7 +51,7 @@ final class TestRuns implements AfterEachCallback {
     command.addAll(OwnJava.command());
     command.add(program.getName());
     command.addAll(arguments);
-    return CommandProcess.startInside(List.of(), Map.of("TUTTI_ANSWER_TIMEOUT", "4m"), command);
+    return CommandProcess.startInside(List.of(), Map.of(), command);
   }
 
   /**

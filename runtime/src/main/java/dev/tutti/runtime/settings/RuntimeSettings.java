@@ -52,7 +52,7 @@ public final class RuntimeSettings {
       checked(
           Setting.duration(
               "TUTTI_ANSWER_TIMEOUT",
-              Duration.ofSeconds(1),
+              Duration.ofSeconds(5),
               "how long a rank waits for an answer of another rank or of the store while it finds"
                   + " out why something failed; longer for overloaded machines"),
           Duration::isPositive,

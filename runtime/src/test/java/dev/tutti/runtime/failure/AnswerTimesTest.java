@@ -18,12 +18,12 @@ class AnswerTimesTest {
   @Test
   void allTimesFollowFromTheSetting() {
     AnswerTimes times = times("");
-    assertThat(times.answer()).isEqualTo(Duration.ofSeconds(1));
-    assertThat(times.call()).isEqualTo(Duration.ofMillis(800));
-    assertThat(times.answers()).isEqualTo(Duration.ofSeconds(2));
-    assertThat(times.standstill()).isEqualTo(Duration.ofMillis(2500));
-    assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(3));
-    assertThat(times.question()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(times.answer()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(times.call()).isEqualTo(Duration.ofSeconds(4));
+    assertThat(times.answers()).isEqualTo(Duration.ofSeconds(10));
+    assertThat(times.standstill()).isEqualTo(Duration.ofMillis(12_500));
+    assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(15));
+    assertThat(times.question()).isEqualTo(Duration.ofSeconds(25));
     assertThat(times("4m").verdict()).isEqualTo(Duration.ofMinutes(12));
   }
 

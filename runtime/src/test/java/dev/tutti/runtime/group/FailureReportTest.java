@@ -43,7 +43,7 @@ class FailureReportTest {
    */
   private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
       throws Exception {
-    return play(LocalWorld::patient, provider, roles);
+    return play(LocalWorld::asShipped, provider, roles);
   }
 
   private static List<CollectiveException> play(
@@ -430,11 +430,11 @@ class FailureReportTest {
             provider,
             (options, rank) -> {
               if (rank == 1) {
-                ProcessGroup.init(LocalWorld.patient(options)).close();
+                ProcessGroup.init(LocalWorld.asShipped(options)).close();
                 closed.countDown();
                 return null;
               }
-              try (ProcessGroup group = ProcessGroup.init(LocalWorld.patient(options))) {
+              try (ProcessGroup group = ProcessGroup.init(LocalWorld.asShipped(options))) {
                 Throwable failure;
                 if (rank == 0) {
                   failure = catchThrowable(() -> group.allReduce(Tensor.of(1f)));

@@ -28,9 +28,6 @@ import java.util.logging.Logger;
 
 /** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
-  /** Longer than any test; for ranks and stores that do answer, however busy the machine is. */
-  private static final String PATIENCE = "10m";
-
   private static final Duration ATTEMPTS = Duration.ofSeconds(150);
 
   public interface Body<T> {
@@ -61,10 +58,10 @@ public final class LocalWorld {
 
   /**
    * Joins, runs once all have joined, and closes once all have run; returns the results in rank
-   * order. Ranks wait for answers of others for as long as it takes.
+   * order. Ranks wait for answers of others as long as the shipped default says.
    */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
-    return run(size, new HashStore(), provider, LocalWorld::patient, body);
+    return run(size, new HashStore(), provider, LocalWorld::asShipped, body);
   }
 
   /** Does the same with a given store, which may hang; ranks wait for answers for a second. */
@@ -73,9 +70,9 @@ public final class LocalWorld {
     return run(size, store, provider, UnaryOperator.identity(), body);
   }
 
-  /** Lets a rank wait for answers of others and of the store for as long as it takes. */
-  static GroupOptions patient(GroupOptions options) {
-    return options.withSettings(options.settings().with(RuntimeSettings.ANSWER_TIMEOUT, PATIENCE));
+  /** Lets a rank wait for answers of others and of the store as long as the shipped default says. */
+  static GroupOptions asShipped(GroupOptions options) {
+    return options.withSettings(Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms")));
   }
 
   /** Does the same with a given store and changed options. */
@@ -134,7 +131,8 @@ public final class LocalWorld {
   /** Runs the body on a thread per rank, with the options to join. */
   public static <T> List<T> ranks(int size, Store store, BackendProvider provider, RankBody<T> body)
       throws Exception {
-    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
+    Settings settings = Settings.ofEnvironment(
+            Map.of("TUTTI_CLOSE_TIMEOUT", "200ms", RuntimeSettings.ANSWER_TIMEOUT.name(), "1s"));
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Callable<T>> calls = new ArrayList<>();
       for (int r = 0; r < size; r++) {

@@ -41,7 +41,7 @@ class SubgroupTest {
             3,
             store,
             new LocalProvider(),
-            LocalWorld::patient,
+            LocalWorld::asShipped,
             group -> {
               if (group.rank() == 1) {
                 LocalWorld.until("the failure", () -> group.failure().isPresent());
