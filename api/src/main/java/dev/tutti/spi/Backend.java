@@ -245,7 +245,7 @@ public interface Backend extends AutoCloseable {
    * wait. A backend that can make progress on the waiting thread does so here.
    *
    * @param op the operation to wait for
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @return whether the operation ended
    */
   default boolean await(Operation op, long deadlineNanos) {
@@ -306,7 +306,7 @@ public interface Backend extends AutoCloseable {
    * Takes part in creating a group that this rank is not a member of.
    *
    * @param ranks the members, as ranks of this group, in ascending order
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    */
   default void passSubgroup(List<Integer> ranks, long deadlineNanos) {}
 

@@ -18,7 +18,7 @@ public interface DeviceEvent {
   /**
    * Waits on the host until the device has reached the point.
    *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @return whether the point was reached by the deadline
    */
   boolean awaitReached(long deadlineNanos);

@@ -30,7 +30,7 @@ public interface Operation {
   long sequenceNumber();
 
   /**
-   * Returns the time by which the operation must be done, in terms of {@link System#nanoTime()}.
+   * Returns the time by which the operation must be done, in terms of the group's clock.
    */
   long deadlineNanos();
 
@@ -98,7 +98,7 @@ public interface Operation {
    * Parks the calling thread until the operation ends, a device works on it, or a deadline is
    * reached; an interrupt does not end the wait.
    *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline, in terms of the group's clock
    * @return whether the operation ended
    */
   boolean parkUntilDone(long deadlineNanos);

@@ -66,7 +66,7 @@ final class HostRendezvous {
    * @param budget the number of bytes of shared memory for the ranks of a host; 0 for no shared
    *     memory
    * @param twoLevel whether to share memory even if not all ranks of the group can
-   * @param deadline the deadline of all steps together, in terms of {@link System#nanoTime()}
+   * @param deadline the deadline of all steps together, in terms of the group's clock
    */
   public HostRendezvous(
       BackendContext context, Path directory, long budget, boolean twoLevel, long deadline) {

@@ -34,7 +34,7 @@ record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, Stri
    * @param budget the number of bytes to share, or 0 for none; ranks with a different budget are
    *     not found
    * @param twoLevel whether to share memory even if not all ranks of the group can
-   * @param deadline the deadline for the other ranks' offers, in terms of {@link System#nanoTime()}
+   * @param deadline the deadline for the other ranks' offers, in terms of the group's clock
    * @throws RendezvousException naming a rank that published something else, or the ranks that
    *     published nothing in time
    */

@@ -181,7 +181,7 @@ final class ProgressEngine {
    * Moves bytes until a goal is reached; the lock must not be held.
    *
    * @param goal the goal, checked under the lock
-   * @param deadline the deadline in terms of {@link System#nanoTime()}
+   * @param deadline the deadline in terms of the group's clock
    * @param flushes whether to write before returning; if not, the caller is about to write more
    * @return false if the deadline passed first
    */

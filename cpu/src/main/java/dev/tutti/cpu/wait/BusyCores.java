@@ -53,7 +53,7 @@ public final class BusyCores {
   /**
    * Tells whether to sleep rather than yield.
    *
-   * @param now the time, in terms of {@link System#nanoTime()}
+   * @param now the time, in terms of the caller's clock
    */
   public boolean areBusy(long now) {
     if (busy && now - until >= 0) {
@@ -65,7 +65,7 @@ public final class BusyCores {
   /**
    * Notes a yield.
    *
-   * @param before the time when it began, in terms of {@link System#nanoTime()}
+   * @param before the time when it began, in terms of the caller's clock
    * @param after the time when it ended
    */
   public void yielded(long before, long after) {

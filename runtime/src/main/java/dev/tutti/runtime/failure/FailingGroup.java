@@ -13,7 +13,7 @@ public interface FailingGroup {
   /**
    * Waits until this rank has made the call that the others found not to match.
    *
-   * @param limitNanos the deadline in terms of {@link System#nanoTime()}
+   * @param limitNanos the deadline in terms of the group's clock
    */
   void awaitCall(FailureEvent event, long limitNanos);
 

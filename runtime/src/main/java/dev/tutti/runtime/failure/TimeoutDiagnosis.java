@@ -54,7 +54,7 @@ final class TimeoutDiagnosis {
   /**
    * Asks the other ranks where they stand; ranks that are alive answer on their own.
    *
-   * @param deadlineNanos the deadline of all answers, in terms of {@link System#nanoTime()}
+   * @param deadlineNanos the deadline of all answers, in terms of the group's clock
    */
   static Diagnosis gather(
       GroupIdentity group, JobBoard board, FailureEvent event, long deadlineNanos) {
