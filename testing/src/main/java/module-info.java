@@ -17,6 +17,7 @@ module dev.tutti.testing {
 
   exports dev.tutti.testing;
   exports dev.tutti.testing.fuzz;
+  exports dev.tutti.testing.history;
 
   uses dev.tutti.spi.BackendProvider;
 

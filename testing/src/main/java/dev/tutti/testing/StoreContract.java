@@ -23,7 +23,11 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
     unit = TimeUnit.SECONDS,
     threadMode = ThreadMode.SEPARATE_THREAD)
 public abstract class StoreContract
-    implements StoreValueTests, StoreWaitTests, StoreQueueTests, StoreConcurrencyTests {
+    implements StoreValueTests,
+        StoreWaitTests,
+        StoreQueueTests,
+        StoreConcurrencyTests,
+        StoreHistoryTests {
   static final int SECONDS = 300;
 
   private @Nullable Store store;
@@ -43,6 +47,15 @@ public abstract class StoreContract
    * @throws Exception if the store cannot be opened, which fails the test
    */
   protected abstract Store open() throws Exception;
+
+  /**
+   * Tells whether {@link Store#set} and {@link Store#queuePush} return only after the store has
+   * carried them out; if not, another handle may see the value a little later.
+   */
+  @Override
+  public boolean acknowledges() {
+    return true;
+  }
 
   @BeforeEach
   @Timeout(value = SECONDS, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)

@@ -21,6 +21,8 @@ interface StoreFixture {
 
   Calls calls();
 
+  boolean acknowledges();
+
   /**
    * Returns what a call with little time throws, or null. A server that does not answer such a call
    * within its second is only slow, so the call is repeated.

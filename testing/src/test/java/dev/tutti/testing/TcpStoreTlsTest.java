@@ -67,6 +67,12 @@ class TcpStoreTlsTest extends StoreContract {
                     "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString()))));
   }
 
+  /** The protocol has no answer to a set or a push. */
+  @Override
+  public boolean acknowledges() {
+    return false;
+  }
+
   @Override
   protected Store open() {
     return new TcpStore(
