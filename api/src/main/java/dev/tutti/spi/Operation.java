@@ -29,9 +29,7 @@ public interface Operation {
    */
   long sequenceNumber();
 
-  /**
-   * Returns the time by which the operation must be done, in terms of the group's clock.
-   */
+  /** Returns the time by which the operation must be done, in terms of the group's clock. */
   long deadlineNanos();
 
   /** Tells whether the operation has ended, successfully or not. */

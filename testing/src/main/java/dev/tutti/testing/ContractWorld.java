@@ -5,7 +5,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
-import dev.tutti.Settings;
 import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
@@ -157,8 +156,7 @@ public final class ContractWorld {
 
   private GroupOptions complete(UnaryOperator<GroupOptions> change, GroupOptions options) {
     return change.apply(
-        subject.options(
-            options.withTimeout(groupTimeout()).withSettings(subject.settings())));
+        subject.options(options.withTimeout(groupTimeout()).withSettings(subject.settings())));
   }
 
   private ThreadedWorld world(UnaryOperator<GroupOptions> change, ThreadGroup threads) {

@@ -81,8 +81,7 @@ public final class RankLinks implements AutoCloseable {
     this.listener = listener;
     this.outgoing = new OutgoingLinks(rank, peers, tls, token, listener.selector());
     this.incoming =
-        new IncomingLinks(
-            rank, size, listener, tls, token, new LimitedLog(LOG, Time.SYSTEM));
+        new IncomingLinks(rank, size, listener, tls, token, new LimitedLog(LOG, Time.SYSTEM));
   }
 
   /**

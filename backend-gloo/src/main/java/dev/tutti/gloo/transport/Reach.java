@@ -25,7 +25,8 @@ final class Reach {
    * @param limit how long to try
    * @param clock the clock
    */
-  static List<Integer> unreached(Map<Integer, InetSocketAddress> addresses, Duration limit, NanoClock clock)
+  static List<Integer> unreached(
+      Map<Integer, InetSocketAddress> addresses, Duration limit, NanoClock clock)
       throws IOException {
     List<Integer> unreached = new ArrayList<>();
     long deadline = clock.nanoTime() + limit.toNanos();

@@ -90,11 +90,7 @@ class GarbagePeerTest {
                 .withProvider(new GlooProvider())
                 .withSettings(
                     Settings.ofEnvironment(
-                        Map.of(
-                            "TUTTI_CLOSE_TIMEOUT",
-                            "500ms",
-                            "GLOO_SOCKET_IFNAME",
-                            "lo")))
+                        Map.of("TUTTI_CLOSE_TIMEOUT", "500ms", "GLOO_SOCKET_IFNAME", "lo")))
                 .withTimeout(timeout));
     joining.get(60, TimeUnit.SECONDS);
     return group;

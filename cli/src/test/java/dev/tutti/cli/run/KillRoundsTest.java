@@ -46,7 +46,9 @@ class KillRoundsTest {
   /** How long ranks wait for the answer of a stopped rank: the default of TUTTI_ANSWER_TIMEOUT. */
   private static final long ANSWER = 5_000;
 
-  /** The default of TUTTI_CLOSE_TIMEOUT, and the time to find out why the close was not complete. */
+  /**
+   * The default of TUTTI_CLOSE_TIMEOUT, and the time to find out why the close was not complete.
+   */
   private static final long CLOSE = 5_000 + ANSWER + ABOUT_A_SECOND;
 
   private static final int SIGCONT = 18;

@@ -113,11 +113,7 @@ class SeveralHostsTest {
       nodes.add(
           CommandProcess.startInside(
               hosts.inside(host),
-              Map.of(
-                  "TUTTI_STORE",
-                  isCluster ? "tcp" : store,
-                  "TUTTI_BACKEND",
-                  "gloo"),
+              Map.of("TUTTI_STORE", isCluster ? "tcp" : store, "TUTTI_BACKEND", "gloo"),
               arguments));
       started.add(nodes.getLast());
     }

@@ -138,7 +138,7 @@ public final class ShardedSampler implements Sampler {
       if (epochs.getLong(other) != epoch) {
         throw new IllegalStateException(
             ("rank %d begins epoch %d and rank %d begins epoch %d; read the sampler equally often"
-                 + " on all ranks, or call setEpoch before")
+                    + " on all ranks, or call setEpoch before")
                 .formatted(rank, epoch, other, epochs.getLong(other)));
       }
     }

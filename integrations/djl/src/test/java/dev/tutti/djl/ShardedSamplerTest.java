@@ -159,7 +159,7 @@ class ShardedSamplerTest {
         .isInstanceOf(IllegalStateException.class)
         .hasMessage(
             ("rank %d begins epoch %d and rank %d begins epoch %d; read the sampler equally often"
-                 + " on all ranks, or call setEpoch before")
+                    + " on all ranks, or call setEpoch before")
                 .formatted(group.rank(), group.rank() == 1 ? 2 : 1, other, other == 1 ? 2 : 1));
     sampler.setEpoch(1);
     assertThat(epoch(sampler, 12)).hasSize(6 / group.size());

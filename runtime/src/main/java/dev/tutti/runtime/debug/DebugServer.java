@@ -222,8 +222,7 @@ public final class DebugServer implements AutoCloseable {
           "too many wrong secrets from this address; try again in " + seconds + " s\n");
     } else {
       exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
-      send(
-          exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
+      send(exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
     }
     return false;
   }

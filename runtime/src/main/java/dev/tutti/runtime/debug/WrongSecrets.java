@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Limits how often the clients at an address may present wrong secrets. After five, the address must
- * pause for a second, after each further one for twice as long as before, up to a minute. Ten
+ * Limits how often the clients at an address may present wrong secrets. After five, the address
+ * must pause for a second, after each further one for twice as long as before, up to a minute. Ten
  * minutes after its last one, it begins anew. At most 64 addresses are distinguished; all others
  * count as one. Any thread may call its methods.
  */
@@ -41,9 +41,7 @@ final class WrongSecrets {
   /** Returns how long an address has to pause until it may present another secret; 0 if not. */
   synchronized long pauseNanos(String address) {
     Count count = counts.get(keyOf(address));
-    return count == null
-        ? 0
-        : Math.max(0, count.pauseNanos - (clock.nanoTime() - count.lastNanos));
+    return count == null ? 0 : Math.max(0, count.pauseNanos - (clock.nanoTime() - count.lastNanos));
   }
 
   /** Notes that an address presented a wrong secret. */

@@ -182,8 +182,7 @@ final class FlightEntry {
    * @param group the group of the operation
    * @param recordId the number of the entry in the record
    * @param lastCollective the number of the last collective of the group
-   * @param offset the difference between the group's clock and the time of day, in
-   *     nanoseconds
+   * @param offset the difference between the group's clock and the time of day, in nanoseconds
    */
   Map<String, Object> toMap(long recordId, GroupIdentity group, long lastCollective, long offset) {
     Map<String, Object> map = new LinkedHashMap<>();

@@ -89,8 +89,8 @@ public final class RankAgreement {
               type,
               0,
               Duration.ZERO,
-              ("the ranks of group %s made new groups in different orders: as number %s, rank %s called"
-                      + " %s, but rank %s called %s")
+              ("the ranks of group %s made new groups in different orders: as number %s, rank %s"
+                      + " called %s, but rank %s called %s")
                   .formatted(
                       group.name(),
                       name,

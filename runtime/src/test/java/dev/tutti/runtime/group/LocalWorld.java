@@ -70,7 +70,9 @@ public final class LocalWorld {
     return run(size, store, provider, UnaryOperator.identity(), body);
   }
 
-  /** Lets a rank wait for answers of others and of the store as long as the shipped default says. */
+  /**
+   * Lets a rank wait for answers of others and of the store as long as the shipped default says.
+   */
   static GroupOptions asShipped(GroupOptions options) {
     return options.withSettings(Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms")));
   }
@@ -131,7 +133,8 @@ public final class LocalWorld {
   /** Runs the body on a thread per rank, with the options to join. */
   public static <T> List<T> ranks(int size, Store store, BackendProvider provider, RankBody<T> body)
       throws Exception {
-    Settings settings = Settings.ofEnvironment(
+    Settings settings =
+        Settings.ofEnvironment(
             Map.of("TUTTI_CLOSE_TIMEOUT", "200ms", RuntimeSettings.ANSWER_TIMEOUT.name(), "1s"));
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Callable<T>> calls = new ArrayList<>();

@@ -150,8 +150,8 @@ final class FileMembers {
    *
    * @param host its boot id and process id namespace
    * @param pid its process id
-   * @param started when it started, in ticks since the host did, which do not move when its clock is
-   *     set; 0 if that is not known
+   * @param started when it started, in ticks since the host did, which do not move when its clock
+   *     is set; 0 if that is not known
    */
   record Member(String host, long pid, long started) {
     /** Where the start time is among the words after a process's name. */

@@ -20,7 +20,8 @@ class SelfConnectionTest {
         SocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     InetSocketAddress server = (InetSocketAddress) channel.getLocalAddress();
     long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
-    assertThatThrownBy(() -> TcpConnection.open(channel, server, null, deadline, deadline, Time.SYSTEM))
+    assertThatThrownBy(
+            () -> TcpConnection.open(channel, server, null, deadline, deadline, Time.SYSTEM))
         .isInstanceOf(ConnectException.class)
         .hasMessage("no process listens on 127.0.0.1:" + server.getPort());
     try (TcpStoreServer late = new TcpStoreServer(null, server.getPort(), JobToken.NONE)) {
