@@ -62,7 +62,7 @@ class RefusalTest {
     List<String> failures =
         GlooWorld.run(
             2,
-            GlooWorld.patient(),
+            GlooWorld.settings(),
             group -> {
               if (group.rank() == 0) {
                 until(() -> busy.join().sequenceNumber() == 2);
@@ -105,7 +105,7 @@ class RefusalTest {
             GlooWorld.TIMEOUT,
             rank -> {
               try (ProcessGroup group =
-                  ProcessGroup.init(GlooWorld.options(store, rank, 2, GlooWorld.patient()))) {
+                  ProcessGroup.init(GlooWorld.options(store, rank, 2, GlooWorld.settings()))) {
                 CompletableFuture<Throwable> split = new CompletableFuture<>();
                 Thread splitting =
                     Thread.ofPlatform()
