@@ -12,7 +12,7 @@ interface StoreHistoryTests extends StoreFixture {
 
   @Test
   default void randomCallsOfConcurrentClientsAreConsistent() throws Exception {
-    int seeds = TestTier.isFast() ? 1 : 10;
+    int seeds = TestTier.isFast() ? 1 : 4;
     for (int seed = 0; seed < seeds; seed++) {
       Store part = new PrefixStore("history" + seed, store());
       try (HistoryRun run = new HistoryRun(seed, 4, acknowledges(), part::duplicate)) {
