@@ -12,6 +12,7 @@ import java.util.concurrent.locks.Lock;
  */
 public interface Time extends NanoClock {
   /** The time of this machine. */
+  @SuppressWarnings("ClassInitializationDeadlock") // product code names SystemTime only here
   Time SYSTEM = new SystemTime();
 
   /** Returns the time of day in milliseconds since 1970, for what people or other hosts read. */
