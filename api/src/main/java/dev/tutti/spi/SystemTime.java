@@ -9,18 +9,15 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * The time of this machine: the only class of Tutti's core that calls the clock, waits with a limit
- * and creates threads. A test may override a part, such as the clock.
+ * and creates threads.
  */
-public class SystemTime implements Time {
+final class SystemTime implements Time {
   /** Made when it is first used, since it costs a young process some milliseconds. */
   private static final class Random {
     static final SecureRandom SOURCE = new SecureRandom();
 
     private Random() {}
   }
-
-  /** Creates the time of this machine; {@link Time#SYSTEM} suffices unless a part is overridden. */
-  protected SystemTime() {}
 
   @Override
   public long nanoTime() {

@@ -15,7 +15,7 @@ class TimeTest {
   private static final Duration CENTURY = Duration.ofDays(36_500);
 
   private final Time time =
-      new SystemTime() {
+      new ForwardingTime(Time.SYSTEM) {
         @Override
         public long nanoTime() {
           return NOW;

@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.ForwardingTime;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.locks.Condition;
@@ -16,7 +17,11 @@ class HashStoreTimeTest {
   private static final Duration DAY = Duration.ofDays(1);
 
   /** A time in which a wait for a signal that does not come is over at once. */
-  private static final class LeapingTime extends SystemTime {
+  private static final class LeapingTime extends ForwardingTime {
+    LeapingTime() {
+      super(Time.SYSTEM);
+    }
+
     long waited;
 
     @Override

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.TestOperation;
-import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;
@@ -62,7 +62,7 @@ class ShmChannelTest {
       AtomicLong now = new AtomicLong(System.nanoTime());
       long spin = Duration.ofMinutes(30).toNanos();
       Time ticking =
-          new SystemTime() {
+          new ForwardingTime(Time.SYSTEM) {
             @Override
             public long nanoTime() {
               return now.addAndGet(100_000);

@@ -2,7 +2,7 @@ package dev.tutti.cpu.wait;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;
@@ -30,7 +30,11 @@ class LatchTest {
     assertThat(time.now).isEqualTo(HOUR.toNanos());
   }
 
-  private static final class LeapingTime extends SystemTime {
+  private static final class LeapingTime extends ForwardingTime {
+    LeapingTime() {
+      super(Time.SYSTEM);
+    }
+
     long now;
 
     @Override

@@ -3,7 +3,7 @@ package dev.tutti.cpu.wait;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cpu.wait.WaitStrategy.Stage;
-import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -17,7 +17,7 @@ class WaitStrategyTest {
 
   /** A clock that advances each time it is read. */
   private final Time ticking =
-      new SystemTime() {
+      new ForwardingTime(Time.SYSTEM) {
         @Override
         public long nanoTime() {
           now += step;

@@ -2,13 +2,17 @@ package dev.tutti.runtime.operation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.spi.SystemTime;
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class PerTimeTest {
-  private static final class OtherTime extends SystemTime {}
+  private static final class OtherTime extends ForwardingTime {
+    OtherTime() {
+      super(Time.SYSTEM);
+    }
+  }
 
   @Test
   void eachTimeHasItsOwnWatchdog() {
