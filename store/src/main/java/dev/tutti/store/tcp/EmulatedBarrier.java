@@ -44,7 +44,7 @@ final class EmulatedBarrier {
     this.size = size;
     // The key already has its slash.
     this.stateKey = STATE + key;
-    name = Long.toHexString(client.time().random() >>> Long.SIZE - NAME_BITS);
+    name = Long.toHexString(client.time().random() >>> (Long.SIZE - NAME_BITS));
   }
 
   /**
