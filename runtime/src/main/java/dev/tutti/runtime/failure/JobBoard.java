@@ -84,7 +84,8 @@ public final class JobBoard {
     return "joined/" + globalRank;
   }
 
-  private static String progressKey(String group, int globalRank) {
+  /** Returns the key at which a rank publishes where it stands in a group. */
+  public static String progressKey(String group, int globalRank) {
     return "progress/" + group + "/" + globalRank;
   }
 

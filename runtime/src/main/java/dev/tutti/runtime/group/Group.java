@@ -85,6 +85,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private volatile long timeoutNanos;
   private volatile Life life = Life.OPEN;
   private volatile @Nullable Refusal refusal;
+  private volatile boolean unpublished;
 
   /**
    * The call in which this rank waits for others to make a group with it, for reports; empty if
@@ -348,6 +349,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             return progress;
           });
     } catch (Exception e) {
+      unpublished = true;
       LOG.log(
           Level.DEBUG,
           "rank {0}, group {1}: cannot publish its progress: {2}",
@@ -390,6 +392,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             + identity.name()
             + " is closed on rank "
             + identity.rank());
+  }
+
+  /** Tells whether the store took what this rank last said about itself. */
+  boolean isClosePublished() {
+    return !unpublished;
   }
 
   /** Tells whether close was called. */

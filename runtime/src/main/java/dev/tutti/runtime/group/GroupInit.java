@@ -79,7 +79,8 @@ final class GroupInit {
               timeout,
               deadline,
               null,
-              List.of());
+              List.of(),
+              null);
       job.initBarrier(group);
       return new DefaultProcessGroup(group, job);
     } catch (RuntimeException e) {

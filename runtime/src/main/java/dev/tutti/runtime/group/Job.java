@@ -11,6 +11,7 @@ import dev.tutti.runtime.failure.AgreedFailure;
 import dev.tutti.runtime.failure.AnswerTimes;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
+import dev.tutti.runtime.failure.JobBoard;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -22,6 +23,7 @@ import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.StoreWait;
 import dev.tutti.runtime.rendezvous.UninterruptedStore;
 import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
+import dev.tutti.runtime.rendezvous.WrittenKeys;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -160,7 +162,57 @@ final class Job {
   }
 
   Store groupStore(String group) {
-    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore), time);
+    return groupStore(group, null);
+  }
+
+  /** Returns the store of a group; keys that are written through it are noted. */
+  Store groupStore(String group, @Nullable WrittenKeys written) {
+    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore), time, written);
+  }
+
+  /** Starts to note the keys that this rank writes for a call that makes groups. */
+  WrittenKeys noteKeys(String call, int ranks) {
+    return new WrittenKeys(ownStore, call, ranks);
+  }
+
+  /**
+   * Lets the last rank delete the keys of a call, which this rank needs no more; does nothing if
+   * the store does not answer.
+   */
+  void release(WrittenKeys written) {
+    if (monitor.isUnheard()) {
+      return;
+    }
+    try {
+      BoundedCalls.call(
+          time,
+          "tutti-release-" + rank,
+          monitor.times().answer(),
+          () -> {
+            written.release();
+            return true;
+          });
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot delete the keys of a closed group: {1}", rank, e);
+    }
+  }
+
+  /**
+   * Does the same when a group is closed, unless the group has failed: then others may still read
+   * why.
+   */
+  void release(WrittenKeys written, Group closed) {
+    if (closed.failures.isFailing() || !closed.isClosePublished()) {
+      return;
+    }
+    String name = closed.identity.name();
+    written.add(ownStore, JobBoard.progressKey(name, rank));
+    long barriers = closed.monitoredBarriers.get();
+    if (barriers > 0 && closed.identity.rank() == 0) {
+      StoreMonitoredBarrier.keys(barriers, closed.identity.size())
+          .forEach(key -> written.add(new PrefixStore("group/" + name, ownStore), key));
+    }
+    release(written);
   }
 
   /**
@@ -171,6 +223,7 @@ final class Job {
    * @param parent the group whose failures also end this one, and whose backends may create those
    *     of this one; null if there is no other group
    * @param ranks the members' ranks in the parent
+   * @param written notes the keys that the backends write; null if they are never deleted
    */
   Group createGroup(
       String name,
@@ -179,12 +232,14 @@ final class Job {
       Duration groupTimeout,
       long deadlineNanos,
       @Nullable Group parent,
-      List<Integer> ranks) {
+      List<Integer> ranks,
+      @Nullable WrittenKeys written) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
     SetUp setUp = new SetUp(name, groupRank, deadlineNanos, monitor.times().answer());
     Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
     for (String type : providers.keySet()) {
-      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), time, setUp));
+      stores.put(
+          type, new UninterruptedStore(new PrefixStore(type + "/", store), time, written, setUp));
     }
     Runnable end = () -> stores.values().forEach(Store::close);
     GroupIdentity identity = new GroupIdentity(name, groupRank, globalRanks, settings, time);
@@ -197,7 +252,7 @@ final class Job {
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
       if (parent == null) {
-        new BackendAgreement(new UninterruptedStore(ownStore, time, setUp), rank, size)
+        new BackendAgreement(new UninterruptedStore(ownStore, time, null, setUp), rank, size)
             .require(providers);
       }
       stores.forEach(

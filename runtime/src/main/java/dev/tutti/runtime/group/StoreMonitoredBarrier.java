@@ -9,6 +9,8 @@ import dev.tutti.spi.PeerLateException;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * A barrier over store keys that names the missing ranks, for backends that have no such barrier of
@@ -48,17 +50,23 @@ final class StoreMonitoredBarrier implements Backend {
       throw new PeerLateException(missing, "did not reach the monitored barrier in time");
     }
     store.set(prefix + GO, "1");
-    forget(prefix(number - 1));
+    forget(number - 1);
+  }
+
+  /** Returns the keys of a barrier of a group of a size. */
+  static Stream<String> keys(long number, int size) {
+    String prefix = prefix(number);
+    return Stream.concat(
+        Stream.of(prefix + GO), IntStream.range(1, size).mapToObj(rank -> prefix + rank));
   }
 
   private static String prefix(long number) {
     return "monitored/" + number + "/";
   }
 
-  private void forget(String prefix) {
+  private void forget(long number) {
     try {
-      wait.keys(prefix, 1).forEach(store::deleteKey);
-      store.deleteKey(prefix + GO);
+      keys(number, group.identity.size()).forEach(store::deleteKey);
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "cannot delete the keys of a barrier from the store", e);
     }

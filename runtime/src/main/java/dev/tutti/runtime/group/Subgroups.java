@@ -15,6 +15,7 @@ import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.rendezvous.RankAgreement;
 import dev.tutti.runtime.rendezvous.StoreWait;
+import dev.tutti.runtime.rendezvous.WrittenKeys;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.PeerLateException;
 import java.nio.charset.StandardCharsets;
@@ -26,6 +27,7 @@ import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Creates the groups that are parts of one group. */
 final class Subgroups {
@@ -73,21 +75,32 @@ final class Subgroups {
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
+    WrittenKeys written = noteKeys(name);
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.identity.size() > 1 && !isAlone()) {
       orFail(
           OpType.SUBGROUP,
           () -> {
-            agreement().requireList(name, sorted, deadline);
+            agreement(written).requireList(name, sorted, deadline);
             return sorted;
           });
     }
-    return create(OpType.SUBGROUP, name, sorted, deadline);
+    return create(OpType.SUBGROUP, name, sorted, deadline, written);
   }
 
-  private RankAgreement agreement() {
+  private RankAgreement agreement(@Nullable WrittenKeys written) {
     return new RankAgreement(
-        group.identity, group.failures, group.monitor, job.groupStore(group.identity.name()));
+        group.identity,
+        group.failures,
+        group.monitor,
+        job.groupStore(group.identity.name(), written));
+  }
+
+  /**
+   * Starts to note the keys of a call; null if not all ranks will say that they need them no more.
+   */
+  private @Nullable WrittenKeys noteKeys(String name) {
+    return isAlone() || hasForeignRanks() ? null : job.noteKeys(name, group.identity.size());
   }
 
   /**
@@ -105,6 +118,7 @@ final class Subgroups {
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
+    WrittenKeys written = noteKeys(name);
     List<Member> all =
         isAlone()
             ? alone(color, key)
@@ -114,10 +128,11 @@ final class Subgroups {
                     joining(
                         "split number " + name,
                         () -> {
-                          agreement().requireMethod(name, method, deadline);
-                          return exchange("split/" + name + "/", color, key, deadline);
+                          agreement(written).requireMethod(name, method, deadline);
+                          return exchange(written, "split/" + name + "/", color, key, deadline);
                         }));
     if (color < 0) {
+      release(written);
       return Optional.empty();
     }
     List<Integer> ranks =
@@ -126,7 +141,7 @@ final class Subgroups {
             .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
             .map(Member::rank)
             .toList();
-    return create(OpType.SPLIT, name + "." + color, ranks, deadline);
+    return create(OpType.SPLIT, name + "." + color, ranks, deadline, written);
   }
 
   /**
@@ -166,9 +181,10 @@ final class Subgroups {
     }
   }
 
-  private List<Member> exchange(String prefix, int color, int key, long deadline) {
+  private List<Member> exchange(
+      @Nullable WrittenKeys written, String prefix, int color, int key, long deadline) {
     long start = group.time.nanoTime();
-    Store store = job.groupStore(group.identity.name());
+    Store store = job.groupStore(group.identity.name(), written);
     StoreWait wait = new StoreWait(group.identity, group.failures, store);
     wait.call(
         deadline,
@@ -213,10 +229,11 @@ final class Subgroups {
   }
 
   private Optional<ProcessGroup> create(
-      OpType type, String name, List<Integer> ranks, long deadline) {
+      OpType type, String name, List<Integer> ranks, long deadline, @Nullable WrittenKeys written) {
     int rank = ranks.indexOf(group.identity.rank());
     if (rank < 0) {
       pass(type, ranks, deadline);
+      release(written);
       return Optional.empty();
     }
     group.ensureUsable(type);
@@ -228,11 +245,20 @@ final class Subgroups {
               "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
               () ->
                   job.createGroup(
-                      name, rank, globalRanks, group.timeout(), deadline, group, ranks));
+                      name, rank, globalRanks, group.timeout(), deadline, group, ranks, written));
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     }
-    DefaultProcessGroup child = new DefaultProcessGroup(created, job, children::remove);
+    DefaultProcessGroup child =
+        new DefaultProcessGroup(
+            created,
+            job,
+            closed -> {
+              children.remove(closed);
+              if (written != null) {
+                job.release(written, created);
+              }
+            });
     children.add(child);
     if (closing || group.isClosed()) {
       // Closed in the meantime, perhaps before this child could be seen.
@@ -240,6 +266,12 @@ final class Subgroups {
       throw group.closed(type);
     }
     return Optional.of(child);
+  }
+
+  private void release(@Nullable WrittenKeys written) {
+    if (written != null) {
+      job.release(written);
+    }
   }
 
   /**

@@ -21,6 +21,7 @@ public final class UninterruptedStore implements Store {
 
   private final Store store;
   private final Time time;
+  private final @Nullable WrittenKeys written;
   private volatile @Nullable SetUp setUp;
 
   /**
@@ -44,8 +45,20 @@ public final class UninterruptedStore implements Store {
    * @param time by which deadlines are kept
    */
   public UninterruptedStore(Store store, Time time) {
+    this(store, time, null);
+  }
+
+  /**
+   * Creates a view of a store for the keys of a group.
+   *
+   * @param store the store below; it is closed with this one
+   * @param time by which deadlines are kept
+   * @param written notes the keys that are written through this view; null if they need not be
+   */
+  public UninterruptedStore(Store store, Time time, @Nullable WrittenKeys written) {
     this.time = time;
     this.store = store;
+    this.written = written;
   }
 
   /**
@@ -53,11 +66,11 @@ public final class UninterruptedStore implements Store {
    *
    * @param store the store below; it is closed with this one
    * @param time by which deadlines are kept
+   * @param written notes the keys that are written through this view; null if they need not be
    * @param setUp the set-up that bounds all calls until {@link #endSetUp}
    */
-  public UninterruptedStore(Store store, Time time, SetUp setUp) {
-    this.time = time;
-    this.store = store;
+  public UninterruptedStore(Store store, Time time, @Nullable WrittenKeys written, SetUp setUp) {
+    this(store, time, written);
     this.setUp = setUp;
   }
 
@@ -125,6 +138,13 @@ public final class UninterruptedStore implements Store {
             });
   }
 
+  private void note(String key) {
+    WrittenKeys noted = written;
+    if (noted != null) {
+      noted.add(store, key);
+    }
+  }
+
   private static String first(List<String> keys) {
     return keys.isEmpty() ? "" : keys.getFirst();
   }
@@ -137,6 +157,7 @@ public final class UninterruptedStore implements Store {
   @Override
   public void set(String key, byte[] value) {
     run("set", key, below -> below.set(key, value));
+    note(key);
   }
 
   @Override
@@ -146,12 +167,18 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public long add(String key, long delta) {
-    return call("add", key, below -> below.add(key, delta));
+    long sum = call("add", key, below -> below.add(key, delta));
+    note(key);
+    return sum;
   }
 
   @Override
   public Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
-    return call("compareSet", key, below -> below.compareSet(key, expected, desired));
+    Swap swap = call("compareSet", key, below -> below.compareSet(key, expected, desired));
+    if (swap.stored()) {
+      note(key);
+    }
+    return swap;
   }
 
   @Override
@@ -172,7 +199,12 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public boolean deleteKey(String key) {
-    return call("deleteKey", key, below -> below.deleteKey(key));
+    boolean deleted = call("deleteKey", key, below -> below.deleteKey(key));
+    WrittenKeys noted = written;
+    if (noted != null) {
+      noted.remove(store, key);
+    }
+    return deleted;
   }
 
   @Override
@@ -183,6 +215,7 @@ public final class UninterruptedStore implements Store {
   @Override
   public void append(String key, byte[] value) {
     run("append", key, below -> below.append(key, value));
+    note(key);
   }
 
   @Override
@@ -193,6 +226,7 @@ public final class UninterruptedStore implements Store {
   @Override
   public void multiSet(List<String> keys, List<byte[]> values) {
     run("multiSet", first(keys), below -> below.multiSet(keys, values));
+    keys.forEach(this::note);
   }
 
   @Override
@@ -233,7 +267,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public Store duplicate() {
-    return new UninterruptedStore(store.duplicate(), time);
+    return new UninterruptedStore(store.duplicate(), time, written);
   }
 
   @Override

@@ -25,7 +25,7 @@ class UninterruptedStoreTest {
 
   private static UninterruptedStore store(Store below, Duration left, Duration answer) {
     return new UninterruptedStore(
-        below, Time.SYSTEM, new SetUp("1.0", 2, Time.SYSTEM.deadline(left), answer));
+        below, Time.SYSTEM, null, new SetUp("1.0", 2, Time.SYSTEM.deadline(left), answer));
   }
 
   @Test

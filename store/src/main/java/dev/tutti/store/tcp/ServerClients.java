@@ -24,6 +24,7 @@ final class ServerClients {
   private final long limitSeconds;
   private final String unproven;
   private final AwaitedClients awaited;
+  private final Refusals refusals;
   private final LimitedLog log;
   private final NanoClock clock;
   private @Nullable ServerConnection newest;
@@ -40,6 +41,7 @@ final class ServerClients {
       boolean encrypts,
       long limitNanos,
       AwaitedClients awaited,
+      Refusals refusals,
       LimitedLog log,
       NanoClock clock) {
     this.port = port;
@@ -50,6 +52,7 @@ final class ServerClients {
     String proof = encrypts ? "completed the TLS handshake and " + what : what;
     this.unproven = "it has not %s within %d s".formatted(proof, limitSeconds);
     this.awaited = awaited;
+    this.refusals = refusals;
     this.log = log;
     this.clock = clock;
   }
@@ -145,8 +148,9 @@ final class ServerClients {
     warn(client, cause, String.valueOf(reason));
   }
 
-  /** Logs why a client was dropped; causes that anybody can provoke are rate-limited. */
+  /** Keeps and logs why a client was dropped; causes that anybody can provoke are rate-limited. */
   void warn(ServerConnection client, String cause, String reason) {
+    refusals.add(client.name, reason);
     String line =
         "store server on port %d drops client %s: %s".formatted(port, client.peer, reason);
     if (token.isSet() && client.gate.isOpen()) {

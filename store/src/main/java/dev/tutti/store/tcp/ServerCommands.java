@@ -28,6 +28,7 @@ final class ServerCommands {
 
   private final KeyTable table;
   private final byte[] capability;
+  private final Refusals refusals;
   private final Consumer<ServerConnection> touched;
   private final LongConsumer joined;
 
@@ -35,12 +36,18 @@ final class ServerCommands {
    * Creates an empty table.
    *
    * @param instance identifies this server
+   * @param refusals why clients were dropped
    * @param touched receives each client that gets a reply
    * @param joined receives the number of processes that have joined
    * @param most the maximum number of bytes in the table
    */
   ServerCommands(
-      String instance, Consumer<ServerConnection> touched, LongConsumer joined, long most) {
+      String instance,
+      Refusals refusals,
+      Consumer<ServerConnection> touched,
+      LongConsumer joined,
+      long most) {
+    this.refusals = refusals;
     this.table = new KeyTable(most);
     this.capability =
         (Wire.CAPABILITY_VERSION + ' ' + instance).getBytes(StandardCharsets.US_ASCII);
@@ -61,7 +68,7 @@ final class ServerCommands {
     touched.accept(client);
     switch (request.query()) {
       case Wire.SET -> table.set(request.key(), request.value(0));
-      case Wire.COMPARE_SET -> reply.putBytes(compareSet(request));
+      case Wire.COMPARE_SET -> reply.putBytes(compareSet(client, request));
       case Wire.GET -> reply.putBytes(valueOf(request.key()));
       case Wire.ADD -> reply.putLong(add(request.key(), request.number()));
       case Wire.CHECK -> {
@@ -114,19 +121,33 @@ final class ServerCommands {
     table.forget(key -> key.startsWith(users) && !key.startsWith(users + keptPrefix));
   }
 
-  private byte[] compareSet(RequestReader request) {
+  private byte[] compareSet(ServerConnection client, RequestReader request) {
     byte[] expected = request.value(0);
     byte[] desired = request.value(1);
     byte[] old = table.get(request.key());
     if (old == null && expected.length > 0) {
       // For an absent key, c10d replies with the expected value although the key does not have it.
-      return request.key().equals(Wire.CAPABILITY) ? capability : expected;
+      return answer(client, request.key(), expected);
     }
     if (old != null && !Arrays.equals(old, expected)) {
       return old;
     }
     table.set(request.key(), desired);
     return desired;
+  }
+
+  /** Answers a question about an absent key, or returns what the client expected. */
+  private byte[] answer(ServerConnection client, String key, byte[] expected) {
+    if (expected.length == Wire.NAME_BYTES && key.equals(Wire.REFUSAL)) {
+      return refusals.of(expected);
+    }
+    if (!key.equals(Wire.CAPABILITY)) {
+      return expected;
+    }
+    if (expected.length == Wire.NAME_BYTES) {
+      client.name = expected;
+    }
+    return capability;
   }
 
   private void swap(SendQueue reply, RequestReader request) {

@@ -44,6 +44,9 @@ final class ServerConnection {
   /** Whether the held bytes contain whole requests, which wait for room for their replies. */
   boolean paused;
 
+  /** The bytes with which the client asked the capability question; null if it did not. */
+  byte @Nullable [] name;
+
   /** Whether the client sends no more and waits for its last replies. */
   boolean ended;
 

@@ -88,11 +88,13 @@ final class ServerLoop implements Runnable {
     this.awaited = new AwaitedClients(time);
     this.wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores, time);
     this.pause = WaitStrategy.yielding(REST_NANOS, cores, time);
+    Refusals refusals = new Refusals();
     ServerMemory memory = new ServerMemory(tls != null, time);
-    this.clients = new ServerClients(port, token, tls != null, stuckNanos, awaited, log, time);
+    this.clients =
+        new ServerClients(port, token, tls != null, stuckNanos, awaited, refusals, log, time);
     this.relief = new MemoryRelief(memory, clients);
     this.selector = Selector.open();
-    this.commands = new ServerCommands(instance, this::touch, joined, memory.table());
+    this.commands = new ServerCommands(instance, refusals, this::touch, joined, memory.table());
     try {
       acceptor = new Acceptor(listener, selector, port, token, tls, memory, clients, log, time);
     } catch (IOException e) {

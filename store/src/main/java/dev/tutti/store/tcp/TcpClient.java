@@ -43,7 +43,6 @@ final class TcpClient implements AutoCloseable {
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
-  private static final int NONCE_BYTES = 16;
 
   /** More than the length of a server's answer about its capabilities. */
   private static final int LONGEST_ANSWER = 4096;
@@ -57,7 +56,7 @@ final class TcpClient implements AutoCloseable {
   private final ConnectionPool pool;
   private final Time time;
   private final long timeoutNanos;
-  private final byte[] nonce = new byte[NONCE_BYTES];
+  private final byte[] nonce = new byte[Wire.NAME_BYTES];
   private final ReentrantLock mainLock = new ReentrantLock();
   private @Nullable TcpConnection main;
   private @Nullable Throwable loss;
@@ -412,14 +411,46 @@ final class TcpClient implements AutoCloseable {
 
   private StoreException lost(IOException e) {
     boolean mayHaveLostSets = loseMain(e);
-    StoreException failure = failure(e);
+    String refusal = refusal(e);
+    StoreException failure =
+        refusal.isEmpty()
+            ? failure(e)
+            : new StoreException(
+                "store server at %s refused a request: %s".formatted(server(), refusal), e);
     if (!mayHaveLostSets || failure instanceof StoreClosedException) {
       return failure;
     }
     String withSets = failure.getMessage() + "; values set just before may be lost";
-    return failure instanceof StoreSilentException
-        ? new StoreSilentException(withSets, e)
-        : new StoreConnectionException(withSets, e);
+    return switch (failure) {
+      case StoreSilentException _ -> new StoreSilentException(withSets, e);
+      case StoreConnectionException _ -> new StoreConnectionException(withSets, e);
+      default -> new StoreException(withSets, e);
+    };
+  }
+
+  /**
+   * Asks the server why it dropped the main connection; returns an empty text if it did not, or
+   * does not say so within a second.
+   */
+  private String refusal(IOException loss) {
+    if (!isTutti() || loss instanceof DeadlineException || loss instanceof RefusedException) {
+      return "";
+    }
+    long deadline = graceDeadline();
+    try {
+      TcpConnection connection = pool.open(deadline);
+      try {
+        RemoteReads.putRead(connection.out, Wire.REFUSAL, nonce);
+        connection.send(deadline);
+        byte[] answer = connection.readBytes(deadline);
+        return Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.UTF_8);
+      } finally {
+        pool.drop(connection);
+      }
+    } catch (IOException e) {
+      loss.addSuppressed(e);
+      return "";
+    }
   }
 
   /** Gives up the main connection; returns whether it had unanswered requests. */

@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreQueueEmptyException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.table.Arguments;
@@ -145,7 +146,7 @@ public final class TcpStore implements Store {
     String wireKey = wire(key);
     try {
       return addTo(wireKey, delta);
-    } catch (StoreConnectionException e) {
+    } catch (StoreException e) {
       // The protocol has no reply for a value to which it cannot add: the server drops the client.
       byte[] value = valueAfterDrop(wireKey, e);
       if (value != null) {
@@ -229,7 +230,7 @@ public final class TcpStore implements Store {
             connection.send(deadline);
             return connection.readByte(deadline);
           });
-    } catch (StoreConnectionException e) {
+    } catch (StoreException e) {
       byte[] old = valueAfterDrop(wireKey, e);
       if (old != null) {
         Arguments.requireRoom(key, old, value);
@@ -397,7 +398,10 @@ public final class TcpStore implements Store {
    * Returns the value of a key after the server has dropped this client; null if it cannot be
    * determined.
    */
-  private byte @Nullable [] valueAfterDrop(String wireKey, StoreConnectionException drop) {
+  private byte @Nullable [] valueAfterDrop(String wireKey, StoreException drop) {
+    if (drop instanceof StoreSilentException) {
+      return null;
+    }
     try {
       client.forgiveLoss();
       return RemoteReads.value(client, wireKey, IO_NANOS);

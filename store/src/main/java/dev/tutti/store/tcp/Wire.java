@@ -18,6 +18,11 @@ final class Wire {
    * Tutti server returns CAPABILITY_VERSION, a space and the number of its instance. The key has no
    * leading slash and is therefore distinct from all user keys.
    *
+   * Most requests have no reply that could say that they were refused: the server drops the client.
+   * A client that was dropped connects again and asks why: a COMPARE_SET of key REFUSAL with the
+   * bytes of its capability question, which name it. The server returns the reason, or the same
+   * bytes if there is none.
+   *
    * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), even to
    * a server that it knows nothing about: a PyTorch server drops the client for that. A server with
    * a token drops a client that sends anything else first; it answers the capability question with
@@ -113,6 +118,12 @@ final class Wire {
 
   /** The key of the capability question. */
   static final String CAPABILITY = "tutti/capability";
+
+  /** The number of bytes that name a client. */
+  static final int NAME_BYTES = 16;
+
+  /** The key of the question why the server dropped a client. */
+  static final String REFUSAL = "tutti/refusal";
 
   static final String CAPABILITY_VERSION = "tutti-1";
 

@@ -2,6 +2,7 @@ package dev.tutti.store.tcp;
 
 import static dev.tutti.store.tcp.RawClient.request;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
@@ -85,7 +86,7 @@ class TcpStoreExhaustionTest {
       good.set("large", new byte[Store.MAX_VALUE_BYTES]);
       assertThat(good.get("large")).hasSize(Store.MAX_VALUE_BYTES);
       return good.deleteKey("large");
-    } catch (StoreConnectionException e) {
+    } catch (StoreException e) {
       return false;
     }
   }
@@ -335,6 +336,30 @@ class TcpStoreExhaustionTest {
       }
     }
     assertThat(loggedSingly("other clients cannot be accepted")).hasSize(3);
+  }
+
+  @Test
+  void aClientLearnsWhichLimitRefusedItsValue() throws IOException {
+    try (TcpStore store = connect();
+        TcpStore other = connect()) {
+      for (int i = 0; i < 5; i++) {
+        store.set("value/" + i, new byte[4 << 20]);
+        assertThat(store.check("value/" + i)).isTrue();
+      }
+      store.set("value/5", new byte[4 << 20]);
+      assertThatThrownBy(() -> store.check("value/5"))
+          .isExactlyInstanceOf(StoreException.class)
+          .hasMessageMatching(
+              "store server at 127.0.0.1:%d refused a request: this server holds \\d+ bytes of"
+                      .formatted(port)
+                  + " keys and values and would need \\d+ more for '/value/5'; its limit is \\d+,"
+                  + " three eighths of its heap \\(-Xmx\\); values set just before may be lost");
+      // The client and others go on.
+      assertThat(other.check("value/4")).isTrue();
+      assertThat(store.deleteKey("value/4")).isTrue();
+      store.set("value/5", new byte[1 << 20]);
+      assertThat(store.check("value/5")).isTrue();
+    }
   }
 
   @Test
