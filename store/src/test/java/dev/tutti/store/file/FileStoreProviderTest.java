@@ -8,6 +8,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.spi.Time;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -46,7 +47,7 @@ class FileStoreProviderTest {
         System.nanoTime() + TimeUnit.MINUTES.toNanos(1),
         changes -> {
           changes.add("refcount/", 1);
-          changes.set("tutti/member/1", member.toString().getBytes());
+          changes.set("tutti/member/1", member.toString().getBytes(StandardCharsets.UTF_8));
           changes.set("/key", new byte[] {1});
           return true;
         });
