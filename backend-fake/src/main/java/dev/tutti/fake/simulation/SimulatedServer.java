@@ -27,6 +27,7 @@ final class SimulatedServer {
   private final Map<SimulatedProcess, Will> wills = new LinkedHashMap<>();
 
   /** What a process wants to be written if it ends. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Will(String log, byte[] value) {}
 
   SimulatedServer(SimulatedScheduler scheduler, SplittableRandom random) {

@@ -91,6 +91,7 @@ final class SimulatedStore implements Store {
     }
   }
 
+  @SuppressWarnings("NullAway") // the value of a call that ended without a failure is its reply
   private <T extends @Nullable Object> T call(Duration limit, Consumer<Call<T>> request) {
     process.requireAlive();
     if (closed) {

@@ -120,6 +120,7 @@ final class VirtualThreads {
     continuation.run();
   }
 
+  @SuppressWarnings("ThreadPriorityCheck") // this gives control back to the carrier
   private void holdMonitor() {
     synchronized (monitor) {
       Thread.yield();

@@ -61,9 +61,12 @@ class SimulatedSchedulerTest {
               ReentrantLock lock = new ReentrantLock();
               Condition never = lock.newCondition();
               lock.lock();
-              assertThat(time.await(lock, never, 7 * SECOND)).isEqualTo(0);
-              assertThat(time.await(lock, never, 0)).isEqualTo(0);
-              lock.unlock();
+              try {
+                assertThat(time.await(lock, never, 7 * SECOND)).isEqualTo(0);
+                assertThat(time.await(lock, never, 0)).isEqualTo(0);
+              } finally {
+                lock.unlock();
+              }
               synchronized (log) {
                 time.await(log, 11 * SECOND);
               }
@@ -87,9 +90,12 @@ class SimulatedSchedulerTest {
                       "holder",
                       () -> {
                         lock.lock();
-                        locked.countDown();
-                        time.park(lock, SECOND);
-                        lock.unlock();
+                        try {
+                          locked.countDown();
+                          time.park(lock, SECOND);
+                        } finally {
+                          lock.unlock();
+                        }
                       });
               locked.await();
               assertThat(time.tryLock(lock, SECOND / 2)).isFalse();
@@ -102,6 +108,7 @@ class SimulatedSchedulerTest {
   }
 
   /** Uses every kind of wait, with threads that compete for locks and monitors. */
+  @SuppressWarnings("ThreadPriorityCheck") // a holder of a monitor lets others come to it
   private static void compete(Time time, List<String> log) throws Exception {
     ReentrantLock lock = new ReentrantLock();
     Condition changed = lock.newCondition();

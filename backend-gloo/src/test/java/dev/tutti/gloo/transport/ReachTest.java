@@ -28,6 +28,7 @@ class ReachTest {
 
   /** A full queue of connections answers as little as a cut cable. */
   @Test
+  @SuppressWarnings("try") // one of the sockets closes early
   @EnabledOnOs(value = OS.LINUX, disabledReason = "other systems refuse where the queue is full")
   void onlyPeersThatGiveNoAnswerAreUnreached() throws Exception {
     List<SocketChannel> queued = new ArrayList<>();

@@ -93,7 +93,7 @@ public final class UnloadMain {
                       .getMethod("use", ExecutorService.class, Path.class, boolean.class)
                       .invoke(null, pool, folder, withAeron);
                 } catch (ReflectiveOperationException e) {
-                  throw new AssertionError(e);
+                  throw new LinkageError(e.toString(), e);
                 }
               });
       user.setContextClassLoader(loader);

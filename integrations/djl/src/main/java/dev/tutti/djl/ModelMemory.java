@@ -8,6 +8,7 @@ import dev.tutti.gradients.BucketAllocator;
 import java.lang.foreign.Arena;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 
 /** An allocator of buckets on the host that live at least as long as a manager of arrays. */
 final class ModelMemory implements BucketAllocator {
@@ -20,7 +21,7 @@ final class ModelMemory implements BucketAllocator {
   @Override
   public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {
     Tensor tensor = Tensor.allocate(dtype, numel);
-    AtomicReference<Tensor> kept = new AtomicReference<>(tensor);
+    AtomicReference<@Nullable Tensor> kept = new AtomicReference<>(tensor);
     manager.attachInternal(UUID.randomUUID().toString(), () -> kept.set(null));
     return tensor;
   }

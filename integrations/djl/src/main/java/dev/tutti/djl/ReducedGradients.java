@@ -152,6 +152,7 @@ final class ReducedGradients implements AutoCloseable {
     return all;
   }
 
+  @SuppressWarnings("ReferenceEquality") // another array with equal elements is another array
   private void requireUnchanged() {
     for (Pair<String, Parameter> each : others) {
       if (each.getValue().requiresGradient()) {

@@ -61,7 +61,7 @@ public final class TuttiMetrics implements MeterBinder, AutoCloseable {
    */
   @Override
   public void close() {
-    for (MeterRegistry registry : bound.keySet()) {
+    for (MeterRegistry registry : List.copyOf(bound.keySet())) {
       OperationMeters meters = bound.remove(registry);
       if (meters != null) {
         meters.release();

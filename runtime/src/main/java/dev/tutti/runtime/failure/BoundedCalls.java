@@ -142,7 +142,7 @@ public final class BoundedCalls {
           try {
             time.await(idle, left);
           } catch (InterruptedException e) {
-            continue;
+            // The interrupt was meant for a call that has ended.
           }
         }
         return task;

@@ -70,7 +70,7 @@ final class SerialCallbacks implements AutoCloseable {
       try {
         time.await(this, left);
       } catch (InterruptedException e) {
-        continue;
+        // The interrupt was meant for a callback that has ended.
       }
     }
     Runnable next = callbacks.poll();

@@ -72,6 +72,7 @@ final class Leftovers {
     }
   }
 
+  @SuppressWarnings("StreamResourceLeak") // the caller closes it
   private static SecureDirectoryStream<Path> open(Path folder) throws IOException {
     DirectoryStream<Path> stream = Files.newDirectoryStream(folder);
     if (stream instanceof SecureDirectoryStream<Path> secure) {

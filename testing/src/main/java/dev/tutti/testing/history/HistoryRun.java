@@ -102,7 +102,7 @@ public final class HistoryRun implements AutoCloseable {
    * @throws AssertionError if a client failed, or does not end
    */
   public List<String> end() throws InterruptedException {
-    stop();
+    awaitClients();
     synchronized (this) {
       requireSound();
     }
@@ -123,12 +123,27 @@ public final class HistoryRun implements AutoCloseable {
     return HistoryChecker.violations(history());
   }
 
-  private void stop() throws InterruptedException {
+  private void awaitClients() throws InterruptedException {
     stopped = true;
     for (Thread thread : threads) {
       if (!thread.join(LIMIT.multipliedBy(2))) {
         throw new AssertionError(thread.getName() + " made a call that did not end");
       }
+    }
+  }
+
+  /**
+   * Stops the clients, whose calls are interrupted.
+   *
+   * @throws AssertionError if a client does not end
+   */
+  public void stop() {
+    threads.forEach(Thread::interrupt);
+    try {
+      awaitClients();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new AssertionError("interrupted while clients ended", e);
     }
   }
 
@@ -173,8 +188,7 @@ public final class HistoryRun implements AutoCloseable {
   }
 
   @Override
-  public void close() throws InterruptedException {
-    threads.forEach(Thread::interrupt);
+  public void close() {
     stop();
   }
 }
