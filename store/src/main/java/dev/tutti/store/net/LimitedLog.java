@@ -55,9 +55,10 @@ public final class LimitedLog implements AutoCloseable {
   public LimitedLog(Logger logger, NanoClock clock) {
     this.logger = logger;
     this.clock = clock;
-    // Loads what needs files: the JDK's loggers need time zones, and get none at all where they ask
-    // for the first time while no descriptor is free.
-    String _ = line(ZonedDateTime.now(ZoneId.systemDefault()).toString(), new Count(), 0);
+    // Loads what needs files: classes, and the time zones of the JDK's loggers, which get none at all
+    // where they ask for the first time while no descriptor is free.
+    String time = ZonedDateTime.now(ZoneId.systemDefault()).toString();
+    String _ = Printable.line(line(time + '\n', new Count(), 0));
   }
 
   private static final class Count {
