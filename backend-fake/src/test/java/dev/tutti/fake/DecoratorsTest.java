@@ -20,6 +20,7 @@ import dev.tutti.store.HashStore;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -39,6 +40,7 @@ class DecoratorsTest {
           Map.entry(long.class, 8L),
           Map.entry(long[].class, new long[] {1}),
           Map.entry(String.class, "cpu"),
+          Map.entry(Duration.class, Duration.ofSeconds(3)),
           Map.entry(List.class, List.of(Tensor.of(1f))),
           Map.entry(Set.class, Set.of("cpu")),
           Map.entry(Map.class, Map.of(Capabilities.Feature.REAL_RESULTS, "a test")),

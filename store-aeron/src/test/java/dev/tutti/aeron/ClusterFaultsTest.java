@@ -108,7 +108,7 @@ class ClusterFaultsTest {
             .hasCauseInstanceOf(StoreConnectionException.class)
             // The latter if the members take longer to start than a client waits for one.
             .hasMessageMatching(
-                "(?s).*(it does not know the session of this process because all members"
+                "(?s).*(it does not know the session of this process, as after a restart of members"
                     + "|is gone: no member answered for).*");
       }
     }

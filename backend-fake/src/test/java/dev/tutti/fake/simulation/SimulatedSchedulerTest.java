@@ -15,7 +15,9 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedSchedulerTest {
   private static final long SECOND = 1_000_000_000;
 
