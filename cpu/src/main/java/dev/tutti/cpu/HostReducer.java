@@ -311,7 +311,7 @@ public final class HostReducer {
    * @param count the number of elements in each sum, at least 1
    */
   public static double meanFactor(int count) {
-    return MeanScale.of(count).scale();
+    return MeanScale.of(count);
   }
 
   private static ElementBlock block(ReduceOp.Kind kind, DType dtype) {

@@ -15,37 +15,11 @@ import java.util.List;
  * summed as wider elements. Used by one thread at a time.
  */
 public final class SteppedMean {
-  /** A reduction of tensors of the host by an operator that is not AVG. */
-  @FunctionalInterface
-  public interface InPlace {
-    /**
-     * Reduces in place.
-     *
-     * @param tensor contiguous
-     * @param op the operator
-     * @throws Exception if a wait fails
-     */
-    void run(Tensor tensor, ReduceOp op) throws Exception;
-  }
-
-  /** A reduce-scatter of tensors of the host by an operator that is not AVG. */
-  @FunctionalInterface
-  public interface Scattering {
-    /**
-     * Reduces each part onto its rank.
-     *
-     * @param output receives this rank's part of the result, contiguous
-     * @param inputs the parts, in rank order, contiguous
-     * @param op the operator
-     * @throws Exception if a wait fails
-     */
-    void run(Tensor output, List<Tensor> inputs, ReduceOp op) throws Exception;
-  }
-
   private final int size;
   private final double divisor;
   private final ReduceOp scaledSum;
   private final Scratch wide = new Scratch();
+  private final Scratch wideSums = new Scratch();
 
   /**
    * Creates an instance for any number of operations, one at a time.
@@ -60,67 +34,76 @@ public final class SteppedMean {
   }
 
   /**
-   * Computes the mean of a tensor.
+   * Returns the tensor that {@link #sum} reduces in place of another: the same one for real
+   * elements, wider ones for integers, which are valid until the next call.
    *
-   * @param tensor the tensor, contiguous; on a rank that does not get the mean it is left with any
-   *     content
-   * @param gets whether this rank gets the mean
-   * @param sum computes the sum
-   * @throws Exception if the sum fails
+   * @param tensor the tensor, contiguous
    */
-  public void run(Tensor tensor, boolean gets, InPlace sum) throws Exception {
+  public Tensor summands(Tensor tensor) {
     if (!tensor.dtype().isInteger()) {
-      sum.run(tensor, scaledSum);
-      if (gets) {
-        divide(tensor);
-      }
-      return;
+      return tensor;
     }
-    Tensor sums = wide(tensor.dtype(), tensor.numel());
+    Tensor sums = wide(wide, tensor.dtype(), tensor.numel());
     IntegerMeans.widen(tensor, sums.segment(), 0);
-    sum.run(sums, ReduceOp.SUM);
-    if (gets) {
-      IntegerMeans.narrow(sums.segment(), tensor, size);
-    }
+    return sums;
   }
 
   /**
-   * Computes the mean of one part for each rank.
+   * Returns the tensors that {@link #sum} reduces in place of one for each rank, as {@link
+   * #summands(Tensor)}.
    *
-   * @param output receives the mean of this rank's part, contiguous
-   * @param inputs the parts, in rank order, contiguous
-   * @param sum computes the sum
-   * @throws Exception if the sum fails
+   * @param tensors the parts, in rank order, contiguous and equally long
    */
-  public void scatter(Tensor output, List<Tensor> inputs, Scattering sum) throws Exception {
-    DType dtype = output.dtype();
+  public List<Tensor> summands(List<Tensor> tensors) {
+    DType dtype = tensors.get(0).dtype();
     if (!dtype.isInteger()) {
-      sum.run(output, inputs, scaledSum);
-      divide(output);
-      return;
+      return tensors;
     }
-    long count = output.numel() * IntegerMeans.wideCount(dtype);
-    Tensor all = wide(dtype, output.numel() * (size + 1));
+    long numel = tensors.get(0).numel();
+    long count = numel * IntegerMeans.wideCount(dtype);
+    Tensor all = wide(wide, dtype, numel * size);
     List<Tensor> parts = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
       Tensor part = all.narrow(0, rank * count, count);
-      IntegerMeans.widen(inputs.get(rank), part.segment(), 0);
+      IntegerMeans.widen(tensors.get(rank), part.segment(), 0);
       parts.add(part);
     }
-    Tensor sums = all.narrow(0, size * count, count);
-    sum.run(sums, parts, ReduceOp.SUM);
-    IntegerMeans.narrow(sums.segment(), output, size);
+    return parts;
   }
 
-  private Tensor wide(DType dtype, long numel) {
-    long count = numel * IntegerMeans.wideCount(dtype);
-    MemorySegment memory = wide.atLeast(Math.max(1, count * Long.BYTES));
-    return Tensor.wrap(memory, IntegerMeans.wideType(dtype), count);
+  /**
+   * Returns the tensor that receives the sum of one part: the output itself for real elements,
+   * wider ones for integers, which are valid until the next call.
+   *
+   * @param output the output, contiguous
+   */
+  public Tensor sums(Tensor output) {
+    DType dtype = output.dtype();
+    return dtype.isInteger() ? wide(wideSums, dtype, output.numel()) : output;
   }
 
-  private void divide(Tensor tensor) {
-    if (divisor != 1) {
-      HostReducer.divide(tensor.dtype(), tensor.segment(), 0, tensor.numel(), divisor);
+  /** Returns the operator that reduces {@link #summands(Tensor)} of elements of a type. */
+  public ReduceOp sum(DType dtype) {
+    return dtype.isInteger() ? ReduceOp.SUM : scaledSum;
+  }
+
+  /**
+   * Computes means from sums.
+   *
+   * @param sums the reduced summands
+   * @param output receives the means, contiguous; the same as {@code sums} for real elements
+   */
+  public void finish(Tensor sums, Tensor output) {
+    if (output.dtype().isInteger()) {
+      IntegerMeans.narrow(sums.segment(), output, size);
+    } else if (divisor != 1) {
+      HostReducer.divide(output.dtype(), output.segment(), 0, output.numel(), divisor);
     }
+  }
+
+  private static Tensor wide(Scratch scratch, DType dtype, long numel) {
+    long count = numel * IntegerMeans.wideCount(dtype);
+    MemorySegment memory = scratch.atLeast(Math.max(1, count * Long.BYTES));
+    return Tensor.wrap(memory, IntegerMeans.wideType(dtype), count);
   }
 }

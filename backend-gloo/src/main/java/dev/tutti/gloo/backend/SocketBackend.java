@@ -92,20 +92,16 @@ public class SocketBackend extends GlooBackend {
       throws Exception {
     int tag = next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
     Optional<Algorithm> asked = Algorithm.of(algorithm);
-    if (isSteppedMean(reduceOp)) {
-      mean.run(tensor, true, (sums, sum) -> allReduce(op, tag, sums, sum, asked));
-    } else {
-      allReduce(op, tag, tensor, reduceOp, asked);
-    }
-  }
-
-  private void allReduce(
-      Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Optional<Algorithm> asked)
-      throws Exception {
+    boolean isMean = isSteppedMean(reduceOp);
+    Tensor sums = isMean ? mean.summands(tensor) : tensor;
+    ReduceOp sum = isMean ? mean.sum(tensor.dtype()) : reduceOp;
     if (asked.isEmpty()) {
-      algorithms.allReduce(op, tag, tensor, reduceOp);
+      algorithms.allReduce(op, tag, sums, sum);
     } else {
-      algorithms.allReduce(op, tag, tensor, reduceOp, asked.get());
+      algorithms.allReduce(op, tag, sums, sum, asked.get());
+    }
+    if (isMean) {
+      mean.finish(sums, tensor);
     }
   }
 
@@ -158,11 +154,14 @@ public class SocketBackend extends GlooBackend {
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     int tag =
         next(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-    if (isSteppedMean(reduceOp)) {
-      boolean gets = transport.rank() == root;
-      mean.run(tensor, gets, (sums, sum) -> algorithms.reduce(op, tag, sums, sum, root));
-    } else {
+    if (!isSteppedMean(reduceOp)) {
       algorithms.reduce(op, tag, tensor, reduceOp, root);
+      return;
+    }
+    Tensor sums = mean.summands(tensor);
+    algorithms.reduce(op, tag, sums, mean.sum(tensor.dtype()), root);
+    if (transport.rank() == root) {
+      mean.finish(sums, tensor);
     }
   }
 
@@ -245,8 +244,9 @@ public class SocketBackend extends GlooBackend {
             Signature.of(
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
     if (isSteppedMean(reduceOp) && output.dtype().isInteger()) {
-      mean.scatter(
-          output, inputs, (out, parts, sum) -> algorithms.reduceScatter(op, tag, out, parts, sum));
+      Tensor sums = mean.sums(output);
+      algorithms.reduceScatter(op, tag, sums, mean.summands(inputs), mean.sum(output.dtype()));
+      mean.finish(sums, output);
     } else {
       algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
     }
@@ -258,7 +258,9 @@ public class SocketBackend extends GlooBackend {
     copy.copyFrom(input);
     int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), AllReduceAlgorithm.AUTO));
     if (isSteppedMean(reduceOp)) {
-      mean.run(copy, true, (sums, sum) -> algorithms.allReduce(op, tag, sums, sum, Algorithm.RING));
+      Tensor sums = mean.summands(copy);
+      algorithms.allReduce(op, tag, sums, mean.sum(copy.dtype()), Algorithm.RING);
+      mean.finish(sums, copy);
     } else {
       algorithms.allReduce(op, tag, copy, reduceOp, Algorithm.RING);
     }

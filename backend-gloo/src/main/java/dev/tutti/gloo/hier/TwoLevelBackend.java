@@ -79,7 +79,9 @@ public final class TwoLevelBackend extends SocketBackend {
     }
     int tag = enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
     if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      mean().run(tensor, true, (sums, sum) -> allReduce.run(op, tag, sums, sum));
+      Tensor sums = mean().summands(tensor);
+      allReduce.run(op, tag, sums, mean().sum(tensor.dtype()));
+      mean().finish(sums, tensor);
     } else {
       allReduce.run(op, tag, tensor, reduceOp);
     }
@@ -102,8 +104,11 @@ public final class TwoLevelBackend extends SocketBackend {
         enter(
             Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
     if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      boolean gets = rank == root;
-      mean().run(tensor, gets, (sums, sum) -> reduce.run(op, tag, sums, sum, root));
+      Tensor sums = mean().summands(tensor);
+      reduce.run(op, tag, sums, mean().sum(tensor.dtype()), root);
+      if (rank == root) {
+        mean().finish(sums, tensor);
+      }
     } else {
       reduce.run(op, tag, tensor, reduceOp, root);
     }
@@ -162,11 +167,10 @@ public final class TwoLevelBackend extends SocketBackend {
             Signature.of(
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
     if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      mean()
-          .scatter(
-              output,
-              IntStream.range(0, groups.size()).mapToObj(inputs).toList(),
-              (out, parts, sum) -> twoLevel.run(op, tag, out, parts::get, sum));
+      List<Tensor> parts = mean().summands(IntStream.range(0, groups.size()).mapToObj(inputs).toList());
+      Tensor sums = mean().sums(output);
+      twoLevel.run(op, tag, sums, parts::get, mean().sum(output.dtype()));
+      mean().finish(sums, output);
     } else {
       twoLevel.run(op, tag, output, inputs, reduceOp);
     }

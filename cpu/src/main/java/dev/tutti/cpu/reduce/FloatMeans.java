@@ -21,9 +21,8 @@ final class FloatMeans {
 
     @Override
     void begin(int inputs) {
-      MeanScale mean = MeanScale.of(inputs);
-      scale = mean.scale();
-      divisor = mean.divisor();
+      scale = MeanScale.of(inputs);
+      divisor = inputs * scale;
     }
 
     @Override
@@ -73,9 +72,8 @@ final class FloatMeans {
 
     @Override
     void begin(int inputs) {
-      MeanScale mean = MeanScale.of(inputs);
-      scale = (float) mean.scale();
-      divisor = mean.divisor();
+      scale = (float) MeanScale.of(inputs);
+      divisor = inputs * MeanScale.of(inputs);
     }
 
     @Override
@@ -177,9 +175,8 @@ final class FloatMeans {
     private float divisor;
 
     void begin(int inputs) {
-      MeanScale mean = MeanScale.of(inputs);
-      scale = (float) mean.scale();
-      divisor = (float) mean.divisor();
+      scale = (float) MeanScale.of(inputs);
+      divisor = (float) (inputs * MeanScale.of(inputs));
     }
 
     void scale(float[] floats, int bytes) {
