@@ -167,7 +167,8 @@ public final class TwoLevelBackend extends SocketBackend {
             Signature.of(
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
     if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      List<Tensor> parts = mean().summands(IntStream.range(0, groups.size()).mapToObj(inputs).toList());
+      List<Tensor> parts =
+          mean().summands(IntStream.range(0, groups.size()).mapToObj(inputs).toList());
       Tensor sums = mean().sums(output);
       twoLevel.run(op, tag, sums, parts::get, mean().sum(output.dtype()));
       mean().finish(sums, output);
