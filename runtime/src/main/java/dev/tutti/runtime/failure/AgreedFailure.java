@@ -39,6 +39,11 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
         false);
   }
 
+  /** Tells whether more has been found out than the reporter told. */
+  boolean hasFinding() {
+    return !text.equals(event.message());
+  }
+
   /**
    * Joins what the reporter told and what was found out since. What all ranks called replaces what
    * two of them compared, which remains in the cause of the exception.

@@ -4,9 +4,11 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import java.io.IOException;
+import java.util.Set;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -30,7 +32,7 @@ public record Blame(Kind kind, int rank) {
    * 5. Calls do not match: more than half of the ranks made the same call, and the first of the
    *    others is blamed. Without such a majority no rank is blamed; the text says what each called.
    * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how
-   *    far it has come, and TimeoutDiagnosis says what that proves: which rank's calls do not match
+   *    far it has come, and WaitsFor says what that proves: which rank's calls do not match
    *    (5), or which rank does not answer, has not come, closed, or does nothing while a peer waits
    *    for its message. The same holds while ranks make a group: a rank that answers is itself
    *    waiting for another one.
@@ -48,6 +50,43 @@ public record Blame(Kind kind, int rank) {
    * The first event in the log of the JobMonitor, and the first finding beside it, count for all
    * ranks. Without a store each rank decides by itself.
    */
+
+  /**
+   * Judges the first failure of a group.
+   *
+   * @param evidence all that is known; nothing else decides
+   */
+  public static AgreedFailure judge(Evidence evidence) {
+    FailureEvent event = evidence.event();
+    if (evidence.alone() && !evidence.paused()) {
+      return new AgreedFailure(withoutStore(event, evidence.server()));
+    }
+    RankProgress last = evidence.answers().get(event.failedRank());
+    if (event.kind() == Kind.PEER_LOST && last != null && last.closed()) {
+      return new AgreedFailure(
+          event, event.failedRank(), event.message() + last.afterRefusal(), true);
+    }
+    FailureEvent seen = evidence.paused() ? afterStandstill(event, evidence.self()) : event;
+    Diagnosis adopted = evidence.adopted();
+    return new AgreedFailure(seen, adopted == null ? find(evidence) : adopted);
+  }
+
+  /** Finds out by oneself which rank is to blame for what the reporter of a failure waited for. */
+  static Diagnosis find(Evidence evidence) {
+    return evidence.paused()
+        ? ofStandstill(evidence.self())
+        : isWait(evidence) ? new WaitsFor(evidence).finding() : Diagnosis.NONE;
+  }
+
+  /** Returns the ranks that must be asked before a failure can be judged. */
+  static Set<Integer> needed(Evidence evidence) {
+    return evidence.paused() || !isWait(evidence) ? Set.of() : new WaitsFor(evidence).needed();
+  }
+
+  private static boolean isWait(Evidence evidence) {
+    Kind kind = evidence.event().kind();
+    return kind == Kind.TIMEOUT || kind == Kind.MISMATCH;
+  }
 
   /**
    * Judges the failure of an operation or of a step.
@@ -144,12 +183,12 @@ public record Blame(Kind kind, int rank) {
   }
 
   /** Returns what remains of a failure if this rank stood still: only what another rank reports. */
-  static FailureEvent afterStandstill(FailureEvent event, int self) {
+  private static FailureEvent afterStandstill(FailureEvent event, int self) {
     return event.reporter() == self ? event.asTimeout() : event;
   }
 
   /** Judges a rank that stood still. */
-  public static Diagnosis ofStandstill(int self) {
+  static Diagnosis ofStandstill(int self) {
     return new Diagnosis(self, "rank " + self + " was paused until now");
   }
 }

@@ -18,6 +18,11 @@ public record Diagnosis(int failedRank, String text) {
     return new Diagnosis(failedRank < 0 ? other.failedRank : failedRank, both);
   }
 
+  /** Puts what was found on the way to this finding before it. */
+  Diagnosis after(CharSequence way) {
+    return new Diagnosis(failedRank, way + text);
+  }
+
   byte[] encode() {
     return (failedRank + "\n" + text).getBytes(StandardCharsets.UTF_8);
   }

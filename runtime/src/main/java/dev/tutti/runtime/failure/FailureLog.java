@@ -3,11 +3,11 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.store.PrefixStore;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /** Reads, from outside the job, what its ranks told each other about its first failure. */
 public final class FailureLog {
@@ -73,21 +73,21 @@ public final class FailureLog {
 
   /** Adds what the ranks have found out since. */
   private AgreedFailure verdict(FailureEvent event) {
-    boolean isAsked = event.kind() == Kind.TIMEOUT || event.kind() == Kind.MISMATCH;
-    byte[] finding = isAsked ? read("finding/" + GROUP) : new byte[0];
-    if (finding.length > 0) {
-      return new AgreedFailure(event, Diagnosis.decode(finding));
-    }
-    if (event.kind() == Kind.PEER_LOST && event.failedRank() >= 0) {
-      byte[] bytes = read("progress/" + GROUP + "/" + event.failedRank());
-      RankProgress last =
-          bytes.length == 0 ? null : RankProgress.decode(new String(bytes, StandardCharsets.UTF_8));
-      if (last != null && last.closed()) {
-        return new AgreedFailure(
-            event, event.failedRank(), event.message() + last.afterRefusal(), true);
-      }
-    }
-    return new AgreedFailure(event);
+    Evidence known = Evidence.of(event, 0, -1, -1, false).adopting(Diagnosis.NONE);
+    return dev.tutti.runtime.failure.Blame.judge(
+        switch (event.kind()) {
+          case TIMEOUT, MISMATCH -> {
+            byte[] finding = read("finding/" + GROUP);
+            yield finding.length == 0 ? known : known.adopting(Diagnosis.decode(finding));
+          }
+          case PEER_LOST -> {
+            byte[] last = read("progress/" + GROUP + "/" + event.failedRank());
+            yield last.length == 0
+                ? known
+                : known.and(Map.of(event.failedRank(), JobBoard.decode(last)), Set.of(), Set.of());
+          }
+          default -> known;
+        });
   }
 
   private byte[] read(String key) {

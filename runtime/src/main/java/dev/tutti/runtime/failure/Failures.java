@@ -10,7 +10,6 @@ import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.OrderedSet;
-import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
@@ -101,7 +100,7 @@ public final class Failures {
   public void onEvent(FailureEvent event) {
     if (!group.isGone()) {
       learn(event);
-      start(() -> settle(investigate(event)));
+      start(() -> settle(collect(event)));
     }
   }
 
@@ -120,7 +119,7 @@ public final class Failures {
   public void checkOverdue() {
     Known first = known.get();
     if (first != null && verdict.get() == null && leftNanos(first) <= 0) {
-      settle(alone(first.event));
+      settle(evidence(first.event).withoutStore());
     }
   }
 
@@ -132,17 +131,12 @@ public final class Failures {
     return Deadlines.nanos(times.verdict()) - (watchdog.runningNanos() - first.sinceNanos);
   }
 
-  /** Returns what this rank alone knows about a failure, for when the store does not answer. */
-  private AgreedFailure alone(FailureEvent event) {
-    return stoodStill(event)
-        ? new AgreedFailure(
-            Blame.afterStandstill(event, identity.rank()), Blame.ofStandstill(identity.rank()))
-        : new AgreedFailure(Blame.withoutStore(event, monitor.serverOf(identity.name())));
-  }
-
-  private boolean stoodStill(FailureEvent event) {
-    return watchdog.stoodStill(times.standstill())
-        && Blame.mayFollowFromStandstill(event, identity.rank());
+  /** Returns what this rank knows about a failure without asking others. */
+  private Evidence evidence(FailureEvent event) {
+    boolean paused =
+        watchdog.stoodStill(times.standstill())
+            && Blame.mayFollowFromStandstill(event, identity.rank());
+    return Evidence.of(event, identity, monitor.serverOf(identity.name()), paused);
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
@@ -157,7 +151,7 @@ public final class Failures {
       try {
         long left = leftNanos(first);
         if (left <= 0) {
-          settle(alone(first.event));
+          settle(evidence(first.event).withoutStore());
         }
         if (left <= 0 || settled.await(time.nanoTime() + left)) {
           break;
@@ -282,40 +276,32 @@ public final class Failures {
     Thread _ = time.start("tutti-fail-" + identity.name() + "-" + identity.rank(), step);
   }
 
-  private AgreedFailure investigate(FailureEvent event) {
+  /** Collects what proves who is to blame. */
+  private Evidence collect(FailureEvent event) {
+    Evidence known = evidence(event);
     if (monitor.isUnheard()) {
-      return alone(event);
+      return known.withoutStore();
     }
-    boolean stoodStill = stoodStill(event);
     try {
-      if (stoodStill) {
-        return BoundedCalls.call(
-            time,
-            "tutti-ask-" + identity.name() + "-" + identity.rank(),
-            times.answer(),
-            () ->
-                new AgreedFailure(
-                    Blame.afterStandstill(event, identity.rank()),
-                    findOr(Blame.ofStandstill(identity.rank()))));
-      }
-      return switch (event.kind()) {
-        case TIMEOUT, MISMATCH -> {
-          if (event.kind() == Kind.MISMATCH) {
-            group.awaitCall(event, time.deadline(times.call()));
-          }
-          group.publishProgress(false);
-          yield new AgreedFailure(event, findMissing(event));
+      boolean isWait = event.kind() == Kind.TIMEOUT || event.kind() == Kind.MISMATCH;
+      if (isWait && !known.paused()) {
+        if (event.kind() == Kind.MISMATCH) {
+          group.awaitCall(event, time.deadline(times.call()));
         }
-        case PEER_LOST ->
-            event.failedRank() < 0
-                ? new AgreedFailure(event)
-                : BoundedCalls.call(
-                    time,
-                    "tutti-ask-" + identity.name() + "-" + identity.rank(),
-                    times.answer(),
-                    () -> findClosed(event));
-        default -> new AgreedFailure(event);
-      };
+        group.publishProgress(false);
+        return monitor.board().investigate(known, identity.globalRanks());
+      }
+      if (!known.paused() && (event.kind() != Kind.PEER_LOST || event.failedRank() < 0)) {
+        return known;
+      }
+      return BoundedCalls.call(
+          time,
+          "tutti-ask-" + identity.name() + "-" + identity.rank(),
+          times.answer(),
+          () ->
+              known.paused()
+                  ? monitor.board().investigate(known, identity.globalRanks())
+                  : monitor.board().withClose(known, identity.globalRanks()));
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
@@ -323,39 +309,12 @@ public final class Failures {
           identity.rank(),
           identity.name(),
           e);
-      return alone(event);
+      return evidence(event).withoutStore();
     }
   }
 
-  /** Returns what another rank found out earlier, or else this rank's own finding. */
-  private Diagnosis findOr(Diagnosis own) {
-    Diagnosis earlier = monitor.board().findingOf(identity.name());
-    return earlier == null ? monitor.board().agree(identity.name(), own) : earlier;
-  }
-
-  /**
-   * Finds out who is missing, or returns what others found: a rank that stood still in the meantime
-   * would ask too late, when everything that it missed is already there.
-   */
-  private Diagnosis findMissing(FailureEvent event) {
-    Diagnosis earlier = monitor.board().findingOf(identity.name());
-    if (earlier != null) {
-      return earlier;
-    }
-    Diagnosis own =
-        TimeoutDiagnosis.gather(identity, monitor.board(), event, time.deadline(times.answer()));
-    return monitor.board().agree(identity.name(), own);
-  }
-
-  private AgreedFailure findClosed(FailureEvent event) {
-    int lost = identity.globalRanks().get(event.failedRank());
-    RankProgress last = monitor.board().closeOf(identity.name(), lost);
-    return last == null
-        ? new AgreedFailure(event)
-        : new AgreedFailure(event, event.failedRank(), event.message() + last.afterRefusal(), true);
-  }
-
-  private void settle(AgreedFailure agreed) {
+  private void settle(Evidence evidence) {
+    AgreedFailure agreed = Blame.judge(evidence);
     if (!verdict.compareAndSet(null, agreed)) {
       return;
     }

@@ -1,11 +1,16 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
-import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,40 +49,100 @@ public final class JobBoard {
     store.set(progressKey(group, rank), text);
   }
 
-  /** Reads where another rank stands; null if it does not answer in time. */
-  @Nullable RankProgress progressOf(String group, int globalRank, long deadlineNanos) {
-    try {
-      byte[] text = store.get(progressKey(group, globalRank), time.left(deadlineNanos));
-      return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
-    } catch (StoreException e) {
-      return null;
+  /**
+   * Finds out who is to blame for the failure of a group, unless another rank has: a rank that
+   * stood still in the meantime would ask too late, when everything that it missed is already
+   * there. The first finding counts for all ranks.
+   *
+   * @param globalRanks for each rank of the group, its rank among all ranks
+   * @return what proves it, or the finding of the other rank
+   */
+  Evidence investigate(Evidence known, List<Integer> globalRanks) {
+    String group = known.event().group();
+    String key = "finding/" + group;
+    byte[] earlier = read(key);
+    if (earlier != null) {
+      return known.adopting(Diagnosis.decode(earlier));
     }
+    Evidence all =
+        collect(known, globalRanks, r -> progressKey(group, r), time.deadline(times.answer()));
+    Diagnosis own = Blame.find(all);
+    Store.Swap swap = store.compareSet(key, null, own.encode());
+    byte[] there = swap.value();
+    return swap.stored() || there == null ? all : all.adopting(Diagnosis.decode(there));
+  }
+
+  /** Adds where a lost rank stood when it closed a group without a failure, if it did. */
+  Evidence withClose(Evidence known, List<Integer> globalRanks) {
+    int lost = known.event().failedRank();
+    RankProgress last = closeOf(known.event().group(), globalRanks.get(lost));
+    return last == null ? known : known.and(Map.of(lost, last), Set.of(), Set.of());
+  }
+
+  /**
+   * Asks ranks where they stand until there is enough to judge a failure; ranks that are alive
+   * answer on their own.
+   *
+   * @param globalRanks for each rank of the group, its rank among all ranks
+   * @param key the key of an answer, by the rank among all ranks
+   * @param deadlineNanos the deadline of all answers
+   */
+  Evidence collect(
+      Evidence known, List<Integer> globalRanks, IntFunction<String> key, long deadlineNanos) {
+    Evidence all = known;
+    for (Set<Integer> needed = Blame.needed(all); !needed.isEmpty(); needed = Blame.needed(all)) {
+      all = ask(all, needed, globalRanks, key, deadlineNanos);
+    }
+    return all;
+  }
+
+  private Evidence ask(
+      Evidence known,
+      Set<Integer> ranks,
+      List<Integer> globalRanks,
+      IntFunction<String> key,
+      long deadlineNanos) {
+    Set<Integer> strangers = new TreeSet<>(ranks);
+    strangers.removeIf(r -> hasJoined(globalRanks.get(r)));
+    Set<Integer> silent = new TreeSet<>(ranks);
+    silent.removeAll(strangers);
+    Map<Integer, RankProgress> answers = new TreeMap<>();
+    List<Integer> asked = List.copyOf(silent);
+    try {
+      List<String> keys = asked.stream().map(r -> key.apply(globalRanks.get(r))).toList();
+      List<byte[]> texts = store.multiGet(keys, time.left(deadlineNanos));
+      for (int i = 0; i < texts.size(); i++) {
+        answers.put(asked.get(i), decode(texts.get(i)));
+      }
+    } catch (StoreTimeoutException e) {
+      for (int r : asked) {
+        byte[] text = read(key.apply(globalRanks.get(r)));
+        RankProgress answer =
+            text == null ? closeOf(known.event().group(), globalRanks.get(r)) : decode(text);
+        if (answer != null) {
+          answers.put(r, answer);
+        }
+      }
+    }
+    silent.removeAll(answers.keySet());
+    return known.and(answers, silent, strangers);
   }
 
   /**
    * Returns where another rank stood when it closed a group without a failure; null if it has not.
    */
-  @Nullable RankProgress closeOf(String group, int globalRank) {
-    RankProgress progress =
-        store.check(List.of(progressKey(group, globalRank)))
-            ? progressOf(group, globalRank, time.deadline(times.answer()))
-            : null;
+  private @Nullable RankProgress closeOf(String group, int globalRank) {
+    byte[] text = read(progressKey(group, globalRank));
+    RankProgress progress = text == null ? null : decode(text);
     return progress != null && progress.closed() ? progress : null;
   }
 
-  /**
-   * Returns what the ranks found out about the first failure of a group; null if nothing so far.
-   */
-  @Nullable Diagnosis findingOf(String group) {
-    String key = findingKey(group);
-    return store.check(List.of(key)) ? Diagnosis.decode(store.get(key)) : null;
+  static RankProgress decode(byte[] text) {
+    return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
   }
 
-  /** Offers a finding, and returns the first finding offered, which is the same for all ranks. */
-  Diagnosis agree(String group, Diagnosis own) {
-    Store.Swap swap = store.compareSet(findingKey(group), null, own.encode());
-    byte[] there = swap.value();
-    return swap.stored() || there == null ? own : Diagnosis.decode(there);
+  private byte @Nullable [] read(String key) {
+    return store.check(List.of(key)) ? store.get(key, times.answer()) : null;
   }
 
   private static String joinedKey(int globalRank) {
@@ -87,9 +152,5 @@ public final class JobBoard {
   /** Returns the key at which a rank publishes where it stands in a group. */
   public static String progressKey(String group, int globalRank) {
     return "progress/" + group + "/" + globalRank;
-  }
-
-  private static String findingKey(String group) {
-    return "finding/" + group;
   }
 }

@@ -149,8 +149,7 @@ public final class JobMonitor implements AutoCloseable {
   /**
    * Writes an event to the log, and returns the first event of its group, which may be an earlier
    * one of another rank. Waits for the store as long as for any answer; if it does not answer, the
-   * event is delivered on this rank alone, and returned {@linkplain Blame#withoutStore as it is
-   * judged then}.
+   * event is delivered on this rank alone.
    */
   public FailureEvent report(FailureEvent event) {
     if (time.nanoTime() - silentUntil < 0) {
@@ -202,12 +201,11 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Delivers an event that the store did not take in time; returns the first event of its group as
-   * this rank judges it.
+   * Delivers an event that the store did not take in time; returns the first event of its group.
    */
   private FailureEvent acceptAlone(FailureEvent event) {
     synchronized (delivery) {
-      return Blame.withoutStore(groups.accept(event), serverOf(event.group()));
+      return groups.accept(event);
     }
   }
 

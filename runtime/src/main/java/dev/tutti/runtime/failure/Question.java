@@ -38,6 +38,12 @@ record Question(
         && elapsed.compareTo(other.elapsed.multipliedBy(3).dividedBy(2)) < 0;
   }
 
+  /** Returns the time-out that the operation would end in. */
+  FailureEvent timeout() {
+    return new FailureEvent(
+        group, FailureEvent.Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, "");
+  }
+
   byte[] encode() {
     String text =
         MARK

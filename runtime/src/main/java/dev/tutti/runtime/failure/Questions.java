@@ -1,13 +1,10 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
-import dev.tutti.StoreException;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
-import java.nio.charset.StandardCharsets;
-import org.jspecify.annotations.Nullable;
 
 /** Keeps the answers to questions in the store, and the findings made from them. */
 final class Questions {
@@ -41,26 +38,17 @@ final class Questions {
    * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
    */
   String find(long number, Question question, GroupIdentity group) {
-    long deadline = time.deadline(times.answer());
+    Evidence known = Evidence.of(question.timeout(), group, -1, false);
     String found =
-        TimeoutDiagnosis.ofSlow(
-                group,
-                board,
-                question,
-                r -> answerOf(number, group.globalRanks().get(r), group, deadline))
+        Blame.find(
+                board.collect(
+                    known,
+                    group.globalRanks(),
+                    r -> PREFIX + number + "/" + r,
+                    time.deadline(times.answer())))
             .text();
     store.set(PREFIX + number, found);
     return found;
-  }
-
-  private @Nullable RankProgress answerOf(
-      long number, int globalRank, GroupIdentity group, long deadline) {
-    try {
-      byte[] text = store.get(PREFIX + number + "/" + globalRank, time.left(deadline));
-      return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
-    } catch (StoreException e) {
-      return board.closeOf(group.name(), globalRank);
-    }
   }
 
   /** Waits for the finding of another rank. */

@@ -93,8 +93,8 @@ public final class SetUpFailure {
       monitor.noteSilence();
     }
     FailureEvent event = monitor.report(own);
-    Diagnosis found = find(event, stoodStill);
-    AgreedFailure first = new AgreedFailure(event, found);
+    Evidence evidence = collect(event, stoodStill);
+    AgreedFailure first = Blame.judge(evidence);
     FailureInfo info =
         group.failure(OpType.INIT, 0, first.failedRank(), first.failedRank(), Duration.ZERO);
     if (isOfLists(event)) {
@@ -104,7 +104,8 @@ public final class SetUpFailure {
         own.kind() == Kind.FAILED
             && !(cause instanceof StoreClosedException)
             && event.kind() == Kind.PEER_LOST;
-    boolean isJudged = found.failedRank() >= 0 || (isPart && own.kind() != Kind.FAILED);
+    boolean isFound = (evidence.paused() || !evidence.alone()) && first.hasFinding();
+    boolean isJudged = isFound || (isPart && own.kind() != Kind.FAILED);
     if (event.reporter() == group.rank() && isJudged) {
       return first.exception(info, cause);
     }
@@ -199,20 +200,25 @@ public final class SetUpFailure {
   }
 
   /** Finds out which rank kept the others waiting; the first finding counts for all. */
-  private Diagnosis find(FailureEvent event, boolean stoodStill) {
-    if (!event.isOfMeeting()) {
-      return Diagnosis.NONE;
-    }
-    Diagnosis alone = stoodStill ? Blame.ofStandstill(group.rank()) : Diagnosis.NONE;
+  private Evidence collect(FailureEvent event, boolean stoodStill) {
+    boolean isAsked = event.isOfMeeting();
+    Evidence known =
+        Evidence.of(event, group, monitor.serverOf(group.name()), stoodStill && isAsked);
     if (monitor.isUnheard()) {
-      return alone;
+      return known.withoutStore();
+    }
+    if (!isAsked) {
+      return known.adopting(Diagnosis.NONE);
     }
     try {
       return BoundedCalls.call(
           time,
           "tutti-ask-" + group.name() + "-" + group.rank(),
           times.answers(),
-          () -> findMissing(event, stoodStill));
+          () -> {
+            answer();
+            return monitor.board().investigate(known, group.globalRanks());
+          });
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
@@ -220,23 +226,7 @@ public final class SetUpFailure {
           group.rank(),
           group.name(),
           e);
-      return alone;
+      return known.withoutStore();
     }
-  }
-
-  private Diagnosis findMissing(FailureEvent event, boolean stoodStill) {
-    answer();
-    Diagnosis earlier = monitor.board().findingOf(group.name());
-    if (earlier != null) {
-      return earlier;
-    }
-    return monitor
-        .board()
-        .agree(
-            group.name(),
-            stoodStill
-                ? Blame.ofStandstill(group.rank())
-                : TimeoutDiagnosis.gather(
-                    group, monitor.board(), event, time.deadline(times.answer())));
   }
 }

@@ -4,24 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.BackendException;
 import dev.tutti.OpType;
-import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import dev.tutti.runtime.operation.RankProgress.Pending;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
-import dev.tutti.spi.Time;
-import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -146,33 +143,19 @@ class BlameTest {
   }
 
   private static Diagnosis ofSlow(OpType type, int peer, List<List<Integer>> unreached) {
-    GroupIdentity group =
-        new GroupIdentity("0", 0, List.of(0, 1, 2), Settings.ofEnvironment(Map.of()), Time.SYSTEM);
-    JobBoard board =
-        new JobBoard(new HashStore(), 0, AnswerTimes.of(group.settings()), Time.SYSTEM);
     Question question = new Question("0", 1, type, 1, peer, 0, Duration.ofSeconds(1));
-    return TimeoutDiagnosis.ofSlow(
-        group,
-        board,
-        question,
-        rank -> {
-          OpType own = type == OpType.RECV && rank == 2 ? OpType.SEND : type;
-          Pending pending = new Pending(own, 1, own == OpType.SEND ? 1 : peer, 0);
-          RankProgress progress =
-              new RankProgress(
-                      false,
-                      1,
-                      "",
-                      "",
-                      "",
-                      Map.of(),
-                      Map.of(),
-                      List.of(pending),
-                      List.of(),
-                      List.of())
-                  .without(unreached.get(rank));
-          return RankProgress.decode(progress.encode());
-        });
+    Map<Integer, RankProgress> answers = new TreeMap<>();
+    for (int rank = 0; rank < 3; rank++) {
+      OpType own = type == OpType.RECV && rank == 2 ? OpType.SEND : type;
+      Pending pending = new Pending(own, 1, own == OpType.SEND ? 1 : peer, 0);
+      RankProgress progress =
+          new RankProgress(
+                  false, 1, "", "", "", Map.of(), Map.of(), List.of(pending), List.of(), List.of())
+              .without(unreached.get(rank));
+      answers.put(rank, RankProgress.decode(progress.encode()));
+    }
+    return Blame.find(
+        Evidence.of(question.timeout(), 3, 0, -1, false).and(answers, Set.of(), Set.of()));
   }
 
   @Test

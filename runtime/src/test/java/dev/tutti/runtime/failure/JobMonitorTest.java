@@ -89,7 +89,7 @@ class JobMonitorTest {
   /**
    * Reports a failure of rank 1 of three to a hanging store, and returns what the report becomes.
    */
-  private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
+  private AgreedFailure reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
       throws Exception {
     StuckStore stuck = new StuckStore();
     try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server, TIMES, Time.SYSTEM)) {
@@ -99,10 +99,10 @@ class JobMonitorTest {
       FailureEvent own =
           new FailureEvent(
               "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data");
-      FailureEvent known = monitor.report(own);
+      assertThat(monitor.report(own)).isEqualTo(own);
       assertThat(monitor.isUnheard()).isTrue();
       assertThat(heard.get(60, TimeUnit.SECONDS)).isEqualTo(own);
-      return known;
+      return Blame.judge(Evidence.of(own, 3, 1, monitor.serverOf("0"), false).withoutStore());
     } finally {
       stuck.released.countDown();
     }
@@ -156,18 +156,17 @@ class JobMonitorTest {
 
   @Test
   void aSilentStoreIsLaidAtTheRankThatServesIt() throws Exception {
-    FailureEvent known = reportInSilence(0, FailureEvent.Kind.TIMEOUT, -1);
+    AgreedFailure known = reportInSilence(0, FailureEvent.Kind.TIMEOUT, -1);
     assertThat(known.failedRank()).isZero();
-    assertThat(known.message())
-        .isEqualTo("no data; rank 0, which serves the store, does not answer");
+    assertThat(known.text()).isEqualTo("no data; rank 0, which serves the store, does not answer");
     assertThat(reportInSilence(0, FailureEvent.Kind.TIMEOUT, 2).failedRank()).isZero();
   }
 
   @Test
   void aSilentStoreOfNoRankIsLaidAtNobody() throws Exception {
-    FailureEvent known = reportInSilence(-1, FailureEvent.Kind.TIMEOUT, -1);
+    AgreedFailure known = reportInSilence(-1, FailureEvent.Kind.TIMEOUT, -1);
     assertThat(known.failedRank()).isEqualTo(-1);
-    assertThat(known.message())
+    assertThat(known.text())
         .isEqualTo("no data; the store does not answer, so no rank can be asked");
   }
 
