@@ -1,7 +1,11 @@
 package dev.tutti.spi;
 
+import java.io.IOException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
+import java.util.function.Consumer;
 
 /** A time that asks another one, for those that replace a part of it, such as the clock. */
 public abstract class ForwardingTime implements Time {
@@ -49,6 +53,12 @@ public abstract class ForwardingTime implements Time {
   @Override
   public boolean join(Thread thread, long nanos) throws InterruptedException {
     return time.join(thread, nanos);
+  }
+
+  @Override
+  public int select(Selector selector, Consumer<SelectionKey> action, long nanos)
+      throws IOException {
+    return time.select(selector, action, nanos);
   }
 
   @Override

@@ -1,11 +1,15 @@
 package dev.tutti.spi;
 
+import java.io.IOException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 
 /**
  * The time of this machine: the only class of Tutti's core that calls the clock, waits with a limit
@@ -54,6 +58,14 @@ final class SystemTime implements Time {
   @Override
   public boolean join(Thread thread, long nanos) throws InterruptedException {
     return thread.join(Duration.ofNanos(nanos));
+  }
+
+  @Override
+  public int select(Selector selector, Consumer<SelectionKey> action, long nanos)
+      throws IOException {
+    return nanos <= 0
+        ? selector.selectNow(action)
+        : selector.select(action, Math.ceilDiv(nanos, 1_000_000L));
   }
 
   @Override

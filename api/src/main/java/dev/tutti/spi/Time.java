@@ -1,9 +1,13 @@
 package dev.tutti.spi;
 
+import java.io.IOException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
+import java.util.function.Consumer;
 
 /**
  * Everything by which a run depends on more than its program: the clock, waits with a limit, starts
@@ -66,6 +70,18 @@ public interface Time extends NanoClock {
    * @throws InterruptedException if the calling thread is interrupted
    */
   boolean join(Thread thread, long nanos) throws InterruptedException;
+
+  /**
+   * Waits once until channels are ready; to be called in a loop that checks what it waits for.
+   *
+   * @param selector the selector
+   * @param action what to do with the key of each channel that is ready
+   * @param nanos the maximum time in nanoseconds, rounded up to milliseconds; only looks if not
+   *     positive
+   * @return the number of channels that are ready
+   * @throws IOException if the selector fails
+   */
+  int select(Selector selector, Consumer<SelectionKey> action, long nanos) throws IOException;
 
   /**
    * Creates a daemon thread.

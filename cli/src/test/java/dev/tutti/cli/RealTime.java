@@ -23,6 +23,7 @@ final class RealTime {
               "java\\.util\\.concurrent\\..*\\.(awaitNanos|awaitUntil)\\(.*",
               "java\\.util\\.concurrent\\..*\\.(get|poll|offer|await|tryLock|tryAcquire|exchange"
                   + "|awaitTermination)\\(.*JLjava/util/concurrent/TimeUnit;\\).*",
+              "java\\.nio\\.channels\\.Selector\\.select\\(.*J\\)I",
               "java\\.util\\.concurrent\\.TimeUnit\\.(sleep|timedWait|timedJoin)\\(.*",
               "java\\.util\\.concurrent\\.CompletableFuture\\."
                   + "(delayedExecutor|orTimeout|completeOnTimeout)\\(.*",

@@ -16,8 +16,8 @@ final class SimulatedScheduler {
    * thread, from where it was until it parks, yields or ends. What a step makes runnable, it adds
    * to "ready" itself, on the carrier. Only threads that waited for a monitor come from elsewhere
    * (VirtualThreads.settle), through "released"; they are added in the order of their numbers.
-   * A timer of the JDK would bring in real time, so a continuation from any other thread fails the
-   * run: what waits with a limit must wait through Time.
+   * A timer of the JDK would bring in real time, so a thread that waits for one and a continuation
+   * from any other thread fail the run: what waits with a limit must wait through Time.
    *
    * If nothing is ready, time leaps to the next timer. If there is none, what still waits will wait
    * for ever, and the run fails with the stacks of all threads.
@@ -192,6 +192,9 @@ final class SimulatedScheduler {
     running = next;
     next.takeContinuation().run();
     running = null;
+    if (next.waitsByRealTime()) {
+      fail(new IllegalStateException("a thread waits by real time\n" + next.describe()));
+    }
     boolean before = atMonitors;
     atMonitors = alive.stream().anyMatch(SimulatedThread::isAtMonitor);
     if (before || atMonitors) {

@@ -64,6 +64,11 @@ final class SimulatedThread {
     return VirtualThreads.isAtMonitor(thread);
   }
 
+  /** Tells whether the thread waits with a limit that the JDK counts. */
+  boolean waitsByRealTime() {
+    return thread.getState() == Thread.State.TIMED_WAITING;
+  }
+
   /** Tells whether the run goes on because of this thread. */
   boolean matters() {
     return thread.getState() != Thread.State.NEW

@@ -2,9 +2,12 @@ package dev.tutti.fake.simulation;
 
 import dev.tutti.fake.simulation.SimulatedScheduler.Timer;
 import dev.tutti.spi.Time;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 
 /** The time of a simulated process. */
 final class SimulatedTime implements Time {
@@ -51,6 +54,11 @@ final class SimulatedTime implements Time {
     Timer timer = after(nanos, () -> LockSupport.unpark(self));
     LockSupport.park(blocker);
     scheduler.cancel(timer);
+  }
+
+  @Override
+  public int select(Selector selector, Consumer<SelectionKey> action, long nanos) {
+    throw new UnsupportedOperationException("channels are not simulated");
   }
 
   @Override

@@ -193,7 +193,7 @@ class SimulatedSchedulerTest {
                         new CountDownLatch(1).await(1, TimeUnit.MICROSECONDS);
                       }
                     }))
-        .hasMessageContaining("was released by real time");
+        .hasMessageContaining("by real time");
   }
 
   @Test

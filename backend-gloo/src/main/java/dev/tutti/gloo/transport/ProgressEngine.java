@@ -67,7 +67,7 @@ final class ProgressEngine {
   private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LOOK_TICK = TimeUnit.MILLISECONDS.toNanos(1);
-  private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
+  private static final long IDLE = TimeUnit.SECONDS.toNanos(1);
   private static final int POLLED_PAIRS = 4;
   private static final int BUSY_POLLS = 64;
   private static final long HOLD_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -358,23 +358,21 @@ final class ProgressEngine {
       return;
     }
     pairs.wantWrites();
-    long longest = transport.pairs.areKnocking() ? IDLE : Integer.MAX_VALUE;
-    long millis = Math.max(1, Math.min(nanos / 1_000_000, longest));
     callerSelecting = true;
-    select(millis);
+    select(transport.pairs.areKnocking() ? Math.min(nanos, IDLE) : nanos);
     callerSelecting = false;
     ready.dispatch();
   }
 
-  /** Waits without holding the lock; 0 milliseconds means forever. */
-  private void select(long millis) {
+  /** Waits without holding the lock. */
+  private void select(long nanos) {
     Exception failure = null;
     if (closed || !pairs.fallAsleep()) {
       return;
     }
     lock.unlock();
     try {
-      selector.select(ready, millis);
+      int _ = time.select(selector, ready, nanos);
     } catch (IOException | ClosedSelectorException e) {
       failure = e;
     } finally {
@@ -417,7 +415,7 @@ final class ProgressEngine {
         pairs.wantWrites();
         ioSelecting = true;
         boolean waitsForEvents = idle || hasBackgroundWork();
-        select(waitsForEvents && !transport.pairs.areKnocking() ? 0 : IDLE);
+        select(waitsForEvents && !transport.pairs.areKnocking() ? Long.MAX_VALUE : IDLE);
         ioSelecting = false;
         selectorFree.signalAll();
         if (driver != ioThread) {

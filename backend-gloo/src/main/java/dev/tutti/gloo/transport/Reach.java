@@ -1,6 +1,6 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.spi.NanoClock;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
@@ -23,22 +23,21 @@ final class Reach {
    *
    * @param addresses the addresses of the peers
    * @param limit how long to try
-   * @param clock the clock
+   * @param time the clock and the waits
    */
   static List<Integer> unreached(
-      Map<Integer, InetSocketAddress> addresses, Duration limit, NanoClock clock)
-      throws IOException {
+      Map<Integer, InetSocketAddress> addresses, Duration limit, Time time) throws IOException {
     List<Integer> unreached = new ArrayList<>();
-    long deadline = clock.nanoTime() + limit.toNanos();
+    long deadline = time.nanoTime() + limit.toNanos();
     try (Selector selector = Selector.open()) {
       try {
         for (Map.Entry<Integer, InetSocketAddress> peer : addresses.entrySet()) {
           begin(selector, peer.getKey(), peer.getValue(), unreached);
         }
-        long left = deadline - clock.nanoTime();
+        long left = deadline - time.nanoTime();
         while (left > 0 && selector.keys().stream().anyMatch(SelectionKey::isValid)) {
-          selector.select(key -> end(key, unreached), Math.max(1, left / 1_000_000));
-          left = deadline - clock.nanoTime();
+          time.select(selector, key -> end(key, unreached), left);
+          left = deadline - time.nanoTime();
         }
         for (SelectionKey key : selector.keys()) {
           if (key.isValid()) {

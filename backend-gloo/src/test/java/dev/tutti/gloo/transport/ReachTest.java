@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -50,8 +51,8 @@ class ReachTest {
               new InetSocketAddress(InetAddress.getLoopbackAddress(), closed.getLocalPort()),
               3,
               addressOf(full));
-      assertThat(Reach.unreached(all, Duration.ofMillis(300), System::nanoTime)).containsExactly(3);
-      assertThat(Reach.unreached(Map.of(), Duration.ofDays(1), System::nanoTime)).isEmpty();
+      assertThat(Reach.unreached(all, Duration.ofMillis(300), Time.SYSTEM)).containsExactly(3);
+      assertThat(Reach.unreached(Map.of(), Duration.ofDays(1), Time.SYSTEM)).isEmpty();
     } finally {
       for (SocketChannel channel : queued) {
         channel.close();

@@ -232,7 +232,7 @@ public final class ServerAgent implements Runnable {
     } else {
       bell.arm();
       if (work() == 0) {
-        selector.select(this::heard, millis);
+        int _ = Time.SYSTEM.select(selector, this::heard, TimeUnit.MILLISECONDS.toNanos(millis));
       } else {
         wait.reset();
       }

@@ -19,6 +19,7 @@ import java.util.ArrayDeque;
 import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import javax.net.ssl.SSLContext;
@@ -44,11 +45,12 @@ final class ServerLoop implements Runnable {
   private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
   private static final long HIGH_WATER = 1 << 20;
   private static final int BUFFER_BYTES = 128 * 1024;
-  private static final long TICK_MILLIS = 100;
+  private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long REST_NANOS = 20_000;
 
   private final Selector selector;
   private final int port;
+  private final Time time;
   private final LimitedLog log;
   private final AwaitedClients awaited;
   private final ServerClients clients;
@@ -84,6 +86,7 @@ final class ServerLoop implements Runnable {
       throws IOException {
     this.port = port;
     this.whenEnded = whenEnded;
+    this.time = time;
     this.log = new LimitedLog(LOG, time);
     this.awaited = new AwaitedClients(time);
     this.wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores, time);
@@ -161,7 +164,7 @@ final class ServerLoop implements Runnable {
     awaited.look();
     if (!selectAwake()) {
       boolean ticks = acceptor.isPaused() || !awaited.isEmpty() || log.hasUntold();
-      selector.select(handler, ticks ? TICK_MILLIS : 0);
+      int _ = time.select(selector, handler, ticks ? TICK_NANOS : Long.MAX_VALUE);
     }
     readBuffered();
     for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {

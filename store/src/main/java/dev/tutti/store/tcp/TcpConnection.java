@@ -359,9 +359,7 @@ final class TcpConnection implements AutoCloseable {
         key.interestOps(operation);
       }
       long left = deadline - time.nanoTime();
-      if (left > 0) {
-        selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
-      } else if (selector.selectNow(ready -> {}) == 0) {
+      if (time.select(selector, ready -> {}, left) == 0 && left <= 0) {
         throw new DeadlineException("the store server did not answer in time");
       }
     } catch (ClosedSelectorException | java.nio.channels.CancelledKeyException e) {

@@ -63,6 +63,7 @@ public final class TcpStore implements Store {
 
   /** Does the same, and tells why attempts to reach the server fail. */
   TcpStore(TcpStoreOptions options, Consumer<String> failedAttempts) {
+    long deadline = Arguments.deadline(options.time(), Arguments.nanos(options.timeout()));
     TcpStoreServer started =
         options.server()
             ? new TcpStoreServer(options.port(), options.token(), options.tls(), options.time())
@@ -78,7 +79,7 @@ public final class TcpStore implements Store {
       if (options.waitForWorkers() && options.worldSize() > 0) {
         addTo(Wire.INIT_KEY, 1);
         if (started != null) {
-          started.awaitWorkers(options.worldSize(), options.timeout());
+          started.awaitWorkers(options.worldSize(), deadline, options.timeout());
         }
       }
     } catch (RuntimeException e) {

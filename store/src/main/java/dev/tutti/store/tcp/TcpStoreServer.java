@@ -38,7 +38,7 @@ public final class TcpStoreServer implements AutoCloseable {
 
   private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
   private static final int BACKLOG = 16 * 1024;
-  private static final Duration STUCK = Duration.ofSeconds(30);
+  static final Duration STUCK = Duration.ofSeconds(30);
   private static final Duration CLOSE = Duration.ofSeconds(10);
 
   private final ServerLoop loop;
@@ -94,23 +94,18 @@ public final class TcpStoreServer implements AutoCloseable {
    */
   public TcpStoreServer(
       @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
-    this(address, port, token, tls, STUCK, Time.SYSTEM);
+    this(address, port, token, tls, Time.SYSTEM);
   }
 
   TcpStoreServer(int port, JobToken token, @Nullable SSLContext tls, Time time) {
-    this(null, port, token, tls, STUCK, time);
+    this(null, port, token, tls, time);
   }
 
-  TcpStoreServer(@Nullable InetAddress address, int port, JobToken token, Duration stuck) {
-    this(address, port, token, null, stuck, Time.SYSTEM);
-  }
-
-  private TcpStoreServer(
+  TcpStoreServer(
       @Nullable InetAddress address,
       int port,
       JobToken token,
       @Nullable SSLContext tls,
-      Duration stuck,
       Time time) {
     this.time = time;
     if (port < 0 || port > 0xffff) {
@@ -128,7 +123,7 @@ public final class TcpStoreServer implements AutoCloseable {
               token,
               tls,
               HexFormat.of().toHexDigits(time.random()) + HexFormat.of().toHexDigits(time.random()),
-              stuck.toNanos(),
+              STUCK.toNanos(),
               time,
               this::joined,
               this::ended);
@@ -202,7 +197,16 @@ public final class TcpStoreServer implements AutoCloseable {
    * @throws StoreException if the server ends
    */
   public void awaitWorkers(int expected, Duration timeout) {
-    long deadline = Arguments.deadline(time, Arguments.nanos(timeout));
+    awaitWorkers(expected, Arguments.deadline(time, Arguments.nanos(timeout)), timeout);
+  }
+
+  /**
+   * Does the same with a deadline.
+   *
+   * @param deadline the deadline, in terms of this server's clock
+   * @param timeout what the exception gives as the time-out
+   */
+  void awaitWorkers(int expected, long deadline, Duration timeout) {
     synchronized (lock) {
       while (joined < expected) {
         long left = deadline - time.nanoTime();

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Time;
+import dev.tutti.store.ManualTime;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -23,7 +24,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -39,9 +44,8 @@ class FileStoreFileTest {
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
 
   /** How long a close waits for a locked file. */
-  private static final Duration CLOSE = Duration.ofSeconds(5);
-
   @TempDir private Path directory;
+
   private Path file;
 
   @BeforeEach
@@ -398,35 +402,28 @@ class FileStoreFileTest {
 
   @Test
   void aPopAndACloseWaitForAFileThatIsLockedForLongerThanASecond() throws Exception {
-    while (!popAndCloseWaitForALockedFile()) {
-      Files.deleteIfExists(file);
-    }
+    ManualTime time = new ManualTime();
+    FileStore store = new FileStore(file, 1, Duration.ofSeconds(60), time);
+    store.queuePush("queue", new byte[] {7});
+    AtomicReference<byte[]> popped = new AtomicReference<>();
+    endsOnceUnlocked(time, () -> popped.set(store.queuePop("queue", Duration.ofSeconds(60))));
+    assertThat(popped.get()).containsExactly(7);
+    endsOnceUnlocked(time, store::close);
+    assertThat(file).doesNotExist();
   }
 
-  /** Returns false if the file was locked for longer than a close waits. */
-  private boolean popAndCloseWaitForALockedFile() throws Exception {
-    List<Process> holders = new ArrayList<>();
-    long start;
-    long end;
-    try {
-      try (FileStore store = open(1)) {
-        store.queuePush("queue", new byte[] {7});
-        holders.add(lockWhile("sleep 1.3"));
-        assertThat(store.queuePop("queue", Duration.ofSeconds(60))).containsExactly(7);
-        holders.add(lockWhile("sleep 1.3"));
-        start = System.nanoTime();
-      }
-      end = System.nanoTime();
+  /** Makes a call while the file is locked, and unlocks it after more than a second. */
+  private void endsOnceUnlocked(ManualTime time, Runnable call) throws Exception {
+    Process holder = lockWhile("read line");
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<?> ends = thread.submit(call);
+      time.skipUnnoticed(Duration.ofMillis(1300));
+      assertThat(ends).isNotDone();
+      holder.outputWriter().close();
+      ends.get();
     } finally {
-      for (Process holder : holders) {
-        holder.destroyForcibly().waitFor();
-      }
+      holder.destroyForcibly().waitFor();
     }
-    if (end - start >= CLOSE.toNanos()) {
-      return false;
-    }
-    assertThat(file).doesNotExist();
-    return true;
   }
 
   /** Starts a process that keeps the file locked while a shell command runs. */

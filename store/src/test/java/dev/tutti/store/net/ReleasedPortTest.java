@@ -3,7 +3,8 @@ package dev.tutti.store.net;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.spi.Time;
+import dev.tutti.store.ManualTime;
+import dev.tutti.store.ManualTime.Passing;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
@@ -11,25 +12,21 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.SocketAddress;
 import java.nio.channels.ServerSocketChannel;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class ReleasedPortTest {
+  private final ManualTime time = new ManualTime();
+
   @Test
   void aPortThatIsReleasedMeanwhileIsBound() throws IOException {
-    while (!bindsAPortThatIsReleased()) {}
-  }
-
-  /** Returns false if this thread stood still until it was too late for a third try. */
-  private static boolean bindsAPortThatIsReleased() throws IOException {
-    ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
-    SocketAddress address = held.getLocalSocketAddress();
     AtomicInteger tries = new AtomicInteger();
-    long start = System.nanoTime();
-    try (ServerSocketChannel next = ServerSocketChannel.open()) {
+    try (ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        ServerSocketChannel next = ServerSocketChannel.open()) {
+      SocketAddress address = held.getLocalSocketAddress();
       ReleasedPort.bind(
-          Time.SYSTEM,
+          time,
           () -> {
             if (tries.incrementAndGet() == 3) {
               held.close();
@@ -38,25 +35,21 @@ class ReleasedPortTest {
           });
       assertThat(tries).hasValueGreaterThanOrEqualTo(3);
       assertThat(next.getLocalAddress()).isEqualTo(address);
-      return true;
-    } catch (BindException e) {
-      if (tries.get() >= 3 || System.nanoTime() - start < TimeUnit.SECONDS.toNanos(2)) {
-        throw e;
-      }
-      return false;
-    } finally {
-      held.close();
     }
   }
 
   @Test
   void aPortThatStaysInUseIsRefused() throws IOException {
+    time.pass(Passing.PARKS);
+    long start = time.nanoTime();
     try (ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
         ServerSocketChannel next = ServerSocketChannel.open()) {
       assertThatThrownBy(
-              () -> ReleasedPort.bind(Time.SYSTEM, () -> next.bind(held.getLocalSocketAddress())))
+              () -> ReleasedPort.bind(time, () -> next.bind(held.getLocalSocketAddress())))
           .isInstanceOf(BindException.class)
           .hasMessageContaining("Address already in use");
+      assertThat(Duration.ofNanos(time.nanoTime() - start))
+          .isBetween(Duration.ofSeconds(2), Duration.ofMillis(2100));
     }
   }
 
@@ -68,7 +61,7 @@ class ReleasedPortTest {
       assertThatThrownBy(
               () ->
                   ReleasedPort.bind(
-                      Time.SYSTEM,
+                      time,
                       () -> {
                         tries.incrementAndGet();
                         return next.bind(new InetSocketAddress("192.0.2.1", 0));

@@ -10,14 +10,13 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.ManualTime;
 import dev.tutti.store.tcp.ScriptedServer.Opened;
 import dev.tutti.store.tcp.ScriptedServer.Peer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -25,8 +24,10 @@ import org.junit.jupiter.api.Test;
 /** Tests byte by byte what the client sends to a PyTorch server. */
 class C10dWireTest {
   private static final Duration SHORT = Duration.ofMillis(50);
+  private static final Duration GRACE = Duration.ofNanos(TcpClient.GRACE_NANOS);
   private static final Duration LONG = Duration.ofSeconds(60);
 
+  private final ManualTime time = new ManualTime();
   private ScriptedServer server;
   private Opened opened;
   private TcpStore store;
@@ -35,7 +36,8 @@ class C10dWireTest {
   @BeforeEach
   void open() throws Exception {
     server = new ScriptedServer();
-    opened = server.open(TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(LONG));
+    TcpStoreOptions options = TcpStoreOptions.of("127.0.0.1", server.port());
+    opened = server.open(options.withTimeout(LONG).withTime(time));
     store = opened.store();
     main = opened.main();
   }
@@ -67,34 +69,14 @@ class C10dWireTest {
     assertThat(ended(value)).asString(UTF_8).isEqualTo("val");
   }
 
-  /** Repeats a test in which the client gives this server no more than a second for each answer. */
-  private void repeat(InTime.Attempt attempt) throws Exception {
-    InTime.repeat(
-        InTime.GRACE,
-        () -> {
-          close();
-          open();
-          attempt.run();
-        });
-  }
-
   @Test
   void getOfAnAbsentKeyWaitsOnAnotherConnection() throws Exception {
-    while (!waitsOnAnotherConnection()) {
-      close();
-      open();
-    }
-  }
-
-  /** Returns false if the client looked just as its wait ended, and so gave up the connection. */
-  private boolean waitsOnAnotherConnection() throws Exception {
     Future<byte[]> value = server.client(() -> store.get("k", LONG));
     main.expectLookAtAbsent("/k");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
-    // The client looks from time to time, so this thread must not wait for it.
     Future<?> set = server.client(() -> setTo("other", "1"));
-    main.expectAmongLooks("/k", request(Wire.SET, "/other", "1"));
+    main.expect(request(Wire.SET, "/other", "1"));
     ended(set);
     side.send("00");
     main.expectLookAtPresent("/k").sendValue(new byte[] {4});
@@ -103,28 +85,22 @@ class C10dWireTest {
     // The side connection is reused, and greets only once.
     Future<byte[]> again = server.client(() -> store.get("l", LONG));
     main.expectLookAtAbsent("/l");
-    byte[] wait = request(Wire.WAIT, 1L, "/l");
-    byte[] next = side.read(wait.length);
-    if (next.length > 0 && next[0] == Wire.CANCEL_WAIT) {
-      return false;
-    }
-    assertThat(next).isEqualTo(wait);
-    side.send("00");
+    side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
     main.expectLookAtPresent("/l").sendValue(new byte[0]);
     assertThat(ended(again)).isEmpty();
-    return true;
   }
 
   @Test
   void getLooksAgainWhileItWaits() throws Exception {
-    Future<byte[]> value = server.client(() -> store.get("k", LONG));
-    main.expectLookAtAbsent("/k");
-    Peer side = server.accept();
-    side.expect(request(Wire.WAIT, 1L, "/k"));
-    main.expectLookAtAbsent("/k");
-    main.expectLookAtPresent("/k").sendValue(new byte[] {5});
-    side.expect("0c").send("01");
-    assertThat(ended(value)).containsExactly(5);
+    try (Opened looking = server.open(TcpStoreOptions.of("127.0.0.1", server.port()))) {
+      Future<byte[]> value = server.client(() -> looking.store().get("k", LONG));
+      looking.main().expectLookAtAbsent("/k");
+      Peer side = server.accept();
+      side.expect(request(Wire.WAIT, 1L, "/k"));
+      looking.main().expectLookAtAbsent("/k").expectLookAtPresent("/k").sendValue(new byte[] {5});
+      side.expect("0c").send("01");
+      assertThat(ended(value)).containsExactly(5);
+    }
   }
 
   /** A wait that the client is about to cancel. */
@@ -136,46 +112,40 @@ class C10dWireTest {
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
+    time.skip(SHORT);
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     return new LateWait(wait, side);
   }
 
   @Test
   void aTimedOutWaitIsCancelled() throws Exception {
-    repeat(
-        () -> {
-          LateWait late = waitInVain();
-          late.side.expect("0c").send("01");
-          main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-          assertTimeout(late.call, "1 of 1 keys missing: 'k'");
-        });
+    LateWait late = waitInVain();
+    late.side.expect("0c").send("01");
+    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
+    assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
   @Test
   void aReplyThatCrossesItsCancelIsReadToo() throws Exception {
-    repeat(
-        () -> {
-          LateWait late = waitInVain();
-          late.side.expect("0c").send("00 01");
-          main.expect(request(Wire.CHECK, 1L, "/k")).send("00");
-          ended(late.call);
+    LateWait late = waitInVain();
+    late.side.expect("0c").send("00 01");
+    main.expect(request(Wire.CHECK, 1L, "/k")).send("00");
+    ended(late.call);
 
-          Future<?> next = server.client(() -> waitFor("l", LONG));
-          main.expect(request(Wire.CHECK, 1L, "/l")).send("01");
-          late.side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
-          ended(next);
-        });
+    Future<?> next = server.client(() -> waitFor("l", LONG));
+    main.expect(request(Wire.CHECK, 1L, "/l")).send("01");
+    late.side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
+    ended(next);
   }
 
   @Test
   void aServerThatDoesNotAnswerACancelLosesTheConnection() throws Exception {
-    repeat(
-        () -> {
-          LateWait late = waitInVain();
-          late.side.expect("0c").expectEnd();
-          main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-          assertTimeout(late.call, "1 of 1 keys missing: 'k'");
-        });
+    LateWait late = waitInVain();
+    late.side.expect("0c");
+    time.skip(GRACE);
+    late.side.expectEnd();
+    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
+    assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
   @Test
@@ -247,30 +217,24 @@ class C10dWireTest {
 
   @Test
   void aPopWaitsForAValueThatIsOnItsWay() throws Exception {
-    repeat(
-        () -> {
-          Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
-          answerProbe();
-          main.expect(request(Wire.CHECK, 1L, "/q")).send("00");
-          main.expect(request(Wire.QUEUE_POP, "/q"));
-          assertThatThrownBy(() -> pop.get(1500, TimeUnit.MILLISECONDS))
-              .isInstanceOf(TimeoutException.class);
-          main.send("01 00 00 00 00 00 00 00").sendValue(bytes("v"));
-          assertThat(ended(pop)).isEqualTo(bytes("v"));
-        });
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
+    answerProbe();
+    main.expect(request(Wire.CHECK, 1L, "/q")).send("00");
+    main.expect(request(Wire.QUEUE_POP, "/q"));
+    time.skipUnnoticed(GRACE.plus(SHORT));
+    assertThat(pop).isNotDone();
+    main.send("01 00 00 00 00 00 00 00").sendValue(bytes("v"));
+    assertThat(ended(pop)).isEqualTo(bytes("v"));
   }
 
   @Test
   void aPopAsksWhetherTheServerAnswersBeforeItTakes() throws Exception {
-    repeat(
-        () -> {
-          Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
-          answerProbe();
-          main.expect(request(Wire.CHECK, 1L, "/q"));
-          assertThatThrownBy(() -> pop.get(60, TimeUnit.SECONDS))
-              .hasCauseInstanceOf(StoreTimeoutException.class);
-          main.expectEnd();
-        });
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
+    answerProbe();
+    main.expect(request(Wire.CHECK, 1L, "/q"));
+    time.skip(GRACE);
+    assertThatThrownBy(() -> ended(pop)).hasCauseInstanceOf(StoreTimeoutException.class);
+    main.expectEnd();
   }
 
   @Test

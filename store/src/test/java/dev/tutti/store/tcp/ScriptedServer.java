@@ -170,18 +170,6 @@ final class ScriptedServer implements AutoCloseable {
       return sendValue(nonce);
     }
 
-    /** Reads a request, and before it any looks at an absent key, which it answers. */
-    Peer expectAmongLooks(String key, byte[] request) throws IOException {
-      byte[] look = RawClient.request(Wire.CHECK, 1L, key);
-      int query = socket.getInputStream().read();
-      while (query == Wire.CHECK) {
-        expect(Arrays.copyOfRange(look, 1, look.length)).send("01");
-        query = socket.getInputStream().read();
-      }
-      assertThat(query).isEqualTo(request[0]);
-      return expect(Arrays.copyOfRange(request, 1, request.length));
-    }
-
     void expectEnd() throws IOException {
       assertThat(socket.getInputStream().read()).isEqualTo(-1);
     }

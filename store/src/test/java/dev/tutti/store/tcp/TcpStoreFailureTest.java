@@ -6,7 +6,6 @@ import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.StoreClosedException;
@@ -15,6 +14,8 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.ManualTime;
+import dev.tutti.store.ManualTime.Passing;
 import dev.tutti.store.tcp.ScriptedServer.Opened;
 import dev.tutti.store.tcp.ScriptedServer.Peer;
 import java.io.IOException;
@@ -33,7 +34,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
@@ -48,10 +48,10 @@ class TcpStoreFailureTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration SHORT = Duration.ofMillis(300);
 
-  /** A time-out that passes, but not before the client has opened its connection. */
-  private static final Duration PASSING = Duration.ofSeconds(5);
+  /** A call may first give the server a second to answer, then to take it out of a barrier. */
+  private static final Duration MOST = SHORT.plusSeconds(3);
 
-  /** The longest time that a call with one of these time-outs may take. */
+  /** The longest time that a call of a short time-out may take on a busy machine. */
   private static final Duration SOON = Duration.ofSeconds(30);
 
   /** The fields of a line of /proc/net/tcp with the addresses of a connection. */
@@ -59,6 +59,7 @@ class TcpStoreFailureTest {
 
   private static final int REMOTE = 2;
 
+  private final ManualTime time = new ManualTime();
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
   @AfterEach
@@ -68,6 +69,11 @@ class TcpStoreFailureTest {
 
   private static TcpStoreOptions options(int port) {
     return TcpStoreOptions.of("127.0.0.1", port).withTimeout(LONG);
+  }
+
+  /** Returns the options of a client whose clock the test moves. */
+  private TcpStoreOptions manual(ScriptedServer server, Duration timeout) {
+    return options(server.port()).withTimeout(timeout).withTime(time);
   }
 
   @Test
@@ -111,52 +117,34 @@ class TcpStoreFailureTest {
 
   @Test
   void givesUpOnAServerThatNeverAnswers() throws Exception {
-    // A client that stands still for that long may not know yet that its connection was accepted.
-    InTime.repeat(
-        SHORT,
-        () -> {
-          try (ScriptedServer server = new ScriptedServer()) {
-            assertThatThrownBy(() -> new TcpStore(options(server.port()).withTimeout(SHORT)))
-                .isInstanceOf(StoreConnectionException.class)
-                .hasMessageContaining(
-                    "the server there accepted the connection but did not answer in time, as a Gloo"
-                        + " rank or another server that is not a store would");
-          }
-        });
+    try (ScriptedServer server = new ScriptedServer()) {
+      Future<TcpStore> client = server.client(() -> new TcpStore(manual(server, SHORT)));
+      try (Peer _ = server.accept()) {
+        time.skip(SHORT);
+        assertThatThrownBy(() -> ended(client))
+            .hasCauseInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining("within 300 ms, 1 attempt: ")
+            .hasMessageContaining(
+                "the server there accepted the connection but did not answer in time, as a Gloo"
+                    + " rank or another server that is not a store would");
+      }
+    }
   }
 
   @Test
   void tellsWhatItFoundThoughTheLastAttemptRunsOutOfTime() throws Exception {
-    // A busy machine may hold the client up until one attempt is all that it can make, or until the
-    // last one has lasted longer than an attempt that is cut short.
-    boolean inTime = false;
-    for (int run = 0; run < 20 && !inTime; run++) {
-      inTime = findsTheLastAttemptOutOfTime();
-    }
-    Assumptions.assumeTrue(inTime, "the machine is too busy for a time-out of 900 ms");
-  }
-
-  /** Returns whether the client could make its two attempts in time. */
-  private static boolean findsTheLastAttemptOutOfTime() throws Exception {
+    time.pass(Passing.PARKS);
     try (ScriptedServer server = new ScriptedServer()) {
-      TcpStoreOptions options = options(server.port()).withTimeout(Duration.ofMillis(900));
-      Future<byte[]> script =
-          server.client(
-              () -> {
-                server.accept().close();
-                return server.accept().read(1);
-              });
-      long start = System.nanoTime();
-      StoreConnectionException failure =
-          catchThrowableOfType(StoreConnectionException.class, () -> new TcpStore(options));
-      boolean inTime = System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1);
-      if (inTime && failure.getMessage().contains(", 2 attempts: ")) {
-        assertThat(failure)
+      Future<TcpStore> client = server.client(() -> new TcpStore(manual(server, SHORT)));
+      server.accept().close();
+      try (Peer second = server.accept()) {
+        assertThat(second.read(1)).isEqualTo(RawClient.hex("02"));
+        time.skip(SHORT);
+        assertThatThrownBy(() -> ended(client))
+            .hasCauseInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining(", 2 attempts: ")
             .hasMessageContaining("the server there closed the connection, as a Gloo rank");
-        assertThat(ended(script)).isEqualTo(RawClient.hex("02"));
-        return true;
       }
-      return false;
     }
   }
 
@@ -185,17 +173,16 @@ class TcpStoreFailureTest {
 
   @Test
   void aCallEndsThoughTheServerHangs() throws Exception {
-    InTime.repeat(PASSING, TcpStoreFailureTest::callsAServerThatHangs);
-  }
-
-  private static void callsAServerThatHangs() throws Exception {
     try (ScriptedServer server = new ScriptedServer();
-        Opened opened = server.open(options(server.port()).withTimeout(PASSING))) {
-      long start = System.nanoTime();
-      assertThatThrownBy(() -> opened.store().add("key", 1))
-          .isInstanceOf(StoreTimeoutException.class)
+        Opened opened = server.open(manual(server, LONG))) {
+      Future<Long> call = server.client(() -> opened.store().add("key", 1));
+      opened.main().expect(request(Wire.ADD, "/key", 1L));
+      time.skipUnnoticed(LONG.minusSeconds(1));
+      assertThat(call).isNotDone();
+      time.skip(Duration.ofSeconds(1));
+      assertThatThrownBy(() -> ended(call))
+          .hasCauseInstanceOf(StoreTimeoutException.class)
           .hasMessageContaining("127.0.0.1:" + server.port());
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isBetween(PASSING, SOON);
       // The late reply is not mistaken for the reply to the next call, which uses a new connection.
       Future<Long> next = server.client(() -> opened.store().add("key", 2));
       try (Peer main = server.acceptMain()) {
@@ -228,18 +215,17 @@ class TcpStoreFailureTest {
 
   @Test
   void aServerThatWasSilentForTwoCallsIsUsedAgain() throws Exception {
-    InTime.repeat(PASSING, TcpStoreFailureTest::callsAServerThatIsSilentForTwoCalls);
-  }
-
-  private static void callsAServerThatIsSilentForTwoCalls() throws Exception {
     try (ScriptedServer server = new ScriptedServer();
-        Opened opened = server.open(options(server.port()).withTimeout(PASSING))) {
-      assertThatThrownBy(() -> opened.store().add("key", 1))
-          .isInstanceOf(StoreTimeoutException.class);
-      // The server's kernel still accepts connections.
-      assertThatThrownBy(() -> opened.store().add("key", 1))
-          .isInstanceOf(StoreTimeoutException.class);
-      server.accept().close();
+        Opened opened = server.open(manual(server, LONG))) {
+      Future<Long> first = server.client(() -> opened.store().add("key", 1));
+      opened.main().expect(request(Wire.ADD, "/key", 1L));
+      time.skip(LONG);
+      assertThatThrownBy(() -> ended(first)).hasCauseInstanceOf(StoreTimeoutException.class);
+      Future<Long> second = server.client(() -> opened.store().add("key", 1));
+      try (Peer _ = server.accept()) {
+        time.skip(LONG);
+        assertThatThrownBy(() -> ended(second)).hasCauseInstanceOf(StoreTimeoutException.class);
+      }
       Future<Long> next = server.client(() -> opened.store().add("key", 2));
       try (Peer main = server.acceptMain()) {
         main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
@@ -269,22 +255,16 @@ class TcpStoreFailureTest {
         store -> store.get("key", SHORT), Wire.FETCH, "00 64 00 00 00 00 00 00 00 01 02 03");
   }
 
-  private static void endsInTimeThoughTheServerHangs(Consumer<TcpStore> call, int query)
-      throws Exception {
+  private void endsInTimeThoughTheServerHangs(Consumer<TcpStore> call, int query) throws Exception {
     endsInTimeThoughTheServerHangs(call, query, "");
   }
 
   /** Lets the server answer that a key is absent, if asked, and send part of what follows. */
-  private static void endsInTimeThoughTheServerHangs(
-      Consumer<TcpStore> call, int query, String lastWords) throws Exception {
-    InTime.repeat(InTime.GRACE, () -> callsWhileTheServerHangs(call, query, lastWords));
-  }
-
-  private static void callsWhileTheServerHangs(Consumer<TcpStore> call, int query, String lastWords)
+  private void endsInTimeThoughTheServerHangs(Consumer<TcpStore> call, int query, String lastWords)
       throws Exception {
     try (ScriptedServer server = new ScriptedServer();
-        Opened opened = server.openTutti(options(server.port()))) {
-      long start = System.nanoTime();
+        Opened opened = server.openTutti(manual(server, LONG))) {
+      long start = time.nanoTime();
       Future<?> ends =
           server.client(
               () -> {
@@ -299,9 +279,10 @@ class TcpStoreFailureTest {
       try (Peer side = server.accept()) {
         assertThat(side.read(1)).containsExactly(query);
         side.send(lastWords);
+        time.pass(Passing.ALL);
         assertThatThrownBy(() -> ended(ends)).hasCauseInstanceOf(StoreTimeoutException.class);
       }
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isBetween(SHORT, SOON);
+      assertThat(Duration.ofNanos(time.nanoTime() - start)).isBetween(SHORT, MOST);
     }
   }
 
@@ -329,28 +310,20 @@ class TcpStoreFailureTest {
   @Test
   void aBarrierAtAServerOfPyTorchEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
     try (ScriptedServer server = new ScriptedServer();
-        Opened opened = server.open(options(server.port()))) {
-      long start = System.nanoTime();
-      Future<?> ends =
-          server.client(
-              () -> {
-                opened.store().barrier("key", 2, SHORT);
-                return true;
-              });
+        Opened opened = server.open(manual(server, LONG))) {
+      long start = time.nanoTime();
+      Future<?> ends = server.client(() -> barrier(opened.store(), SHORT));
       opened.main().expectLookAtAbsent("tutti/barrier/key");
+      time.pass(Passing.ALL);
       assertThatThrownBy(() -> ended(ends)).hasCauseInstanceOf(StoreTimeoutException.class);
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isBetween(SHORT, SOON);
+      assertThat(Duration.ofNanos(time.nanoTime() - start)).isBetween(SHORT, MOST);
     }
   }
 
   @Test
   void aBarrierForgetsAMemberThatGaveUpWhileTheServerHung() throws Exception {
-    InTime.repeat(InTime.GRACE, TcpStoreFailureTest::givesUpABarrierWhileTheServerHangs);
-  }
-
-  private static void givesUpABarrierWhileTheServerHangs() throws Exception {
     try (ScriptedServer server = new ScriptedServer();
-        Opened opened = server.open(options(server.port()))) {
+        Opened opened = server.open(manual(server, LONG))) {
       Peer main = opened.main();
       Future<?> first = server.client(() -> barrier(opened.store(), SHORT));
       main.expectLookAtAbsent("tutti/barrier/key");
@@ -359,7 +332,9 @@ class TcpStoreFailureTest {
       main.sendValue(state.getBytes(UTF_8));
       try (Peer side = server.accept()) {
         side.expect(request(Wire.WAIT, 1L, "tutti/barrier-round/0/key"));
+        time.pass(Passing.ALL);
         assertThatThrownBy(() -> ended(first)).hasCauseInstanceOf(StoreTimeoutException.class);
+        time.pass(Passing.NONE);
       }
       // The client tried to leave over this connection.
       server.accept().close();
@@ -387,32 +362,26 @@ class TcpStoreFailureTest {
 
   @Test
   void aLargeSetEndsThoughTheServerDoesNotRead() throws Exception {
-    InTime.repeat(
-        PASSING,
-        () -> {
-          try (ScriptedServer server = new ScriptedServer();
-              Opened opened = server.open(options(server.port()).withTimeout(PASSING))) {
-            assertThatThrownBy(() -> opened.store().set("key", new byte[8 << 20]))
-                .isInstanceOf(StoreSilentException.class)
-                .hasMessageEndingWith("did not answer in time; values set just before may be lost");
-          }
-        });
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(manual(server, LONG))) {
+      time.pass(Passing.ALL);
+      assertThatThrownBy(() -> opened.store().set("key", new byte[8 << 20]))
+          .isInstanceOf(StoreSilentException.class)
+          .hasMessageEndingWith("did not answer in time; values set just before may be lost");
+    }
   }
 
   /** Otherwise a rank would query the store once more before it reports which rank serves it. */
   @Test
   void aSilentServerIsSilentAlsoBehindASet() throws Exception {
-    InTime.repeat(
-        PASSING,
-        () -> {
-          try (ScriptedServer server = new ScriptedServer();
-              Opened opened = server.open(options(server.port()).withTimeout(PASSING))) {
-            opened.store().set("key", "value");
-            assertThatThrownBy(() -> opened.store().check(List.of("other")))
-                .isInstanceOf(StoreSilentException.class)
-                .hasMessageEndingWith("did not answer in time; values set just before may be lost");
-          }
-        });
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(manual(server, LONG))) {
+      opened.store().set("key", "value");
+      time.pass(Passing.ALL);
+      assertThatThrownBy(() -> opened.store().check(List.of("other")))
+          .isInstanceOf(StoreSilentException.class)
+          .hasMessageEndingWith("did not answer in time; values set just before may be lost");
+    }
   }
 
   @Test
@@ -590,20 +559,22 @@ class TcpStoreFailureTest {
 
   @Test
   void tellsHowManyWorkersAreMissing() throws Exception {
-    // The other client may come too late.
-    InTime.repeat(PASSING, this::missesAWorker);
-  }
-
-  private void missesAWorker() throws Exception {
     int port = FreePort.find();
-    Future<TcpStore> joining = threads.submit(() -> new TcpStore(options(port).withWorldSize(3)));
-    assertThatThrownBy(
-            () ->
-                new TcpStore(options(port).withServer(true).withWorldSize(3).withTimeout(PASSING)))
-        .isInstanceOf(StoreTimeoutException.class)
-        .hasMessageContaining("2/3 clients joined")
-        .hasMessageContaining("port " + port);
-    ended(joining).close();
+    TcpStoreOptions serving = options(port).withServer(true).withWorldSize(3).withTime(time);
+    Future<TcpStore> opening = threads.submit(() -> new TcpStore(serving));
+    try (TcpStore _ = new TcpStore(options(port).withWorldSize(3));
+        RawClient watching = RawClient.greeted(port)) {
+      byte[] joined;
+      do {
+        joined =
+            watching.send(request(Wire.ADD, "init/", 0L)).socket.getInputStream().readNBytes(8);
+      } while (joined[0] < 2);
+      time.skip(LONG);
+      assertThatThrownBy(() -> ended(opening))
+          .hasCauseInstanceOf(StoreTimeoutException.class)
+          .hasMessageContaining("2/3 clients joined")
+          .hasMessageContaining("port " + port);
+    }
     // The port is free again.
     try (TcpStoreServer server = new TcpStoreServer(port)) {
       assertThat(server.port()).isEqualTo(port);

@@ -9,6 +9,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.ManualTime;
+import dev.tutti.store.ManualTime.Passing;
 import dev.tutti.store.tcp.ScriptedServer.Peer;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -89,31 +91,21 @@ class TcpStoreTokenTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void whoProvesNoTokenIsDroppedAfterAWhile(boolean asks) throws Exception {
-    Duration stuck = Duration.ofSeconds(2);
-    while (!dropsWhoProvesNoToken(asks, stuck)) {
-      stuck = stuck.multipliedBy(4);
-    }
-  }
-
-  /** Returns false if a client was so late that the server dropped it too early. */
-  private boolean dropsWhoProvesNoToken(boolean asks, Duration stuck) throws Exception {
+    ManualTime time = new ManualTime();
     try (TcpStoreServer impatient =
-            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, TOKEN, stuck);
+            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, TOKEN, null, time);
         TcpStore known = new TcpStore(options(impatient, TOKEN));
         RawClient stranger = RawClient.greeted(impatient.port())) {
       assertThat(known.add("n", 1)).isEqualTo(1);
-      boolean open =
-          !asks
-              || (stranger.sendIfOpen(RawClient.hex("90"))
-                  && stranger.sendIfOpen(new byte[JobToken.NONCE_BYTES]));
-      if (!open || !log.messages(impatient.port()).isEmpty()) {
-        return false;
+      if (asks) {
+        stranger.send("90").send(new byte[JobToken.NONCE_BYTES]).expect("00");
       }
+      assertThat(log.messages(impatient.port())).isEmpty();
+      time.pass(Passing.ALL);
       stranger.expectEndAfterAnything();
       log.await(impatient.port(), "it has not proved that it has this server's token");
       assertThat(known.add("n", 1)).isEqualTo(2);
       assertThat(log.messages(impatient.port())).hasSize(1);
-      return true;
     }
   }
 
@@ -135,13 +127,10 @@ class TcpStoreTokenTest {
 
   @Test
   void aServerThatOnlyClosesIsRefusedInTheEnd() throws Exception {
-    // If the last attempt is not closed in time, the server looks silent instead.
-    InTime.repeat(Duration.ofSeconds(5), TcpStoreTokenTest::asksAServerThatOnlyCloses);
-  }
-
-  private static void asksAServerThatOnlyCloses() throws Exception {
+    ManualTime time = new ManualTime();
+    time.pass(Passing.PARKS);
     try (ScriptedServer pytorch = new ScriptedServer()) {
-      TcpStoreOptions options = options(pytorch.port(), TOKEN).withTimeout(Duration.ofSeconds(5));
+      TcpStoreOptions options = options(pytorch.port(), TOKEN).withTime(time);
       Future<TcpStore> opening = pytorch.client(() -> new TcpStore(options));
       try (Peer peer = pytorch.accept()) {
         peer.expect("90").read(JobToken.NONCE_BYTES);
@@ -154,16 +143,13 @@ class TcpStoreTokenTest {
     }
   }
 
+  /** The client gives up if the connections are closed for ten seconds. */
   @Test
   void aClientTriesAgainWhereAServerEndsOrAProxyHasNone() throws Exception {
-    // The client gives up if the connections are closed for ten seconds.
-    InTime.repeat(Duration.ofSeconds(10), TcpStoreTokenTest::triesAgain);
-  }
-
-  private static void triesAgain() throws Exception {
     int port = FreePort.find();
+    TcpStoreOptions options = options(port, TOKEN).withTime(new ManualTime());
     try (ScriptedServer threads = new ScriptedServer()) {
-      Future<TcpStore> opening = threads.client(() -> new TcpStore(options(port, TOKEN)));
+      Future<TcpStore> opening = threads.client(() -> new TcpStore(options));
       try (ServerSocket ending = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
         for (int attempt = 0; attempt < 8; attempt++) {
           ending.accept().close();
