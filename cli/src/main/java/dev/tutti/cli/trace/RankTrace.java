@@ -18,14 +18,17 @@ import java.util.stream.Collectors;
  * @param entries the entries of each rank, oldest first
  * @param pauses the pauses of the ranks' JVMs
  * @param notes what to tell the user about the files
+ * @param failures the failure of each failed group, by rank
  */
 record RankTrace(
     SortedMap<String, SortedSet<Integer>> groups,
     SortedMap<Integer, List<TraceEntry>> entries,
     List<Pause> pauses,
-    List<String> notes) {
+    List<String> notes,
+    SortedMap<String, SortedMap<Integer, Replay.Failure>> failures) {
   static RankTrace empty() {
-    return new RankTrace(new TreeMap<>(), new TreeMap<>(), new ArrayList<>(), new ArrayList<>());
+    return new RankTrace(
+        new TreeMap<>(), new TreeMap<>(), new ArrayList<>(), new ArrayList<>(), new TreeMap<>());
   }
 
   void addRank(int rank) {
@@ -42,10 +45,17 @@ record RankTrace(
     entries.getOrDefault(entry.rank(), new ArrayList<>()).add(entry);
   }
 
+  /** Adds the failures of another trace. */
+  void addFailures(RankTrace other) {
+    other.failures.forEach(
+        (group, all) -> failures.computeIfAbsent(group, _ -> new TreeMap<>()).putAll(all));
+  }
+
   /** Adds what another trace has in addition to this one, with the entries in another form. */
   void addMissing(RankTrace other, UnaryOperator<TraceEntry> form) {
     pauses.addAll(other.pauses);
     notes.addAll(other.notes);
+    addFailures(other);
     other.groups.forEach(this::addGroup);
     other.entries.forEach(
         (rank, all) -> {

@@ -28,13 +28,14 @@ import picocli.CommandLine.Parameters;
         "Compares the flight records or JFR files of all ranks: finds calls that do not match,"
             + " missing ranks and operations that did not complete, and shows which ranks come"
             + " last, how long the others wait, and which pauses of the garbage collector are the"
-            + " cause.",
+            + " cause. Judges failures again from what the ranks recorded.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
-      "The exit code is 1 if calls do not match or a rank is missing, and 2 if a file cannot be"
-          + " read, there is nothing to compare, or the files are of several jobs."
+      "The exit code is 1 if calls do not match, a rank is missing or a verdict does not follow"
+          + " from what was recorded, and 2 if a file cannot be read, there is nothing to compare,"
+          + " or the files are of several jobs."
     })
 public final class TraceCommand implements Callable<Integer> {
   private static final int MOST_PAUSES = 10;
@@ -71,10 +72,14 @@ public final class TraceCommand implements Callable<Integer> {
     RankTrace trace = read();
     trace.notes().forEach(note -> terminal.err().println("tutti trace: " + Printable.line(note)));
     TraceAnalysis analysis = TraceAnalysis.of(trace);
-    if (analysis.problems.isEmpty() && trace.entries().values().stream().allMatch(List::isEmpty)) {
+    Replay replay = Replay.of(trace);
+    analysis.problems.addAll(replay.problems);
+    if (analysis.problems.isEmpty()
+        && replay.verdicts.isEmpty()
+        && trace.entries().values().stream().allMatch(List::isEmpty)) {
       throw new IllegalArgumentException("nothing to compare: no operations in " + listed());
     }
-    String report = Printable.lines(report(analysis, Unfinished.of(trace)));
+    String report = Printable.lines(report(analysis, replay, Unfinished.of(trace)));
     terminal.out().print(report);
     TimeLine line = new TimeLine(trace, analysis);
     if (html != null) {
@@ -106,12 +111,13 @@ public final class TraceCommand implements Callable<Integer> {
     }
   }
 
-  private static String report(TraceAnalysis analysis, List<String> unfinished) {
+  private static String report(TraceAnalysis analysis, Replay replay, List<String> unfinished) {
     StringBuilder text = new StringBuilder();
     analysis.problems.forEach(problem -> text.append("PROBLEM ").append(problem).append('\n'));
     if (analysis.problems.isEmpty()) {
       text.append("all collectives match, and no rank is missing\n");
     }
+    replay.verdicts.forEach(verdict -> text.append("VERDICT ").append(verdict).append('\n'));
     unfinished.stream()
         .limit(MOST_UNFINISHED)
         .forEach(each -> text.append("INCOMPLETE ").append(each).append('\n'));

@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
@@ -158,6 +159,8 @@ final class TraceFiles {
           parts.add(part);
           if (!trace.entries().keySet().containsAll(part.trace().entries().keySet())) {
             trace.addMissing(part.trace(), UnaryOperator.identity());
+          } else {
+            trace.addFailures(part.trace());
           }
         }
       } else {
@@ -207,6 +210,9 @@ final class TraceFiles {
             }
           });
     }
+    if (record.get("failures") instanceof Map<?, ?> failures) {
+      failures.forEach((group, failure) -> addFailure(group.toString(), failure, rank, trace));
+    }
     int others = 0;
     for (Object each : all) {
       if (each instanceof Map<?, ?> fields && !name(fields).isEmpty()) {
@@ -217,6 +223,23 @@ final class TraceFiles {
     }
     if (others > 0) {
       trace.notes().add("rank " + rank + " has entries that name no operation: " + others);
+    }
+  }
+
+  private static void addFailure(String group, Object failure, int rank, RankTrace trace) {
+    try {
+      if (failure instanceof Map<?, ?> fields) {
+        trace
+            .failures()
+            .computeIfAbsent(group, _ -> new TreeMap<>())
+            .put(rank, Replay.Failure.of(fields));
+      }
+    } catch (IllegalArgumentException e) {
+      trace
+          .notes()
+          .add(
+              "rank %d: the failure of group %s cannot be judged again: %s"
+                  .formatted(rank, group, e.getMessage()));
     }
   }
 

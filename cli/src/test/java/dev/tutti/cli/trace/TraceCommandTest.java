@@ -33,6 +33,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -438,12 +439,15 @@ class TraceCommandTest {
             group.send(Tensor.of(1f), 1, 0);
           } else {
             group.recv(Tensor.of(0f), 0, 0);
+            group.abort("enough");
           }
+          group.barrier();
         });
     Path docs = Path.of("../docs/flight-record.schema.json");
     Object schema = JsonReader.read(Files.readString(docs));
     Object record = JsonReader.read(Files.readString(folder.resolve("flight-record-1.json")));
     assertThat(misfits("record", record, schema)).isEmpty();
+    assertThat(record).asInstanceOf(InstanceOfAssertFactories.MAP).containsKey("failures");
     assertThat(misfits("record", Map.of("version", 1L), schema))
         .anyMatch(text -> text.contains("version"))
         .anyMatch(text -> text.contains("entries"));

@@ -13,6 +13,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerMismatchException;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
@@ -56,8 +57,20 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
     return isWhole ? finding.text() : event.message() + "; " + finding.text();
   }
 
-  /** Describes what happened, from the point of view of a rank. */
-  String describe(int rank) {
+  /** Returns this verdict and what it was made from as plain values, for the flight record. */
+  Map<String, Object> toMap(Evidence evidence) {
+    Map<String, Object> map = evidence.toMap();
+    map.put("verdict", failedRank);
+    map.put("text", describe(evidence.self()));
+    return map;
+  }
+
+  /**
+   * Describes what happened, from the point of view of a rank.
+   *
+   * @param rank the rank; -1 for somebody outside the group
+   */
+  public String describe(int rank) {
     String who =
         event.isOfStore()
             ? "the store"
@@ -92,7 +105,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
    * Tells a rank that the others missed it, which it cannot know if it was stopped in the meantime.
    */
   private String ownPart(int rank) {
-    return rank != failedRank || rank == event.reporter()
+    return rank < 0 || rank != failedRank || rank == event.reporter()
         ? ""
         : "; as seen by the other ranks, this rank, "
             + rank

@@ -2,7 +2,9 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
+import java.nio.charset.StandardCharsets;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
@@ -36,6 +38,7 @@ public record Evidence(
     SortedSet<Integer> silent,
     SortedSet<Integer> strangers,
     @Nullable Diagnosis adopted) {
+  private static final int MOST_RANKS = 1_000_000;
 
   /** Makes the collections immutable. */
   public Evidence {
@@ -87,6 +90,82 @@ public record Evidence(
     allStrangers.addAll(newStrangers);
     return new Evidence(
         event, size, self, server, paused, alone, allAnswers, allSilent, allStrangers, adopted);
+  }
+
+  /** Returns this evidence as plain values, from which {@link #of(Map)} creates it again. */
+  Map<String, Object> toMap() {
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("event", new String(event.encode(), StandardCharsets.UTF_8));
+    map.put("size", size);
+    map.put("rank", self);
+    map.put("server", server);
+    map.put("paused", paused);
+    map.put("alone", alone);
+    Map<String, Object> texts = new LinkedHashMap<>();
+    answers.forEach((rank, progress) -> texts.put(String.valueOf(rank), progress.encode()));
+    map.put("answers", texts);
+    map.put("silent", silent);
+    map.put("strangers", strangers);
+    if (adopted != null) {
+      map.put("adopted", new String(adopted.encode(), StandardCharsets.UTF_8));
+    }
+    return map;
+  }
+
+  /**
+   * Creates the evidence that a flight record contains.
+   *
+   * @param map what JSON has of one of its failures
+   * @throws IllegalArgumentException if the map is not evidence of a failure
+   */
+  public static Evidence of(Map<?, ?> map) {
+    SortedMap<Integer, RankProgress> answers = new TreeMap<>();
+    try {
+      ((Map<?, ?>) value(map, "answers"))
+          .forEach(
+              (rank, text) ->
+                  answers.put(
+                      Integer.valueOf(rank.toString()), RankProgress.decode(text.toString())));
+      return new Evidence(
+          FailureEvent.decode(bytes(value(map, "event"))),
+          size(value(map, "size")),
+          ((Number) value(map, "rank")).intValue(),
+          ((Number) value(map, "server")).intValue(),
+          (Boolean) value(map, "paused"),
+          (Boolean) value(map, "alone"),
+          answers,
+          ranks(value(map, "silent")),
+          ranks(value(map, "strangers")),
+          map.get("adopted") == null ? null : Diagnosis.decode(bytes(value(map, "adopted"))));
+    } catch (ClassCastException | IndexOutOfBoundsException e) {
+      throw new IllegalArgumentException("not the evidence of a failure: " + e.getMessage(), e);
+    }
+  }
+
+  private static Object value(Map<?, ?> map, String key) {
+    Object value = map.get(key);
+    if (value == null) {
+      throw new IllegalArgumentException("not the evidence of a failure: it has no '" + key + "'");
+    }
+    return value;
+  }
+
+  private static byte[] bytes(Object text) {
+    return ((String) text).getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static int size(Object number) {
+    int size = ((Number) number).intValue();
+    if (size > MOST_RANKS) {
+      throw new IllegalArgumentException("not the evidence of a failure: " + size + " ranks");
+    }
+    return size;
+  }
+
+  private static SortedSet<Integer> ranks(Object list) {
+    SortedSet<Integer> ranks = new TreeSet<>();
+    ((Iterable<?>) list).forEach(rank -> ranks.add(((Number) rank).intValue()));
+    return ranks;
   }
 
   /** Tells whether a rank was asked, or cannot be. */

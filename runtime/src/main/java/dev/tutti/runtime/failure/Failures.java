@@ -45,13 +45,16 @@ public final class Failures {
   private final JobMonitor monitor;
   private final FailingGroup group;
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
-  private final AtomicReference<@Nullable AgreedFailure> verdict = new AtomicReference<>();
+  private final AtomicReference<@Nullable Judged> judged = new AtomicReference<>();
   private final Latch settled;
   private final OrderedSet<Runnable> listeners = new OrderedSet<>();
   private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
 
   /** The first failure that this rank learned of, and when, by the running time. */
   private record Known(FailureEvent event, long sinceNanos) {}
+
+  /** A verdict, and what it was made from. */
+  private record Judged(Evidence evidence, AgreedFailure verdict) {}
 
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
@@ -66,7 +69,14 @@ public final class Failures {
   /** Returns what the ranks agreed on; null if nothing has failed or they have not agreed yet. */
   @Nullable
   public AgreedFailure verdict() {
-    return verdict.get();
+    Judged first = judged.get();
+    return first == null ? null : first.verdict;
+  }
+
+  /** Returns what proves the failure, and the verdict, as plain values; empty without a verdict. */
+  public Map<String, Object> toMap() {
+    Judged first = judged.get();
+    return first == null ? Map.of() : first.verdict.toMap(first.evidence);
   }
 
   /** Tells whether something has failed, on this rank or another. */
@@ -118,7 +128,7 @@ public final class Failures {
   /** Settles on what this rank knows if the others cannot be asked. */
   public void checkOverdue() {
     Known first = known.get();
-    if (first != null && verdict.get() == null && leftNanos(first) <= 0) {
+    if (first != null && judged.get() == null && leftNanos(first) <= 0) {
       settle(evidence(first.event).withoutStore());
     }
   }
@@ -163,7 +173,7 @@ public final class Failures {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-    return verdict.get();
+    return verdict();
   }
 
   /**
@@ -230,7 +240,7 @@ public final class Failures {
   /** Returns the exception of the group as a whole; null while nothing has failed. */
   @Nullable
   public TuttiException groupFailure() {
-    AgreedFailure agreed = verdict.get();
+    AgreedFailure agreed = verdict();
     return agreed == null ? null : exceptionOf(agreed);
   }
 
@@ -315,7 +325,7 @@ public final class Failures {
 
   private void settle(Evidence evidence) {
     AgreedFailure agreed = Blame.judge(evidence);
-    if (!verdict.compareAndSet(null, agreed)) {
+    if (!judged.compareAndSet(null, new Judged(evidence, agreed))) {
       return;
     }
     LOG.log(

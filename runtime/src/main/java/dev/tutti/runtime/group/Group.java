@@ -221,7 +221,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   /** Returns the last operations of this rank, up to a maximum number. */
   FlightRecord.Part flightRecord(int most) {
-    return recorder.toPart(identity, runner.sequence(), pending.running(), backendNames, most);
+    return recorder.toPart(
+        identity, runner.sequence(), pending.running(), backendNames, most, failures.toMap());
   }
 
   @Override

@@ -37,6 +37,7 @@ public final class FlightRecord {
   public static Map<String, Object> of(int rank, int restarts, List<Part> parts) {
     Map<String, Object> configs = new LinkedHashMap<>();
     Map<String, Object> statuses = new LinkedHashMap<>();
+    Map<String, Object> failures = new LinkedHashMap<>();
     List<Map<String, Object>> entries = new ArrayList<>();
     for (Part part : parts) {
       GroupIdentity group = part.group;
@@ -47,6 +48,9 @@ public final class FlightRecord {
       configs.put(group.name(), config);
       statuses.put(group.name(), part.status);
       entries.addAll(part.entries);
+      if (!part.failure.isEmpty()) {
+        failures.put(group.name(), part.failure);
+      }
     }
     entries.sort((a, b) -> Long.compare(created(a), created(b)));
     Map<String, Object> record = new LinkedHashMap<>();
@@ -57,6 +61,9 @@ public final class FlightRecord {
     record.put("pg_config", configs);
     record.put("pg_status", statuses);
     record.put("entries", entries);
+    if (!failures.isEmpty()) {
+      record.put("failures", failures);
+    }
     return record;
   }
 
@@ -75,9 +82,13 @@ public final class FlightRecord {
    * @param group the group
    * @param status how far the group came
    * @param entries the entries, oldest first
+   * @param failure what proves its failure, and the verdict; empty if it has not failed
    */
   public record Part(
-      GroupIdentity group, Map<String, Object> status, List<Map<String, Object>> entries) {
+      GroupIdentity group,
+      Map<String, Object> status,
+      List<Map<String, Object>> entries,
+      Map<String, Object> failure) {
     private Part knownToTorch() {
       return new Part(
           group,
@@ -85,7 +96,8 @@ public final class FlightRecord {
           entries.stream()
               .filter(FlightRecord::isKnownToTorch)
               .map(FlightRecord::asInTorch)
-              .toList());
+              .toList(),
+          Map.of());
     }
   }
 

@@ -109,13 +109,15 @@ public final class FlightRecorder {
    * @param running a collective that {@link #ended} will record, or null
    * @param backends the names of the group's backends
    * @param most the maximum number of last operations
+   * @param failure what proves the group's failure; empty if it has not failed
    */
   public synchronized FlightRecord.Part toPart(
       GroupIdentity group,
       long lastCollective,
       @Nullable GroupOperation running,
       String backends,
-      int most) {
+      int most,
+      Map<String, Object> failure) {
     List<Map<String, Object>> entries = new ArrayList<>();
     for (long place = Math.max(0, next - Math.min(most, ring.length)); place < next; place++) {
       entries.add(
@@ -134,7 +136,7 @@ public final class FlightRecorder {
     status.put("last_enqueued_collective", lastCollective);
     status.put("last_started_collective", lastStarted(entries, false));
     status.put("last_completed_collective", lastStarted(entries, true));
-    return new FlightRecord.Part(group, status, entries);
+    return new FlightRecord.Part(group, status, entries, failure);
   }
 
   private static long lastStarted(List<Map<String, Object>> entries, boolean isCompleted) {
