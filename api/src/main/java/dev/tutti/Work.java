@@ -115,7 +115,8 @@ public interface Work {
 
   /**
    * Returns the operation's number in its group's sequence of collectives or of messages, starting
-   * at 1.
+   * at 1. A collective that the backend of this rank alone refuses has no number afterwards, which
+   * is 0 here, and those that were queued behind it have one less.
    */
   long sequenceNumber();
 

@@ -572,13 +572,20 @@ final class OperationRunner {
   }
 
   private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
+    CollectiveException failure =
+        new CollectiveException("not supported: " + cause.getMessage(), op.describe(-1, -1), cause);
     if (!op.type().isPointToPoint() && !op.numberStays()) {
-      queue.takeBack(op.sequenceNumber());
+      renumber(op, 0);
+      queue.takeBack(behind -> renumber(behind, behind.sequenceNumber() - 1));
     }
-    op.endFailed(
-        WorkState.FAILED,
-        new CollectiveException(
-            "not supported: " + cause.getMessage(), op.describe(-1, -1), cause));
+    op.endFailed(WorkState.FAILED, failure);
+  }
+
+  private void renumber(GroupOperation op, long sequence) {
+    op.renumber(sequence);
+    if (op != inlineOp) { // which is recorded when it ends
+      recorder.renumber(op.flightPlace, sequence);
+    }
   }
 
   private static void keepInterrupt(Throwable cause) {

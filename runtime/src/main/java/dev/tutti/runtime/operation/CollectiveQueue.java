@@ -25,7 +25,8 @@ public final class CollectiveQueue {
    *
    * Under the lock at most one thread runs: the caller of INLINE, or the thread that is "owner",
    * which is a caller or the worker. An operation gets its number and its place in the order
-   * together, so that the numbers follow the order. No user or backend code runs under the lock.
+   * together, so that the numbers follow the order. No user or backend code runs under the lock. A
+   * number that is taken back is followed by those of queued operations only, which move up.
    *
    * An operation may be queued on hold: it has its number and its place, but the worker does not
    * run it until its issuer, which is telling listeners, releases it.
@@ -166,14 +167,16 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Takes back the number of the operation that runs, unless another number has been given since.
+   * Takes back the number of the operation that has the turn, so that those behind it, which are
+   * all queued, have one less.
+   *
+   * @param renumber receives each of them, from the first to the last; must not throw
    */
-  public void takeBack(long number) {
+  public void takeBack(Consumer<GroupOperation> renumber) {
     shut();
     try {
-      if (sequence() == number) {
-        GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
-      }
+      GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
+      queue.forEach(queued -> renumber.accept(queued.op));
     } finally {
       unlock();
     }

@@ -42,6 +42,14 @@ final class FlightEntry {
   private long started;
   private long ended;
 
+  void renumber(long newSequence) {
+    sequence = newSequence;
+  }
+
+  boolean isNumbered() {
+    return sequence != 0;
+  }
+
   /** Takes over the arguments of an operation. */
   @SuppressWarnings("ReferenceEquality") // whether there is anything to write
   void set(Call call, long newSequence) {

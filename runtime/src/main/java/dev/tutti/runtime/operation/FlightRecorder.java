@@ -50,6 +50,16 @@ public final class FlightRecorder {
     }
   }
 
+  /**
+   * Changes the number of an operation, if it is still in the ring; 0 is for one that the backend
+   * refused.
+   */
+  public synchronized void renumber(long place, long sequence) {
+    if (place + ring.length >= next) {
+      ring[(int) (place % ring.length)].renumber(sequence);
+    }
+  }
+
   /** Records a collective that has ended; its times are 0 if it was not timed. */
   public synchronized void ended(
       Call call,
@@ -76,7 +86,7 @@ public final class FlightRecorder {
   }
 
   /**
-   * Lists the last collectives, oldest first.
+   * Lists the last collectives that have a number, oldest first.
    *
    * @param most the maximum number of operations to look at
    * @param running a collective that {@link #ended} will record, or null
@@ -85,7 +95,7 @@ public final class FlightRecorder {
     List<Issued> all = new ArrayList<>();
     for (long place = next - Math.min(next, Math.min(most, ring.length)); place < next; place++) {
       FlightEntry entry = ring[(int) (place % ring.length)];
-      if (!entry.type().isPointToPoint()) {
+      if (!entry.type().isPointToPoint() && entry.isNumbered()) {
         all.add(entry.toIssued());
       }
     }

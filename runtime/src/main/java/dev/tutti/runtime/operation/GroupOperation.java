@@ -68,8 +68,7 @@ public final class GroupOperation extends OperationState implements Work {
     this.staging = spec.staging();
     this.recorded = true;
     this.numberStays =
-        !spec.backend().isStreamOrdered()
-            && (spec.async() || spec.call().algorithm() != AllReduceAlgorithm.AUTO);
+        !spec.backend().isStreamOrdered() && spec.call().algorithm() != AllReduceAlgorithm.AUTO;
     this.callerEvent = callerEvent(spec);
   }
 
@@ -234,10 +233,9 @@ public final class GroupOperation extends OperationState implements Work {
 
   /**
    * Tells whether the operation keeps its number if the backend refuses it. A refusal by one rank
-   * alone must not count more there than on the other ranks, so a synchronous call gives its number
-   * back, whether it ran at once or queued. An asynchronous one cannot: what was issued behind it
-   * depends on the timing of threads. If an algorithm was asked for by name, all ranks refuse after
-   * a round with each other, and all keep the number, whichever of them called asynchronously.
+   * alone must not count more there than on the other ranks, so the call gives its number back. If
+   * an algorithm was asked for by name, all ranks refuse after a round with each other, and all keep
+   * the number.
    */
   public boolean numberStays() {
     return numberStays;

@@ -81,6 +81,11 @@ public abstract class OperationState implements Operation {
     state = newState;
   }
 
+  /** Changes the number, of an operation that has not begun, or that the backend refused. */
+  public final void renumber(long newSequence) {
+    sequence = newSequence;
+  }
+
   /** Begins a use as an operation that runs on this thread and is not timed yet. */
   public final void issueUntimed(long newSequence) {
     sequence = newSequence;

@@ -32,6 +32,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.regex.Pattern;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -168,23 +169,35 @@ class WorkEndTest {
     }
   }
 
-  /** Otherwise the thread timing on each rank would determine which ranks count alike. */
   @Test
-  void anAsynchronousCallThatIsRefusedKeepsItsNumber() {
+  void anAsynchronousCallThatIsRefusedGivesItsNumberToThoseBehindIt() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch free = new CountDownLatch(1);
+    provider.broadcast = (op, tensor) -> assertThat(free.await(60, TimeUnit.SECONDS)).isTrue();
+    provider.allReduce = REFUSES;
     try (ProcessGroup group = provider.alone()) {
-      provider.allReduce = REFUSES;
+      Work first = group.broadcast(Tensor.of(1f), 0, CallOptions.ASYNC);
       Work refused = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+      Work batch = group.batch().allReduce(Tensor.of(1f), ReduceOp.SUM).start();
+      Work second = group.broadcast(Tensor.of(1f), 0, CallOptions.ASYNC);
+      Work third = group.broadcast(Tensor.of(1f), 0, CallOptions.ASYNC);
+      assertThat(List.of(second.sequenceNumber(), third.sequenceNumber())).containsExactly(4L, 5L);
+      free.countDown();
       assertRefused(refused);
       assertThat(refused.exception().orElseThrow())
           .isInstanceOf(CollectiveException.class)
           .hasMessageContaining("only on Sundays");
-      assertRefused(group.batch().allReduce(Tensor.of(1f), ReduceOp.SUM).start());
-      assertThat(group.sequenceNumber()).isEqualTo(2);
-      provider.allReduce = (op, tensor) -> {};
-      Work next = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-      next.await();
-      assertThat(next.sequenceNumber()).isEqualTo(3);
+      assertRefused(batch);
+      third.await();
+      assertThat(List.of(first, refused, second, third).stream().map(Work::sequenceNumber))
+          .containsExactly(1L, 0L, 2L, 3L);
+      assertThat(group.sequenceNumber()).isEqualTo(3);
+      assertThat(
+              Pattern.compile("broadcast\"[^}]*\"collective_seq_id\":([0-9]+)")
+                  .matcher(group.flightRecord())
+                  .results()
+                  .map(found -> found.group(1)))
+          .containsExactly("1", "2", "3");
     }
   }
 
