@@ -8,6 +8,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -15,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
@@ -53,14 +55,10 @@ class ClusterStartTest {
 
   /** Tells whether the log ends in a fragment with a page that holds nothing but zeros. */
   private static boolean endsInZeros(Path data) throws IOException {
+    List<Integer> fragments = fragments(data);
+    int end = fragments.getLast();
+    int last = end == 0 ? 0 : fragments.get(fragments.size() - 2);
     byte[] bytes = Files.readAllBytes(data.resolve("archive").resolve("0-0.rec"));
-    ByteBuffer log = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
-    int last = 0;
-    int end = 0;
-    while (log.getInt(end) > 0) {
-      last = end;
-      end += (log.getInt(end) + 31) / 32 * 32;
-    }
     int page = (last / PAGE + 1) * PAGE;
     for (int at = page; at < Math.min(end, page + PAGE); at++) {
       if (bytes[at] != 0) {
@@ -96,6 +94,62 @@ class ClusterStartTest {
       assertThat(server.isRunning()).isTrue();
       assertThat(store.get("key" + (keys - 1))).isEqualTo(new byte[1300]);
       assertThat(store.keyCount()).isEqualTo(keys);
+    }
+  }
+
+  /** Returns where the fragments of the log begin, and where the last of them ends. */
+  private static List<Integer> fragments(Path data) throws IOException {
+    byte[] bytes = Files.readAllBytes(data.resolve("archive").resolve("0-0.rec"));
+    ByteBuffer log = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    List<Integer> all = new ArrayList<>();
+    int end = 0;
+    while (log.getInt(end) > 0) {
+      all.add(end);
+      end += (log.getInt(end) + 31) / 32 * 32;
+    }
+    all.add(end);
+    return all;
+  }
+
+  /** Aeron by itself reads a recording in parts of 1 MiB. */
+  @Test
+  void aMemberStartsWhoseLogEndsWithAPart() throws Exception {
+    int part = 1 << 20;
+    Path data = directory.resolve("data");
+    Path killed = directory.resolve("killed");
+    try (AeronClusterServer server = start(data);
+        Store store = new AeronClusterStore(member, options())) {
+      store.set("key", "value");
+      int end = 0;
+      while (end < part - 7_000) {
+        store.set("some", new byte[end < part - 40_000 ? 20_000 : 100]);
+        end = fragments(data).getLast();
+      }
+      store.set("large", new byte[25_000]); // whose first frame does not fit before the end
+      copy(data, killed);
+      assertThat(server.isRunning()).isTrue();
+    }
+    List<Integer> fragments = fragments(killed);
+    int last = fragments.get(fragments.indexOf(part) - 1);
+    assertThat(part - last).isGreaterThan(PAGE);
+    Path log = killed.resolve("archive").resolve("0-0.rec");
+    long length = Files.size(log);
+    try (RandomAccessFile file = new RandomAccessFile(log.toFile(), "rw")) {
+      file.setLength(part);
+      file.setLength(length);
+    }
+    try (StoreChild child =
+        StoreChild.start(
+            "member",
+            0,
+            "MEMBERS=" + member,
+            "DATA=" + killed,
+            "TUTTI_AERON_LEASE=3s",
+            "TUTTI_AERON_DIR=" + directory)) {
+      assertThat(child.line()).isEqualTo("READY true");
+      try (Store store = new AeronClusterStore(member, options())) {
+        assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+      }
     }
   }
 

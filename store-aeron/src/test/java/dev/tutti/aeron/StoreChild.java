@@ -6,6 +6,7 @@ import dev.tutti.Store;
 import dev.tutti.TuttiException;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -135,11 +136,22 @@ final class StoreChild implements AutoCloseable {
             number,
             Path.of(System.getenv("DATA")),
             AeronStoreOptions.of("localhost", 0))) {
-      while (!server.isReady()) {
+      while (!server.isReady() && server.isRunning()) {
         LockSupport.parkNanos(1_000_000);
       }
       System.out.println("READY " + server.isRunning());
+      Thread input = Thread.ofPlatform().daemon().start(StoreChild::awaitEnd);
+      while (server.isRunning() && input.isAlive()) {
+        LockSupport.parkNanos(10_000_000);
+      }
+    }
+  }
+
+  private static void awaitEnd() {
+    try {
       System.in.read();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
@@ -226,6 +238,11 @@ final class StoreChild implements AutoCloseable {
   /** Ends the process at once, as kill -9 does. */
   void kill() throws InterruptedException {
     process.destroyForcibly().waitFor(SECONDS, TimeUnit.SECONDS);
+  }
+
+  /** Tells whether the process has not ended. */
+  boolean isAlive() {
+    return process.isAlive();
   }
 
   /** Sends a signal such as STOP or CONT. */

@@ -208,6 +208,9 @@ public final class ClusterNode implements AutoCloseable {
             .archiveClientContext(archiveClient())
             .recordingEventsEnabled(false)
             .segmentFileLength(SEGMENT_BYTES)
+            // A segment at once: where the last fragment ends a part that was read, Aeron looks for
+            // it before the memory of the next part.
+            .fileIoMaxLength(SEGMENT_BYTES)
             .catalogCapacity(CATALOG_BYTES)
             .lowStorageSpaceThreshold(SEGMENT_BYTES)
             .threadingMode(ArchiveThreadingMode.SHARED)

@@ -16,7 +16,7 @@ final class HistoryClient implements AutoCloseable {
   static final String COUNTER = "counter";
   static final String QUEUE = "queue";
 
-  private static final int MOST_BYTES = 200_000;
+  private static final int LEAST_BYTES = 100;
 
   private final HistoryRun run;
   private final int number;
@@ -57,7 +57,7 @@ final class HistoryClient implements AutoCloseable {
       seen = null;
     }
     String value = number + "-" + written++;
-    String name = large ? value + "*" + random.nextInt(100, MOST_BYTES) : value;
+    String name = large ? value + "*" + length() : value;
     HistoryCall call =
         switch (lot % 10) {
           case 0, 1, 2 -> set(name);
@@ -73,6 +73,12 @@ final class HistoryClient implements AutoCloseable {
             default -> call.result();
           };
     }
+  }
+
+  /** Returns a random length, of which many are short. */
+  private int length() {
+    double part = random.nextDouble();
+    return LEAST_BYTES + (int) ((run.mostBytes() - LEAST_BYTES) * part * part * part);
   }
 
   /** Adds to the counter. */

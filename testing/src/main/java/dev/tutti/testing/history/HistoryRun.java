@@ -21,16 +21,19 @@ public final class HistoryRun implements AutoCloseable {
   /* The lock of this object guards the calls and the failure. */
   private static final Duration LIMIT = Duration.ofSeconds(200);
   private static final int CALLS_OF_REGISTER = 40;
+  private static final int MOST_BYTES = 200_000;
 
   private final Supplier<Store> opener;
   private final boolean acknowledges;
   private final long seed;
+  private final int mostBytes;
   private final List<HistoryCall> calls = new ArrayList<>();
   private final List<Thread> threads = new ArrayList<>();
   private final AtomicInteger registerCalls = new AtomicInteger();
   private volatile boolean stopped;
   private int answers;
   private long lastAnswer = System.nanoTime();
+  private long longestGap;
   private @Nullable Throwable failure;
 
   /**
@@ -43,9 +46,25 @@ public final class HistoryRun implements AutoCloseable {
    * @param opener opens a handle to the store, which the client closes; called from any client
    */
   public HistoryRun(long seed, int clients, boolean acknowledges, Supplier<Store> opener) {
+    this(seed, clients, acknowledges, MOST_BYTES, opener);
+  }
+
+  /**
+   * Starts clients whose values are of other lengths.
+   *
+   * @param seed the seed of the random calls
+   * @param clients the number of clients, each with a thread and a handle
+   * @param acknowledges whether a set or a push returns only after the store has carried it out; if
+   *     not, an answered call of the same handle follows each
+   * @param mostBytes the length of the longest value, in bytes, more than 100
+   * @param opener opens a handle to the store, which the client closes; called from any client
+   */
+  public HistoryRun(
+      long seed, int clients, boolean acknowledges, int mostBytes, Supplier<Store> opener) {
     this.opener = opener;
     this.acknowledges = acknowledges;
     this.seed = seed;
+    this.mostBytes = mostBytes;
     for (int i = 0; i < clients; i++) {
       int number = i;
       threads.add(Thread.ofPlatform().daemon().name("client-" + i).start(() -> use(number)));
@@ -156,6 +175,7 @@ public final class HistoryRun implements AutoCloseable {
     calls.add(call);
     if (call.isAnswered()) {
       answers++;
+      longestGap = Math.max(longestGap, call.returned() - lastAnswer);
       lastAnswer = call.returned();
       notifyAll();
     }
@@ -169,6 +189,15 @@ public final class HistoryRun implements AutoCloseable {
 
   private static String name(int call) {
     return "register" + call / CALLS_OF_REGISTER;
+  }
+
+  /** Returns the longest time so far without an answer to any client, since the clients started. */
+  public synchronized Duration longestGap() {
+    return Duration.ofNanos(longestGap);
+  }
+
+  int mostBytes() {
+    return mostBytes;
   }
 
   boolean acknowledges() {
