@@ -8,6 +8,7 @@ import dev.tutti.aeron.cluster.ClusterOpener;
 import dev.tutti.aeron.cluster.ClusterSession;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.wire.ConnectOptions;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 
 /**
@@ -41,7 +42,7 @@ public final class AeronClusterStore extends RemoteStore {
   }
 
   private AeronClusterStore(ClusterSession link, Duration timeout) {
-    super(link, timeout);
+    super(link, timeout, Time.SYSTEM);
     this.link = link;
   }
 

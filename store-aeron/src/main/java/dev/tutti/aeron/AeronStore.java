@@ -8,6 +8,7 @@ import dev.tutti.aeron.session.Session;
 import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.session.Sessions;
 import dev.tutti.aeron.wire.ConnectOptions;
+import dev.tutti.spi.Time;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -58,7 +59,7 @@ public final class AeronStore extends RemoteStore {
   }
 
   private AeronStore(Opened opened) {
-    super(opened.link, opened.options.timeout());
+    super(opened.link, opened.options.timeout(), Time.SYSTEM);
     this.options = opened.options;
     this.link = opened.link;
     this.server = opened.server;

@@ -32,15 +32,17 @@ abstract class RemoteStore implements Store {
 
   private final StoreSession link;
   private final Duration timeout;
+  private final Time time;
   private final List<Long> wills = new CopyOnWriteArrayList<>();
   private final Set<PendingCall> blocked = ConcurrentHashMap.newKeySet();
   private final Set<PendingCall> asking = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
   /** Creates a store that joins a session, and leaves it when closed. */
-  RemoteStore(StoreSession link, Duration timeout) {
+  RemoteStore(StoreSession link, Duration timeout, Time time) {
     this.link = link;
     this.timeout = timeout;
+    this.time = time;
   }
 
   @Override
@@ -208,10 +210,9 @@ abstract class RemoteStore implements Store {
 
   private void withdrawWills() {
     long deadline =
-        Arguments.deadline(
-            Time.SYSTEM, Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
+        Arguments.deadline(time, Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
     for (Long will : wills) {
-      if (System.nanoTime() - deadline > link.graceNanos()) {
+      if (time.nanoTime() - deadline > link.graceNanos()) {
         LOG.log(Level.DEBUG, "the server does not answer; it may carry out wills");
         return;
       }
@@ -231,7 +232,7 @@ abstract class RemoteStore implements Store {
     try {
       link.send(Protocol.WITHDRAW, call, deadline, body -> body.putLong(will));
       // Each wait has a grace period, so calls after the deadline are not waited for.
-      if (System.nanoTime() - deadline < 0 && !link.await(call, deadline, false)) {
+      if (time.nanoTime() - deadline < 0 && !link.await(call, deadline, false)) {
         throw link.unanswered();
       }
     } finally {
@@ -263,10 +264,10 @@ abstract class RemoteStore implements Store {
       link.wake(call);
     }
     // These calls still ask the server for their outcome, and others are about to be answered.
-    long deadline = System.nanoTime() + CLOSE_NANOS;
+    long deadline = time.nanoTime() + CLOSE_NANOS;
     boolean _ =
         WaitStrategy.until(
-            () -> blocked.isEmpty() && asking.isEmpty(), deadline, CLOSE_PAUSE_NANOS, Time.SYSTEM);
+            () -> blocked.isEmpty() && asking.isEmpty(), deadline, CLOSE_PAUSE_NANOS, time);
     link.release();
   }
 
@@ -321,7 +322,7 @@ abstract class RemoteStore implements Store {
   private PendingCall await(int code, Duration timeout, StoreSession.Request request) {
     requireOpen();
     long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(Time.SYSTEM, nanos);
+    long deadline = Arguments.deadline(time, nanos);
     boolean now = nanos <= 0;
     PendingCall call = link.newCall();
     blocked.add(call);
@@ -370,7 +371,7 @@ abstract class RemoteStore implements Store {
   }
 
   private long graceful(long nanos) {
-    return Arguments.deadline(Time.SYSTEM, Math.max(nanos, link.graceNanos()));
+    return Arguments.deadline(time, Math.max(nanos, link.graceNanos()));
   }
 
   private static PendingCall checked(PendingCall call) {
