@@ -53,7 +53,7 @@ final class ServerConnection {
   /** Whether replies were added since the last flush. */
   boolean touched;
 
-  /** Whether the loop is to read what TLS has for it. */
+  /** Whether the loop is to continue its handshake, or to read what TLS has for it. */
   boolean queued;
 
   /** When replies got stuck, in terms of the server's clock; 0 while they are not stuck. */

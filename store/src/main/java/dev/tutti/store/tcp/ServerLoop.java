@@ -39,6 +39,9 @@ final class ServerLoop implements Runnable {
    * A client that does not read its replies is no longer read from once HIGH_WATER bytes wait for
    * it. Its unread requests stay in its socket.
    *
+   * The handshakes of TLS take time, and anybody can ask for one. Their steps wait in a queue, of
+   * which each turn takes a few, after it has read the requests of other clients.
+   *
    * If memory runs out, clients are dropped (MemoryRelief). Any other failure ends the server: first
    * the port is closed, then the keys are dropped, then all clients; logging comes last.
    */
@@ -47,6 +50,7 @@ final class ServerLoop implements Runnable {
   private static final int BUFFER_BYTES = 128 * 1024;
   private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long REST_NANOS = 20_000;
+  private static final int HANDSHAKES_AT_ONCE = 2;
 
   private final Selector selector;
   private final int port;
@@ -62,8 +66,10 @@ final class ServerLoop implements Runnable {
       ByteBuffer.allocate(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
   private final ArrayDeque<ServerConnection> touched = new ArrayDeque<>();
   private final ArrayDeque<ServerConnection> buffered = new ArrayDeque<>();
+  private final ArrayDeque<ServerConnection> handshaking = new ArrayDeque<>();
   private final Consumer<SelectionKey> handler = this::handle;
   private final Step serving = this::serve;
+  private final Step securing = this::secure;
   private final Step readingMore = this::readMore;
   private final Step flushing = this::flush;
   private final BusyCores cores = BusyCores.ofStore();
@@ -170,8 +176,12 @@ final class ServerLoop implements Runnable {
     for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
       task.run();
     }
-    boolean quiet = touched.isEmpty() && buffered.isEmpty();
+    boolean quiet = touched.isEmpty() && buffered.isEmpty() && handshaking.isEmpty();
     flushTouched();
+    if (!handshaking.isEmpty()) {
+      secureSome();
+      flushTouched();
+    }
     tick();
     if (quiet) {
       pause.start();
@@ -189,6 +199,7 @@ final class ServerLoop implements Runnable {
     commands = null;
     touched.clear();
     buffered.clear();
+    handshaking.clear();
     clients.closeChannels();
     ServerClients.closeQuietly(selector);
     whenEnded.run();
@@ -203,7 +214,8 @@ final class ServerLoop implements Runnable {
     wait.start();
     do {
       // Detects a stop or a task whose wake-up was consumed by this select.
-      if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty() || !buffered.isEmpty()) {
+      boolean waiting = !tasks.isEmpty() || !buffered.isEmpty() || !handshaking.isEmpty();
+      if (selector.selectNow(handler) > 0 || stopped || waiting) {
         return true;
       }
     } while (wait.staysAwake());
@@ -220,7 +232,11 @@ final class ServerLoop implements Runnable {
 
   /** Does what the socket of a client is ready for. */
   private void serve(ServerConnection client) throws IOException {
-    if (!client.secured && !client.secure()) {
+    if (!client.secured) {
+      if (!client.queued) {
+        handshaking.add(client);
+        client.queued = true;
+      }
       return;
     }
     if (client.key.isWritable()) {
@@ -265,6 +281,21 @@ final class ServerLoop implements Runnable {
       ServerConnection next = buffered.remove();
       next.queued = false;
       guarded(next, readingMore);
+    }
+  }
+
+  /** Continues a few handshakes. */
+  private void secureSome() {
+    for (int left = Math.min(HANDSHAKES_AT_ONCE, handshaking.size()); left > 0; left--) {
+      ServerConnection next = handshaking.remove();
+      next.queued = false;
+      guarded(next, securing);
+    }
+  }
+
+  private void secure(ServerConnection client) throws IOException {
+    if (client.secure()) {
+      read(client);
     }
   }
 
