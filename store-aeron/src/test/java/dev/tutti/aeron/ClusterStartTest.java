@@ -23,6 +23,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what a member finds in its folder when it starts, and how it leaves it. */
 @Timeout(300)
@@ -163,6 +165,20 @@ class ClusterStartTest {
             .as(folder.toString())
             .isEqualTo("rwx------");
       }
+    }
+  }
+
+  /** The times of a member come from its lease; Aeron's own would end it on a busy machine. */
+  @ParameterizedTest
+  @ValueSource(strings = {"aeron.archive.message.timeout", "aeron.archive.connect.timeout"})
+  void aMemberWaitsForItsOwnArchiveForAsLongAsItsLeaseSays(String limit) {
+    System.setProperty(limit, "1us");
+    try (AeronClusterServer server = start(directory.resolve("data"));
+        Store store = new AeronClusterStore(member, options())) {
+      assertThat(store.add("count", 1)).isEqualTo(1);
+      assertThat(server.isRunning()).isTrue();
+    } finally {
+      System.clearProperty(limit);
     }
   }
 

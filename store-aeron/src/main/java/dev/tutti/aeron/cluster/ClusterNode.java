@@ -206,6 +206,7 @@ public final class ClusterNode implements AutoCloseable {
             .localControlChannel(IPC)
             .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
             .archiveClientContext(archiveClient())
+            .connectTimeoutNs(timing.livenessNanos())
             .recordingEventsEnabled(false)
             .segmentFileLength(SEGMENT_BYTES)
             // A segment at once: where the last fragment ends a part that was read, Aeron looks for
@@ -231,7 +232,10 @@ public final class ClusterNode implements AutoCloseable {
 
   private AeronArchive.Context ownArchive() {
     return withToken(
-        new AeronArchive.Context().controlRequestChannel(IPC).controlResponseChannel(IPC));
+        new AeronArchive.Context()
+            .messageTimeoutNs(timing.livenessNanos())
+            .controlRequestChannel(IPC)
+            .controlResponseChannel(IPC));
   }
 
   private AeronArchive.Context withToken(AeronArchive.Context context) {
