@@ -6,6 +6,7 @@ import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -34,11 +35,17 @@ final class FuzzedTransport implements AutoCloseable {
     void run() throws Exception;
   }
 
+  private final Time time;
   private Transport transport;
   private Throwable reported;
   private int peer;
 
   FuzzedTransport() throws IOException {
+    this(Time.SYSTEM);
+  }
+
+  FuzzedTransport(Time time) throws IOException {
+    this.time = time;
     transport = make();
     opened(1);
   }
@@ -46,7 +53,12 @@ final class FuzzedTransport implements AutoCloseable {
   private Transport make() throws IOException {
     BackendContext context =
         TestContexts.of(
-            0, SIZE, new HashStore(), Duration.ofSeconds(20), (cause, rank) -> reported = cause);
+            0,
+            SIZE,
+            new HashStore(),
+            Duration.ofSeconds(20),
+            (cause, rank) -> reported = cause,
+            time);
     Transport made = new Transport(context, Protection.of(context.settings()));
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
     for (int rank = 1; rank < SIZE; rank++) {
