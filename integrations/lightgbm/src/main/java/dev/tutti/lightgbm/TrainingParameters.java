@@ -15,8 +15,7 @@ final class TrainingParameters {
           "tree_type", "tree_learner",
           "tree_learner_type", "tree_learner",
           "linear_trees", "linear_tree",
-          "num_machine", "num_machines",
-          "is_pre_partition", "pre_partition");
+          "num_machine", "num_machines");
 
   private final Map<String, String> values = new HashMap<>();
 
@@ -48,17 +47,11 @@ final class TrainingParameters {
     }
     String learner = values.getOrDefault("tree_learner", "serial").replace("_parallel", "");
     if (learner.equals("serial")) {
-      throw refusal(
-          rank,
-          "tree_learner=serial",
-          "each rank would train alone; use data, voting or, with all rows on each rank, feature");
+      throw refusal(rank, "tree_learner=serial", "each rank would train alone; use data or voting");
     }
-    if (learner.equals("feature") && isOn("pre_partition")) {
+    if (learner.equals("feature")) {
       throw refusal(
-          rank,
-          "tree_learner=feature with pre_partition=true",
-          "with it, LightGBM needs all rows on each rank; use data or voting, or leave out"
-              + " pre_partition");
+          rank, "tree_learner=feature", "LightGBM's C API does not support it; use data or voting");
     }
     if (isOn("linear_tree")) {
       throw refusal(rank, "linear_tree=true", "LightGBM grows linear trees on each rank alone");

@@ -58,20 +58,18 @@ class LightGbmNetworkTest {
     return new Training(network::call, "regression", ROWS, group.rank(), group.size());
   }
 
+  /** If LightGBM learns to divide features in its C API, the parameter need not be refused. */
   @World(size = 2, backends = "gloo", timeoutSeconds = 240)
-  void ranksWithAllRowsMayDivideTheFeatures(ProcessGroup group) {
-    LightGbmLibrary.load();
-    String alone;
-    try (Training serial =
-        new Training(LightGbmNetworkTest::call, "regression", ROWS, 0, 1, "num_machines=1")) {
-      alone = trees(serial);
-    }
+  void ranksCannotDivideTheFeatures(ProcessGroup group) {
+    String sharing = "tree_learner=feature";
     try (LightGbmNetwork network = LightGbmNetwork.open(group)) {
-      String sharing = network.parameters("tree_learner=feature");
-      assertThat(sharing).isEqualTo("tree_learner=feature num_machines=2");
-      try (Training training = new Training(network::call, "regression", ROWS, 0, 1, sharing)) {
-        assertThat(trees(training)).isEqualTo(alone);
-      }
+      assertThatThrownBy(() -> network.parameters(sharing))
+          .isInstanceOf(IllegalArgumentException.class);
+      assertThatThrownBy(
+              () ->
+                  new Training(
+                      network::call, "regression", ROWS, 0, 1, sharing + " num_machines=2"))
+          .hasMessageContaining("Do not support feature parallel in c api");
     }
   }
 
@@ -97,13 +95,11 @@ class LightGbmNetworkTest {
           .isEqualTo("tree=voting_parallel num_machine=2 linear_trees=false");
       Map.of(
               "objective=binary",
-              "tree_learner=serial: each rank would train alone; use data, voting or, with all rows"
-                  + " on each rank, feature",
+              "tree_learner=serial: each rank would train alone; use data or voting",
               "tree_learner=data num_machines=3",
               "num_machines=3: the group has 2 ranks",
-              "tree_type=feature_parallel is_pre_partition=true",
-              "tree_learner=feature with pre_partition=true: with it, LightGBM needs all rows on"
-                  + " each rank; use data or voting, or leave out pre_partition",
+              "tree_type=feature_parallel",
+              "tree_learner=feature: LightGBM's C API does not support it; use data or voting",
               "tree_learner=DATA linear_trees=true",
               "linear_tree=true: LightGBM grows linear trees on each rank alone")
           .forEach(
