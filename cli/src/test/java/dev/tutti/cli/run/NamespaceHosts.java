@@ -129,6 +129,19 @@ final class NamespaceHosts implements AutoCloseable {
     return all;
   }
 
+  /** Lets all packets between two hosts vanish, as a switch does that lost its table. */
+  void cut(int host, int other) throws IOException {
+    sendToNobody(host, other);
+    sendToNobody(other, host);
+  }
+
+  private void sendToNobody(int from, int to) throws IOException {
+    List<String> command = new ArrayList<>(List.of("-n", prefix + from, "neigh", "replace"));
+    command.addAll(List.of(address(to), "lladdr", "02:00:00:00:00:ff"));
+    command.addAll(List.of("dev", INTERFACE, "nud", "permanent"));
+    ip(command.toArray(String[]::new));
+  }
+
   private static String ip(String... arguments) throws IOException {
     List<String> command = new ArrayList<>(List.of("ip"));
     command.addAll(List.of(arguments));

@@ -11,6 +11,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -68,6 +69,41 @@ class SeveralHostsTest {
             .anyMatch(line -> line.contains("rank " + victim) && line.contains("SIGKILL"));
       } finally {
         end(started);
+      }
+    }
+  }
+
+  @Test
+  void aLinkThatIsCutBetweenTwoHostsIsNamed() throws Exception {
+    List<CommandProcess> nodes = new ArrayList<>();
+    List<String> program = OwnJava.command();
+    program.add(EndlessRank.class.getName());
+    try (NamespaceHosts hosts = NamespaceHosts.create(3, folder)) {
+      try {
+        for (int host = 0; host < hosts.count(); host++) {
+          List<String> arguments = new ArrayList<>(List.of("run", "--nproc", "1"));
+          arguments.addAll(List.of("--nnodes", "3", "--node-rank", "" + host));
+          arguments.addAll(List.of("--master-addr", hosts.name(0), "--master-port", "" + PORT));
+          arguments.add("--");
+          arguments.addAll(program);
+          Map<String, String> settings = Map.of("TUTTI_BACKEND", "gloo", "TUTTI_TIMEOUT", "20s");
+          nodes.add(CommandProcess.startInside(hosts.inside(host), settings, arguments));
+        }
+        for (CommandProcess node : nodes) {
+          node.awaitLine(line -> line.contains("pid "));
+        }
+        hosts.cut(1, 2);
+        for (CommandProcess node : nodes) {
+          assertThat(node.exitCode()).as("%s", node.lines()).isEqualTo(1);
+          assertThat(node.lines())
+              .anyMatch(
+                  line ->
+                      line.contains(
+                          "all ranks have called it by now, but ranks 1 and 2 do not reach each"
+                              + " other"));
+        }
+      } finally {
+        end(nodes);
       }
     }
   }

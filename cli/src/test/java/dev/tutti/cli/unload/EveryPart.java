@@ -1,14 +1,20 @@
 package dev.tutti.cli.unload;
 
+import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
+import dev.tutti.Device;
 import dev.tutti.GroupListener;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Registration;
 import dev.tutti.Settings;
+import dev.tutti.StreamBlocks;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.cli.run.FreePorts;
 import dev.tutti.dlpack.Dlpack;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
@@ -16,21 +22,24 @@ import dev.tutti.gradients.hook.StripedAllReduce;
 import dev.tutti.gradients.optimizer.AdamW;
 import dev.tutti.gradients.optimizer.ShardedOptimizer;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
 import java.lang.foreign.Arena;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 
 /**
- * Uses each part of Tutti that needs no device, on the threads of a pool that outlives the class
- * loader, and closes what it opened.
+ * Uses each part of Tutti, as far as it needs no device, on the threads of a pool that outlives the
+ * class loader, and closes what it opened.
  */
 public final class EveryPart {
+  private static final String TOKEN = "0123456789abcdef";
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
 
   private EveryPart() {}
@@ -54,6 +63,7 @@ public final class EveryPart {
         "TUTTI_FLIGHT_RECORD_DUMP",
         folder.resolve("rank").toString(),
         EveryPart::reduce);
+    lookForDevices();
     if (all) {
       run(pool, inMemory("gloo"), "TUTTI_GLOO_SHARED_BYTES", "0", EveryPart::train);
       run(pool, inMemory("fake"), "TUTTI_DEBUG_PORT", "0", EveryPart::reduce);
@@ -61,6 +71,41 @@ public final class EveryPart {
         String url = scheme + "://127.0.0.1:" + freePort();
         run(pool, at(url).withBackend("gloo"), "TUTTI_DEBUG_PORT", "0", EveryPart::fail);
       }
+      useCluster(pool, "127.0.0.1:" + FreePorts.five(), folder.resolve("member"));
+    }
+  }
+
+  /** Loads what works on GPUs, which refuses to where there is none. */
+  private static void lookForDevices() {
+    for (String backend : List.of("cuda", "nccl")) {
+      try (ProcessGroup group = ProcessGroup.init(inMemory(backend).withRank(0).withSize(1))) {
+        group.barrier();
+      } catch (BackendException e) {
+        requireNamed(e, backend);
+      }
+    }
+    try {
+      StreamBlocks.block(Device.cuda(0), Duration.ofSeconds(1)).close();
+    } catch (RuntimeException e) {
+      requireNamed(e, "cuda");
+    }
+  }
+
+  private static void requireNamed(RuntimeException refusal, String backend) {
+    if (!String.valueOf(refusal.getMessage()).toLowerCase(Locale.ROOT).contains(backend)) {
+      throw refusal;
+    }
+  }
+
+  private static void useCluster(ExecutorService pool, String member, Path folder)
+      throws Exception {
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0)
+            .withToken(JobToken.of(TOKEN))
+            .withLease(Duration.ofSeconds(3));
+    try (AeronClusterServer _ = new AeronClusterServer(member, 0, folder, options)) {
+      String url = "aeron-cluster://" + member + "/job";
+      run(pool, at(url).withBackend("gloo"), "TUTTI_DEBUG_PORT", "0", EveryPart::fail);
     }
   }
 
@@ -83,7 +128,7 @@ public final class EveryPart {
       throws Exception {
     Settings settings =
         Settings.ofEnvironment(
-            Map.of("GLOO_SOCKET_IFNAME", "lo", "TUTTI_TOKEN", "0123456789abcdef", name, value));
+            Map.of("GLOO_SOCKET_IFNAME", "lo", "TUTTI_TOKEN", TOKEN, name, value));
     List<Future<?>> ranks =
         List.of(
             pool.submit(() -> join(options, 0, settings, body)),
