@@ -5,6 +5,8 @@ import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
+import java.util.ArrayDeque;
+import java.util.Queue;
 
 /** Keeps the answers to questions in the store, and the findings made from them. */
 final class Questions {
@@ -15,7 +17,10 @@ final class Questions {
   private final int rank;
   private final AnswerTimes times;
   private final Time time;
-  private long lastAnswered;
+  private final Queue<Answered> answered = new ArrayDeque<>();
+
+  /** A question that this rank has answered, and until when its asker may read the answer. */
+  private record Answered(long number, long untilNanos) {}
 
   Questions(Store store, JobBoard board, int rank, AnswerTimes times, Time time) {
     this.time = time;
@@ -25,13 +30,16 @@ final class Questions {
     this.times = times;
   }
 
-  /** Writes this rank's answer, replacing its last one. */
+  /**
+   * Writes this rank's answer, and deletes those that nobody waits for any more. Several ranks may
+   * ask at the same time.
+   */
   synchronized void answer(long number, RankProgress standing) {
     store.set(PREFIX + number + "/" + rank, standing.encode());
-    if (lastAnswered > 0) {
-      boolean _ = store.deleteKey(PREFIX + lastAnswered + "/" + rank);
+    answered.add(new Answered(number, time.deadline(times.question())));
+    while (time.nanoTime() - answered.element().untilNanos > 0) {
+      boolean _ = store.deleteKey(PREFIX + answered.remove().number + "/" + rank);
     }
-    lastAnswered = number;
   }
 
   /**

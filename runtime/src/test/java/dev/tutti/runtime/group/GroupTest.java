@@ -29,10 +29,7 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -383,58 +380,6 @@ class GroupTest {
         });
   }
 
-  /**
-   * Only rank 0 decides which ranks are late; the others wait for it 2 s longer than their timeout.
-   */
-  @Test
-  void aMonitoredBarrierPassesWhereAllAreInTimeForRankZero() throws Exception {
-    boolean isInTime;
-    do {
-      isInTime = passesWhereAllAreInTimeForRankZero();
-    } while (!isInTime);
-  }
-
-  /**
-   * Returns false if a busy machine made rank 2 too late for the others, or the verdict of rank 0
-   * too late for rank 1; this proves nothing.
-   */
-  private static boolean passesWhereAllAreInTimeForRankZero() throws Exception {
-    Map<Integer, Duration> calls = new ConcurrentHashMap<>();
-    List<Duration> failed = new CopyOnWriteArrayList<>();
-    long start = System.nanoTime();
-    List<Object> ends =
-        world(
-            3,
-            group -> {
-              Duration late = Duration.ofMillis(new int[] {1900, 0, 2700}[group.rank()]);
-              LocalWorld.until("its time", () -> since(start).compareTo(late) > 0);
-              calls.put(group.rank(), since(start));
-              try {
-                group.monitoredBarrier(Duration.ofSeconds(2), MissingRanks.ALL);
-                return group.rank();
-              } catch (CollectiveException e) {
-                failed.add(since(start));
-                return e;
-              }
-            });
-    Duration deadline = calls.get(0).plusSeconds(2);
-    Duration rankZeroWaits = calls.get(2).minus(calls.get(0));
-    Duration rankOneWaits = calls.get(2).minus(calls.get(1));
-    boolean isInTime =
-        rankZeroWaits.toMillis() < 1500
-            && rankOneWaits.toMillis() > 2100
-            && rankOneWaits.toMillis() < 3200
-            && failed.stream().allMatch(time -> time.compareTo(deadline) < 0);
-    if (isInTime) {
-      assertThat(ends).containsExactly(0, 1, 2);
-    }
-    return isInTime;
-  }
-
-  private static Duration since(long start) {
-    return Duration.ofNanos(System.nanoTime() - start);
-  }
-
   /** Rank 0 enforces the deadline; the others wait for its verdict. */
   @ParameterizedTest
   @CsvSource({"0, 0", "1, 2000"})
@@ -473,48 +418,5 @@ class GroupTest {
     assertThat(store.listKeys().stream().filter(key -> key.contains("/monitored/")))
         .hasSize(3)
         .allMatch(key -> key.contains("/monitored/5/"));
-  }
-
-  @Test
-  void monitoredBarrierNamesAllMissingRanks() throws Exception {
-    LocalWorld.attempt(Duration.ofMillis(1200), GroupTest::namesAllRanksThatMissABarrier);
-  }
-
-  private static void namesAllRanksThatMissABarrier() throws Exception {
-    HashStore store = new HashStore();
-    CyclicBarrier together = new CyclicBarrier(4);
-    List<Throwable> failures =
-        LocalWorld.run(
-            4, store, new LocalProvider(), group -> atBarrierOfTwo(group, store, together));
-    assertThat(failures.get(0))
-        .isInstanceOf(CollectiveTimeoutException.class)
-        .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
-    assertThat(((CollectiveException) failures.get(0)).failedRank()).hasValue(1);
-    // Rank 3 learns of it from the verdict of rank 0 or from the failure of the group.
-    assertThat(failures.get(3))
-        .isInstanceOfSatisfying(
-            CollectiveException.class, failure -> assertThat(failure.failedRank()).hasValue(1));
-  }
-
-  /** Lets ranks 0 and 3 reach a second barrier; rank 0 begins its short wait after rank 3. */
-  private static Throwable atBarrierOfTwo(
-      ProcessGroup group, HashStore store, CyclicBarrier together) throws Exception {
-    group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL);
-    together.await(60, TimeUnit.SECONDS);
-    return switch (group.rank()) {
-      case 0 -> {
-        LocalWorld.until(
-            "rank 3",
-            () -> store.listKeys().stream().anyMatch(key -> key.contains("/monitored/2/")));
-        yield catchThrowable(
-            () -> group.monitoredBarrier(Duration.ofMillis(300), MissingRanks.ALL));
-      }
-      case 3 ->
-          catchThrowable(() -> group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL));
-      default -> {
-        LocalWorld.until("the failure", () -> group.failure().isPresent());
-        yield group.failure().orElseThrow();
-      }
-    };
   }
 }

@@ -4,10 +4,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Store;
-import dev.tutti.runtime.operation.Watchdog;
-import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,8 +25,6 @@ import java.util.logging.Logger;
 
 /** A job whose ranks run as threads of a test. */
 public final class LocalWorld {
-  private static final Duration ATTEMPTS = Duration.ofSeconds(150);
-
   public interface Body<T> {
     T run(ProcessGroup group) throws Exception;
   }
@@ -38,43 +33,20 @@ public final class LocalWorld {
     T run(GroupOptions options, int rank) throws Exception;
   }
 
-  /** A test, or a part of one, that can be repeated from its start. */
-  public interface Attempt {
-    void run() throws Exception;
-  }
-
-  /** Says that the machine was too busy for an attempt to prove anything. */
-  public static final class BusyException extends Exception {
-    private static final long serialVersionUID = 1;
-
-    public BusyException(String what) {
-      super(what);
-    }
-  }
-
-  private static final Logger LOG = Logger.getLogger(LocalWorld.class.getName());
-
   private LocalWorld() {}
 
   /**
    * Joins, runs once all have joined, and closes once all have run; returns the results in rank
-   * order. Ranks wait for answers of others as long as the shipped default says.
+   * order.
    */
   static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
-    return run(size, new HashStore(), provider, LocalWorld::asShipped, body);
+    return run(size, new HashStore(), provider, body);
   }
 
-  /** Does the same with a given store, which may hang; ranks wait for answers for a second. */
+  /** Does the same with a given store. */
   public static <T> List<T> run(int size, Store store, BackendProvider provider, Body<T> body)
       throws Exception {
     return run(size, store, provider, UnaryOperator.identity(), body);
-  }
-
-  /**
-   * Lets a rank wait for answers of others and of the store as long as the shipped default says.
-   */
-  static GroupOptions asShipped(GroupOptions options) {
-    return options.withSettings(Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms")));
   }
 
   /** Does the same with a given store and changed options. */
@@ -133,9 +105,7 @@ public final class LocalWorld {
   /** Runs the body on a thread per rank, with the options to join. */
   public static <T> List<T> ranks(int size, Store store, BackendProvider provider, RankBody<T> body)
       throws Exception {
-    Settings settings =
-        Settings.ofEnvironment(
-            Map.of("TUTTI_CLOSE_TIMEOUT", "200ms", RuntimeSettings.ANSWER_TIMEOUT.name(), "1s"));
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Callable<T>> calls = new ArrayList<>();
       for (int r = 0; r < size; r++) {
@@ -155,35 +125,6 @@ public final class LocalWorld {
         results.add(future.get());
       }
       return results;
-    }
-  }
-
-  /**
-   * Makes an attempt, and further ones if the machine is too busy. Ranks wait for the answers of
-   * others and of the store for about a second, and a rank that stood still blames itself. So an
-   * attempt that fails proves nothing if it took longer than usual or if this process stood still.
-   *
-   * @param usual the longest time of an attempt in which no such wait comes to its end
-   */
-  public static void attempt(Duration usual, Attempt attempt) throws Exception {
-    long limit = System.nanoTime() + ATTEMPTS.toNanos();
-    while (true) {
-      boolean busy = Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO);
-      long start = System.nanoTime();
-      try {
-        attempt.run();
-        return;
-      } catch (InterruptedException e) {
-        throw e;
-      } catch (Exception | AssertionError e) {
-        long now = System.nanoTime();
-        busy |= e instanceof BusyException || Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO);
-        busy |= now - start > usual.toNanos();
-        if (!busy || now - limit > 0) {
-          throw e;
-        }
-        LOG.info("repeats a test, because the machine is busy: " + e);
-      }
     }
   }
 

@@ -12,6 +12,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.EnumSet;
@@ -48,6 +49,7 @@ public final class ScriptedProvider implements BackendProvider {
   volatile Runnable close = () -> {};
   public Feature[] features = {Feature.REAL_RESULTS, Feature.TAGS};
   Set<OpType> missing = Set.of();
+  public Time time = Time.SYSTEM;
 
   /** Joins a job of one rank. */
   public ProcessGroup alone(String... settings) {
@@ -71,6 +73,7 @@ public final class ScriptedProvider implements BackendProvider {
             .withRank(rank)
             .withSize(size)
             .withProvider(this)
+            .withTime(time)
             .withTimeout(Duration.ofMinutes(2))
             .withSettings(Settings.ofEnvironment(environment)));
   }

@@ -2,21 +2,15 @@ package dev.tutti.runtime.group;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.BackendException;
-import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
-import dev.tutti.OpType;
-import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.failure.RankClaim;
-import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
@@ -32,149 +26,12 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests joining a job in which a rank fails to join, and joining a job again. */
 @Timeout(300)
 class SetUpTest {
-  @Test
-  @RepeatedWhenBusy
-  void aRankThatCannotSetUpFailsTheOthersAtOnce() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          if (context.rank() == 1) {
-            throw new IllegalStateException("no such interface: eth7");
-          }
-          context.store().get("address/1", context.timeout());
-        };
-    long start = System.nanoTime();
-    List<Throwable> failures =
-        LocalWorld.ranks(
-            3,
-            new HashStore(),
-            provider,
-            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
-    assertThat(failures.get(1))
-        .isInstanceOf(BackendException.class)
-        .hasMessageContaining("no such interface: eth7");
-    for (int rank : new int[] {0, 2}) {
-      assertThat(failures.get(rank))
-          .isInstanceOf(PeerFailedException.class)
-          .hasMessageContaining("rank 1")
-          .hasMessageContaining("no such interface: eth7");
-      CollectiveException failure = (CollectiveException) failures.get(rank);
-      assertThat(failure.failedRank()).hasValue(1);
-      assertThat(failure.opType()).isEqualTo(OpType.INIT);
-    }
-  }
-
-  @Test
-  @RepeatedWhenBusy
-  void aPeerThatABackendLosesEndsSetUpAtOnce() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          int peer = 1 - context.rank();
-          context
-              .onFailure()
-              .failed(new PeerLostException(peer, "its connection ended", null), peer);
-          context.store().get("never", context.timeout());
-        };
-    long start = System.nanoTime();
-    Throwable failure =
-        catchThrowable(
-            () ->
-                ProcessGroup.init(
-                    GroupOptions.DEFAULT
-                        .withStore(new HashStore())
-                        .withRank(0)
-                        .withSize(2)
-                        .withProvider(provider)
-                        .withTimeout(Duration.ofMinutes(2))));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(1));
-    assertThat(failure)
-        .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("its connection ended")
-        .hasMessageContaining("rank 1 did not register in the store")
-        .hasRootCauseInstanceOf(PeerLostException.class);
-  }
-
-  /** Setup uses up the whole timeout once, although each of two waits may take as long. */
-  @Test
-  void allWaitsOfSetUpTogetherTakeTheTimeOutOnce() throws Exception {
-    Duration timeout = Duration.ofSeconds(2);
-    AtomicInteger late = new AtomicInteger();
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          for (int i = 0; i < 60; i++) {
-            try {
-              context.store().get("never", timeout);
-            } catch (StoreTimeoutException e) {
-              late.incrementAndGet();
-            }
-          }
-          throw new IllegalStateException("nobody came");
-        };
-    long start = System.nanoTime();
-    Throwable failure =
-        catchThrowable(
-            () ->
-                ProcessGroup.init(
-                    GroupOptions.DEFAULT
-                        .withStore(new HashStore())
-                        .withRank(0)
-                        .withSize(2)
-                        .withProvider(provider)
-                        .withTimeout(timeout)));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(timeout.multipliedBy(30));
-    assertThat(late).hasValue(60);
-    assertThat(failure).hasMessageContaining("nobody came");
-  }
-
-  /** The rank that waits for the others is told too, whichever of the two comes first. */
-  @Test
-  @RepeatedWhenBusy
-  void ranksWithDifferentBackendsAreNamedAtOnce() throws Exception {
-    ScriptedProvider waits = new ScriptedProvider();
-    for (int first = 0; first < 2; first++) {
-      int earlier = first;
-      CountDownLatch begun = new CountDownLatch(1);
-      waits.create =
-          context -> {
-            begun.countDown();
-            context.store().get("never", context.timeout());
-          };
-      long start = System.nanoTime();
-      List<Throwable> failures =
-          LocalWorld.ranks(
-              2,
-              new HashStore(),
-              waits,
-              (options, rank) -> {
-                if (rank == earlier) {
-                  return catchThrowable(() -> ProcessGroup.init(options));
-                }
-                assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
-                return catchThrowable(
-                    () -> ProcessGroup.init(options.withProvider(new LocalProvider())));
-              });
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
-      int later = 1 - earlier;
-      String text =
-          ("the ranks of the job have different backends for cpu: rank %d/2 has 'scripted', but"
-                  + " rank %d has 'local'; TUTTI_BACKEND")
-              .formatted(earlier, later);
-      assertThat(failures).allSatisfy(e -> assertThat(e).hasMessageContaining(text));
-      assertThat(failures.get(later)).isInstanceOf(RendezvousException.class);
-      assertThat(failures.get(earlier)).isInstanceOf(PeerFailedException.class);
-    }
-  }
-
   private static float sumOfRanks(GroupOptions options) {
     try (ProcessGroup group = ProcessGroup.init(options)) {
       Tensor sum = Tensor.of(group.rank() + 1f);
@@ -281,7 +138,6 @@ class SetUpTest {
   }
 
   @Test
-  @RepeatedWhenBusy(usualMillis = 1900)
   void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
     atFreePort(SetUpTest::joinAgainAt);
   }
@@ -303,7 +159,6 @@ class SetUpTest {
   }
 
   @Test
-  @RepeatedWhenBusy(usualMillis = 1900)
   void aRankWhoseOldJobIsServedStillSaysSo() throws Exception {
     atFreePort(SetUpTest::joinAgainInVainAt);
   }
@@ -322,77 +177,6 @@ class SetUpTest {
                   + port
                   + ", but rank 0 still serves its store because its group was not closed there");
     }
-  }
-
-  @Test
-  void theSetUpOfASubgroupEndsWithItsGroup() throws Exception {
-    CountDownLatch inside = new CountDownLatch(2);
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          if (!context.group().equals("0")) {
-            inside.countDown();
-            context.store().get("never", Duration.ofSeconds(60));
-          }
-        };
-    long start = System.nanoTime();
-    List<Throwable> failures =
-        LocalWorld.run(
-            2,
-            provider,
-            group -> {
-              if (group.rank() == 1) {
-                Thread.startVirtualThread(
-                    () -> {
-                      try {
-                        inside.await();
-                        group.abort("enough");
-                      } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                      }
-                    });
-              }
-              return catchThrowable(() -> group.split(0, group.rank()));
-            });
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
-    assertThat(failures)
-        .allSatisfy(
-            failure ->
-                assertThat(failure)
-                    .isInstanceOf(CollectiveException.class)
-                    .hasMessageStartingWith("split refused")
-                    .hasMessageContaining("enough"));
-  }
-
-  @Test
-  @RepeatedWhenBusy
-  void aRankThatCannotSetUpFailsThoseWhoHave() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          if (context.rank() == 1) {
-            context.store().await(List.of("there"), Duration.ofSeconds(60));
-            throw new IllegalStateException("out of sockets");
-          }
-        };
-    LocalWorld.ranks(
-        2,
-        new HashStore(),
-        provider,
-        (options, rank) -> {
-          if (rank == 1) {
-            assertThatThrownBy(() -> ProcessGroup.init(options))
-                .hasMessageContaining("out of sockets");
-            return null;
-          }
-          try (ProcessGroup group = ProcessGroup.init(options)) {
-            options.store().orElseThrow().set("/0/cpu/there", "1");
-            options.store().orElseThrow().set("0//cpu//there", "1");
-            LocalWorld.until("the failure", () -> group.failure().isPresent());
-            assertThat(group.failure().orElseThrow()).hasMessageContaining("out of sockets");
-          }
-          return null;
-        });
   }
 
   @Test
@@ -426,47 +210,6 @@ class SetUpTest {
   }
 
   @Test
-  @RepeatedWhenBusy
-  void aRankThatIsLateIsAFailureToMeet() {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          throw new TimeoutException("rank 1 did not connect");
-        };
-    assertThatThrownBy(() -> provider.join(2))
-        .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("rank 1 did not connect")
-        .hasMessageContaining("rank 1 did not register in the store")
-        .hasMessageContaining("Check that all 2 ranks were started")
-        .hasMessageContaining("120 s (TUTTI_TIMEOUT)")
-        .hasRootCauseInstanceOf(TimeoutException.class);
-  }
-
-  @Test
-  @RepeatedWhenBusy
-  void aTimeoutOfAnotherRankIsAFailureToMeet() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          if (context.rank() == 1) {
-            context.store().await(List.of("never"), Duration.ofSeconds(60));
-          }
-          throw new TimeoutException("rank 2 did not connect");
-        };
-    List<Throwable> failures =
-        LocalWorld.ranks(
-            2,
-            new HashStore(),
-            provider,
-            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
-    for (Throwable failure : failures) {
-      assertThat(failure)
-          .isInstanceOf(RendezvousException.class)
-          .hasMessageContaining("rank 2 did not connect");
-    }
-  }
-
-  @Test
   void aLinkErrorOfABackendIsReportedAsItsFailure() {
     ScriptedProvider provider = new ScriptedProvider();
     provider.create =
@@ -477,37 +220,6 @@ class SetUpTest {
         .isInstanceOf(BackendException.class)
         .hasMessageContaining("libcuda.so.1 is missing")
         .hasMessageContaining("rank 0");
-  }
-
-  @Test
-  @RepeatedWhenBusy
-  void aBarrierAfterSetUpThatFailsClosesTheBackend() {
-    ScriptedProvider provider = new ScriptedProvider();
-    AtomicInteger closed = new AtomicInteger();
-    provider.close = closed::incrementAndGet;
-    GroupOptions options =
-        GroupOptions.DEFAULT
-            .withStore(new HashStore())
-            .withRank(0)
-            .withSize(2)
-            .withProvider(provider)
-            .withTimeout(Duration.ofMillis(200))
-            .withSettings(Settings.ofEnvironment(Map.of("TORCH_DIST_INIT_BARRIER", "1")));
-    assertThatThrownBy(() -> ProcessGroup.init(options))
-        .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("barrier after set-up");
-    assertThat(closed).hasValue(1);
-  }
-
-  @Test
-  void aFailureBeforeTheGroupIsReadyIsNotLost() {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> context.onFailure().failed(new IllegalStateException("died young"), 1);
-    try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
-      LocalWorld.until("the failure", () -> group.failure().isPresent());
-      assertThat(group.failure().orElseThrow()).hasMessageContaining("died young");
-    }
   }
 
   @Test
@@ -550,32 +262,5 @@ class SetUpTest {
         store.await(List.of(left + 0, left + 1), Duration.ofMinutes(1));
       }
     }
-  }
-
-  @Test
-  @RepeatedWhenBusy
-  void anErrorDuringSetUpFailsTheOthersAtOnce() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.create =
-        context -> {
-          if (context.rank() == 1) {
-            throw new OutOfMemoryError("no more threads");
-          }
-          context.store().get("address/1", context.timeout());
-        };
-    List<Throwable> failures =
-        LocalWorld.ranks(
-            2,
-            new HashStore(),
-            provider,
-            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
-    assertThat(failures.get(1))
-        .isInstanceOf(BackendException.class)
-        .hasMessageContaining("no more threads")
-        .hasRootCauseInstanceOf(OutOfMemoryError.class);
-    assertThat(failures.get(0))
-        .isInstanceOf(PeerFailedException.class)
-        .hasMessageContaining("rank 1")
-        .hasMessageContaining("no more threads");
   }
 }

@@ -41,7 +41,6 @@ class SubgroupTest {
             3,
             store,
             new LocalProvider(),
-            LocalWorld::asShipped,
             group -> {
               if (group.rank() == 1) {
                 LocalWorld.until("the failure", () -> group.failure().isPresent());

@@ -1,4 +1,4 @@
-package dev.tutti.runtime.group;
+package dev.tutti.fake.failure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -8,13 +8,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.GroupOptions;
 import dev.tutti.MismatchException;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.Simulation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
@@ -22,15 +23,12 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.UnaryOperator;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests which rank a failure names, and that all ranks name the same one. */
-@Timeout(300)
+@Isolated("threads of other tests in shared locks would bring in real time")
 class FailureReportTest {
   private static final Duration SHORT = Duration.ofMillis(300);
 
@@ -38,33 +36,25 @@ class FailureReportTest {
     void play(ProcessGroup group) throws Exception;
   }
 
-  /**
-   * Runs one role per rank on a backend that never completes a message, and waits for the failure.
-   */
-  private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
-      throws Exception {
-    return play(LocalWorld::asShipped, provider, roles);
-  }
+  /** When all ranks know of an operation with a short deadline: after the watchdog's next look. */
+  private static final Duration KNOWN = SHORT.plusMillis(50);
 
+  /**
+   * Runs one role per rank on a backend that never completes a message, and waits for the failure,
+   * of which all ranks must know at the same time.
+   */
   private static List<CollectiveException> play(
-      UnaryOperator<GroupOptions> change, ScriptedProvider provider, Role... roles)
-      throws Exception {
-    return LocalWorld.run(
+      Duration after, ScriptedProvider provider, Role... roles) throws Exception {
+    return Simulation.groups(
         roles.length,
-        new HashStore(),
+        Simulation.store(),
         provider,
-        change,
         group -> {
           roles[group.rank()].play(group);
-          LocalWorld.until("the failure", () -> group.failure().isPresent());
-          return (CollectiveException) group.failure().orElseThrow();
+          CollectiveException failure = Simulation.failure(group);
+          assertThat(Simulation.now()).as("%s", failure).isEqualTo(after);
+          return failure;
         });
-  }
-
-  private static ScriptedProvider deaf() {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.recv = (op, tensor, peer) -> {};
-    return provider;
   }
 
   private static CallOptions async() {
@@ -86,24 +76,30 @@ class FailureReportTest {
         .hasMessageContaining("peer rank " + peer);
   }
 
-  @Test
+  @Simulated
   void aReceiveNamesAnIdlePeer() throws Exception {
     for (CollectiveException failure :
-        play(deaf(), group -> receiveInVain(group, 2, 7), group -> {}, group -> {})) {
+        play(
+            KNOWN,
+            ScriptedProvider.deaf(),
+            group -> receiveInVain(group, 2, 7),
+            group -> {},
+            group -> {})) {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure).hasMessageContaining("rank 2 did not send in time");
     }
   }
 
   /** Messages are numbered on each rank, so the first one of rank 2 is not that of rank 0. */
-  @Test
+  @Simulated
   void aTimeoutIsThatOfTheRankThatHadIt() throws Exception {
     CountDownLatch pending = new CountDownLatch(1);
     AtomicReference<Throwable> thrown = new AtomicReference<>();
     play(
-        deaf(),
+        KNOWN,
+        ScriptedProvider.deaf(),
         group -> {
-          assertThat(pending.await(60, TimeUnit.SECONDS)).isTrue();
+          pending.await();
           receiveInVain(group, 1, 7);
         },
         group -> {},
@@ -118,12 +114,12 @@ class FailureReportTest {
   }
 
   /** The backend lets mismatched calls pass; the ranks find out when one is missing. */
-  @Test
+  @Simulated
   void aTimeoutNamesTheFirstCallsThatDoNotFit() throws Exception {
     CountDownLatch others = new CountDownLatch(2);
     ScriptedProvider provider = new ScriptedProvider();
-    provider.allReduce =
-        (op, tensor) -> {
+    provider.collective =
+        op -> {
           if (op.sequenceNumber() == 4) {
             throw new TimeoutException("no data");
           }
@@ -137,12 +133,13 @@ class FailureReportTest {
         };
     List<CollectiveException> failures =
         play(
+            Duration.ZERO,
             provider,
             group -> {
               group.allReduce(Tensor.of(1f));
               group.broadcast(Tensor.of(1f, 2f), 0);
               group.allReduce(Tensor.of(1f));
-              assertThat(others.await(60, TimeUnit.SECONDS)).isTrue();
+              others.await();
               assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
             },
             other,
@@ -157,17 +154,16 @@ class FailureReportTest {
     }
   }
 
-  @Test
-  @RepeatedWhenBusy(usualMillis = 1500) // the ranks wait for 800 ms
+  @Simulated
   void ranksThatDoNotReportTheirCallsLeaveAMismatchWithoutARankToBlame() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.allReduce =
-        (op, tensor) -> {
+    provider.collective =
+        op -> {
           throw new PeerMismatchException("another size");
         };
     for (CollectiveException failure :
         play(
-            UnaryOperator.identity(),
+            Duration.ofSeconds(4),
             provider,
             group ->
                 assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
@@ -180,12 +176,13 @@ class FailureReportTest {
     }
   }
 
-  @Test
+  @Simulated
   void aSendNamesAnIdlePeer() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.send = (op, tensor, peer) -> {};
+    provider.send = op -> {};
     for (CollectiveException failure :
         play(
+            KNOWN,
             provider,
             group -> {
               CollectiveTimeoutException own =
@@ -218,13 +215,14 @@ class FailureReportTest {
       },
       group -> {}
     };
-    return play(provider, Arrays.copyOf(roles, size));
+    return play(KNOWN, provider, Arrays.copyOf(roles, size));
   }
 
-  @Test
+  @Simulated
   void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
     for (CollectiveException failure :
-        playSilence(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
+        playSilence(
+            3, 0, ScriptedProvider.deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure)
           .hasMessageContaining(
@@ -233,10 +231,11 @@ class FailureReportTest {
     }
   }
 
-  @Test
+  @Simulated
   void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
     for (CollectiveException failure :
-        playSilence(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
+        playSilence(
+            2, 0, ScriptedProvider.deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining(
@@ -253,22 +252,23 @@ class FailureReportTest {
 
   /** Returns a backend whose collectives end when the group has failed on all ranks. */
   private static ScriptedProvider standing(int size) {
-    ScriptedProvider provider = deaf();
+    ScriptedProvider provider = ScriptedProvider.deaf();
     CountDownLatch aborted = new CountDownLatch(size);
     provider.abort = cause -> aborted.countDown();
-    provider.allReduce =
-        (op, tensor) -> {
-          aborted.await(120, TimeUnit.SECONDS);
+    provider.collective =
+        op -> {
+          aborted.await();
           throw new IllegalStateException("aborted");
         };
     return provider;
   }
 
-  @Test
+  @Simulated
   void aPeerThatWaitsInACollectivePassesTheBlameOnToWhoHasNotCome() throws Exception {
     CountDownLatch called = new CountDownLatch(1);
     List<CollectiveException> failures =
         play(
+            KNOWN,
             standing(3),
             group -> {
               group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
@@ -286,11 +286,12 @@ class FailureReportTest {
     }
   }
 
-  @Test
+  @Simulated
   void whoWaitsForAPeerThatWaitsForItInACollectiveIsNotBlamed() throws Exception {
     CountDownLatch called = new CountDownLatch(1);
     List<CollectiveException> failures =
         play(
+            KNOWN,
             standing(2),
             group -> {
               called.await();
@@ -306,11 +307,12 @@ class FailureReportTest {
   }
 
   /** Neither the messages that wait for a collective nor their ranks keep it from completing. */
-  @Test
+  @Simulated
   void aCollectiveToWhichAllRanksCameIsSaidToBe() throws Exception {
     CountDownLatch called = new CountDownLatch(2);
     List<CollectiveException> failures =
         play(
+            KNOWN,
             standing(2),
             group -> {
               inAllReduce(called).play(group);
@@ -330,20 +332,21 @@ class FailureReportTest {
     }
   }
 
-  @Test
+  @Simulated
   void messagesOfAnotherTagAreCounted() throws Exception {
     for (CollectiveException failure :
-        playSilence(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
+        playSilence(
+            2, 3, ScriptedProvider.deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
       assertThat(failure.failedRank()).isEmpty();
       assertThat(failure)
           .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
     }
   }
 
-  @Test
+  @Simulated
   void aPeerThatCalledIsNotBlamed() throws Exception {
-    ScriptedProvider provider = deaf();
-    provider.send = (op, tensor, peer) -> {};
+    ScriptedProvider provider = ScriptedProvider.deaf();
+    provider.send = op -> {};
     for (CollectiveException failure :
         playSilence(2, 3, provider, group -> group.send(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEmpty();
@@ -351,21 +354,15 @@ class FailureReportTest {
     }
   }
 
-  /** Tells whether a rank that is alive came or answered too late, as on a busy machine. */
-  private static boolean isLate(CollectiveException failure) {
-    return failure.getMessage().matches("(?s).*rank [01] (does not answer|has not called it).*");
-  }
-
-  @Test
-  @RepeatedWhenBusy(usualMillis = 2500) // the ranks wait for more than a second
+  @Simulated
   void aStoppedRankLearnsWhatTheOthersFound() throws Exception {
     StuckStore stuck = new StuckStore();
-    HashStore shared = new HashStore();
+    HashStore shared = Simulation.store();
     CountDownLatch issued = new CountDownLatch(1);
     CountDownLatch judged = new CountDownLatch(2);
     CountDownLatch ended = new CountDownLatch(3);
     List<CollectiveException> failures =
-        LocalWorld.ranks(
+        Simulation.ranks(
             3,
             shared,
             new ScriptedProvider(),
@@ -373,9 +370,9 @@ class FailureReportTest {
               CountDownLatch aborted = new CountDownLatch(1);
               ScriptedProvider provider = new ScriptedProvider();
               provider.abort = cause -> aborted.countDown();
-              provider.allReduce =
-                  (op, tensor) -> {
-                    aborted.await(120, TimeUnit.SECONDS);
+              provider.collective =
+                  op -> {
+                    aborted.await();
                     throw new IllegalStateException("aborted");
                   };
               try (ProcessGroup group =
@@ -396,15 +393,13 @@ class FailureReportTest {
                   group.allReduce(
                       Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(SHORT).withAsync());
                 }
-                LocalWorld.until("the failure", () -> group.failure().isPresent());
+                CollectiveException failure = Simulation.failure(group);
+                assertThat(Simulation.now()).isEqualTo(Duration.ofMillis(800).plusSeconds(5));
                 judged.countDown();
-                LocalWorld.endTogether(ended);
-                return (CollectiveException) group.failure().orElseThrow();
+                Simulation.endTogether(ended);
+                return failure;
               }
             });
-    if (failures.stream().anyMatch(FailureReportTest::isLate)) {
-      throw new LocalWorld.BusyException("a rank was late");
-    }
     for (CollectiveException failure : failures) {
       assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure).hasMessageContaining("rank 2 does not answer");
@@ -413,36 +408,35 @@ class FailureReportTest {
     assertThat(failures.get(1)).message().doesNotContain("this rank, ");
   }
 
-  @Test
+  @Simulated
   void aRankThatClosedIsNotCalledGone() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch closed = new CountDownLatch(1);
     CountDownLatch ended = new CountDownLatch(2);
-    provider.allReduce =
-        (op, tensor) -> {
-          closed.await(60, TimeUnit.SECONDS);
+    provider.collective =
+        op -> {
+          closed.await();
           throw new PeerLostException(1, "end of stream", null);
         };
     List<Throwable> failures =
-        LocalWorld.ranks(
+        Simulation.ranks(
             3,
-            new HashStore(),
+            Simulation.store(),
             provider,
             (options, rank) -> {
               if (rank == 1) {
-                ProcessGroup.init(LocalWorld.asShipped(options)).close();
+                ProcessGroup.init(options).close();
                 closed.countDown();
                 return null;
               }
-              try (ProcessGroup group = ProcessGroup.init(LocalWorld.asShipped(options))) {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
                 Throwable failure;
                 if (rank == 0) {
                   failure = catchThrowable(() -> group.allReduce(Tensor.of(1f)));
                 } else {
-                  LocalWorld.until("the failure", () -> group.failure().isPresent());
-                  failure = group.failure().orElseThrow();
+                  failure = Simulation.failure(group);
                 }
-                LocalWorld.endTogether(ended);
+                Simulation.endTogether(ended);
                 return failure;
               }
             });
@@ -455,19 +449,20 @@ class FailureReportTest {
   }
 
   /** Closes after a refused call, as the end of a {@code try} does. */
-  @Test
+  @Simulated
   void whoWaitsForARankThatClosedLearnsWhatItWasRefused() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch closed = new CountDownLatch(1);
-    provider.allReduce =
-        (op, tensor) -> {
+    provider.collective =
+        op -> {
           if (op.sequenceNumber() > 1) {
-            assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+            closed.await();
             throw new PeerLostException(1, "end of stream", null);
           }
         };
-    LocalWorld.run(
+    Simulation.groups(
         2,
+        Simulation.store(),
         provider,
         group -> {
           refused(group, "peer must be a rank in 0..1, not 8", g -> g.send(Tensor.of(1f), 8));
@@ -490,12 +485,13 @@ class FailureReportTest {
         });
   }
 
-  @Test
+  @Simulated
   void aRefusalBeforeACallThatWasTakenIsNotTold() throws Exception {
-    ScriptedProvider provider = deaf();
+    ScriptedProvider provider = ScriptedProvider.deaf();
     CountDownLatch closed = new CountDownLatch(1);
-    LocalWorld.run(
+    Simulation.groups(
         2,
+        Simulation.store(),
         provider,
         group -> {
           if (group.rank() == 1) {
@@ -524,12 +520,13 @@ class FailureReportTest {
         .hasMessageContaining(why);
   }
 
-  @Test
+  @Simulated
   void aTimeoutNamesARankThatClosed() throws Exception {
     CountDownLatch closed = new CountDownLatch(1);
-    ScriptedProvider provider = deaf();
-    LocalWorld.run(
+    ScriptedProvider provider = ScriptedProvider.deaf();
+    Simulation.groups(
         2,
+        Simulation.store(),
         provider,
         group -> {
           if (group.rank() == 1) {
