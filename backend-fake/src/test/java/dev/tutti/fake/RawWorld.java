@@ -1,17 +1,22 @@
 package dev.tutti.fake;
 
+import static org.assertj.core.api.Assertions.catchThrowable;
+
 import dev.tutti.OpType;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.fake.simulation.Simulation;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -44,9 +49,16 @@ final class RawWorld {
     /** The failures outside operations: blamed rank and cause. */
     final ConcurrentHashMap<Integer, Throwable> heard;
 
+    private final Time time;
     private long sequence;
 
-    Rank(int rank, int size, Backend backend, ConcurrentHashMap<Integer, Throwable> heard) {
+    Rank(
+        int rank,
+        int size,
+        Backend backend,
+        ConcurrentHashMap<Integer, Throwable> heard,
+        Time time) {
+      this.time = time;
       this.rank = rank;
       this.size = size;
       this.backend = backend;
@@ -58,7 +70,7 @@ final class RawWorld {
     }
 
     TestOperation op(OpType type, Duration timeout) {
-      return new TestOperation(type, ++sequence, timeout);
+      return new TestOperation(type, ++sequence, timeout, time);
     }
   }
 
@@ -140,8 +152,31 @@ final class RawWorld {
     try (Backend backend = provider.create(context(rank, size, store, TIMEOUT, heard))) {
       // A mismatch is found half a second after the first rank has called.
       created.await(TIMEOUT.toSeconds(), TimeUnit.SECONDS);
-      return body.run(new Rank(rank, size, CallByName.of(backend), heard));
+      return body.run(new Rank(rank, size, CallByName.of(backend), heard, Time.SYSTEM));
     }
+  }
+
+  /** Returns what the body of each rank threw, or null; called in a simulation. */
+  static List<Throwable> simulated(int size, BackendProvider provider, Action body)
+      throws Exception {
+    CountDownLatch created = new CountDownLatch(size);
+    return Simulation.ranks(
+        size,
+        Simulation.store(),
+        provider,
+        (options, rank) ->
+            catchThrowable(
+                () -> {
+                  ConcurrentHashMap<Integer, Throwable> heard = new ConcurrentHashMap<>();
+                  Store store = options.store().orElseThrow();
+                  try (Backend backend =
+                      provider.create(
+                          context(rank, size, store, TIMEOUT, heard, Simulation.time()))) {
+                    Simulation.endTogether(created);
+                    body.run(
+                        new Rank(rank, size, CallByName.of(backend), heard, Simulation.time()));
+                  }
+                }));
   }
 
   static BackendContext context(
@@ -150,8 +185,19 @@ final class RawWorld {
       Store store,
       Duration timeout,
       ConcurrentHashMap<Integer, Throwable> heard) {
+    return context(rank, size, store, timeout, heard, Time.SYSTEM);
+  }
+
+  private static BackendContext context(
+      int rank,
+      int size,
+      Store store,
+      Duration timeout,
+      ConcurrentHashMap<Integer, Throwable> heard,
+      Time time) {
     return BackendContext.builder("test", rank, size, store, timeout)
         .settings(Settings.ofEnvironment(java.util.Map.of()))
+        .time(time)
         .onFailure((cause, failedRank) -> heard.putIfAbsent(failedRank, cause))
         .build();
   }

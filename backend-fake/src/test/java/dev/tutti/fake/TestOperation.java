@@ -6,26 +6,33 @@ import dev.tutti.TuttiException;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 
 /** An operation without a group. */
 final class TestOperation implements Operation {
   private final Call call;
   private final long sequence;
+  private final Time time;
   private final long deadlineNanos;
   private final CompletableFuture<List<Tensor>> end = new CompletableFuture<>();
   volatile int source = -1;
   volatile int failedRank = -2;
 
   TestOperation(OpType type, long sequence, Duration timeout) {
+    this(type, sequence, timeout, Time.SYSTEM);
+  }
+
+  TestOperation(OpType type, long sequence, Duration timeout, Time time) {
+    this.time = time;
     this.call = new Call(type);
     this.sequence = sequence;
-    this.deadlineNanos = System.nanoTime() + timeout.toNanos();
+    this.deadlineNanos = time.nanoTime() + timeout.toNanos();
   }
 
   @Override
@@ -90,14 +97,14 @@ final class TestOperation implements Operation {
 
   @Override
   public boolean parkUntilDone(long deadline) {
-    try {
-      end.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
-    } catch (ExecutionException e) {
-      return true;
-    } catch (TimeoutException e) {
-      return false;
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
+    Thread waiter = Thread.currentThread();
+    var _ = end.whenComplete((result, failure) -> LockSupport.unpark(waiter));
+    while (!end.isDone()) {
+      long left = deadline - time.nanoTime();
+      if (left <= 0) {
+        return false;
+      }
+      time.park(this, left);
     }
     return true;
   }
@@ -107,8 +114,11 @@ final class TestOperation implements Operation {
    * its failure.
    */
   List<Tensor> result() throws Exception {
+    if (!parkUntilDone(deadlineNanos)) {
+      throw new TimeoutException();
+    }
     try {
-      return end.get(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
+      return end.get();
     } catch (ExecutionException e) {
       throw e.getCause() instanceof Exception cause ? cause : e;
     }

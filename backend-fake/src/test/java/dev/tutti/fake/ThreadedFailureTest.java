@@ -15,6 +15,9 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.fake.simulation.Simulation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
@@ -22,7 +25,6 @@ import dev.tutti.store.PrefixStore;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -30,14 +32,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicReference;
-import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ThreadedFailureTest {
   private static final ThreadedProvider PROVIDER = new ThreadedProvider();
 
@@ -45,11 +46,9 @@ class ThreadedFailureTest {
     return Tensor.allocate(DType.FLOAT32, count);
   }
 
-  private static void assertMismatch(int size, RawWorld.Action body, String... parts) {
-    List<Throwable> failures;
-    do {
-      failures = RawWorld.failures(size, PROVIDER, body);
-    } while (size > 2 && isIncomplete(failures, "nothing yet"));
+  private static void assertMismatch(int size, RawWorld.Action body, String... parts)
+      throws Exception {
+    List<Throwable> failures = RawWorld.simulated(size, PROVIDER, body);
     assertThat(failures)
         .hasSize(size)
         .allSatisfy(
@@ -59,14 +58,8 @@ class ThreadedFailureTest {
                     .hasMessageContainingAll(parts));
   }
 
-  /** Tells whether ranks called only after half a second, for which the others do not wait. */
-  private static boolean isIncomplete(List<Throwable> failures, String late) {
-    return failures.stream()
-        .anyMatch(failure -> Pattern.compile(late).matcher(String.valueOf(failure)).find());
-  }
-
-  @Test
-  void differentOperationsAreReported() {
+  @Simulated
+  void differentOperationsAreReported() throws Exception {
     assertMismatch(
         3,
         rank -> {
@@ -81,8 +74,8 @@ class ThreadedFailureTest {
         "rank 1: broadcast #1 float32[4] root 2");
   }
 
-  @Test
-  void differentArgumentsAreReported() {
+  @Simulated
+  void differentArgumentsAreReported() throws Exception {
     assertMismatch(
         2,
         rank ->
@@ -114,8 +107,8 @@ class ThreadedFailureTest {
         "rank 1: broadcast #1 float32[1] root 1");
   }
 
-  @Test
-  void partsThatDoNotFitAreReported() {
+  @Simulated
+  void partsThatDoNotFitAreReported() throws Exception {
     assertMismatch(
         2,
         rank -> {
@@ -155,34 +148,22 @@ class ThreadedFailureTest {
     op.result();
   }
 
-  private static boolean isInCollective(@Nullable Thread thread) {
-    return thread != null
-        && thread.getState() == Thread.State.TIMED_WAITING
-        && Arrays.stream(thread.getStackTrace())
-            .anyMatch(frame -> frame.getMethodName().equals("awaitStage"));
-  }
-
   /** The other ranks disagree with rank 0, and rank 3 never joins. */
-  @Test
-  void aMismatchIsReportedWithoutTheMissing() {
-    List<Throwable> failures;
-    long start;
-    do {
-      start = System.nanoTime();
-      failures =
-          RawWorld.failures(
-              4,
-              PROVIDER,
-              rank -> {
-                if (rank.rank == 0) {
-                  rank.backend.barrier(rank.op(OpType.BARRIER));
-                } else if (rank.rank < 3) {
-                  rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
-                } else {
-                  receiveInVain(rank);
-                }
-              });
-    } while (isIncomplete(failures, "ranks [0-9, ]+: nothing yet"));
+  @Simulated
+  void aMismatchIsReportedWithoutTheMissing() throws Exception {
+    List<Throwable> failures =
+        RawWorld.simulated(
+            4,
+            PROVIDER,
+            rank -> {
+              if (rank.rank == 0) {
+                rank.backend.barrier(rank.op(OpType.BARRIER));
+              } else if (rank.rank < 3) {
+                rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
+              } else {
+                receiveInVain(rank);
+              }
+            });
     assertThat(failures)
         .allSatisfy(
             failure ->
@@ -192,25 +173,21 @@ class ThreadedFailureTest {
                         "rank 0: barrier #1",
                         "ranks 1, 2: allReduce #1 SUM float32[1]",
                         "rank 3: nothing yet"));
-    assertThat(System.nanoTime() - start).isLessThan(RawWorld.TIMEOUT.toNanos() / 2);
+    assertThat(Simulation.now()).isEqualTo(Duration.ofMillis(500).plusNanos(1));
   }
 
-  @Test
-  void aTimeoutNamesTheMissingRanks() {
-    AtomicReference<Thread> other = new AtomicReference<>();
+  @Simulated
+  void aTimeoutNamesTheMissingRanks() throws Exception {
     List<Throwable> failures =
-        RawWorld.failures(
+        RawWorld.simulated(
             4,
             PROVIDER,
             rank -> {
               if (rank.rank == 0) {
-                while (!isInCollective(other.get())) {
-                  Thread.onSpinWait();
-                }
+                SimulatedWorld.sleep(Duration.ofSeconds(1));
                 TestOperation op = rank.op(OpType.MONITORED_BARRIER, Duration.ofMillis(100));
                 rank.backend.monitoredBarrier(op, true);
               } else if (rank.rank == 2) {
-                other.set(Thread.currentThread());
                 rank.backend.monitoredBarrier(rank.op(OpType.MONITORED_BARRIER), true);
               } else {
                 receiveInVain(rank);
@@ -226,33 +203,26 @@ class ThreadedFailureTest {
                             + " monitoredBarrier #1"));
   }
 
-  @Test
-  void abortEndsTheRanksOwnWaitWithItsCauseAndTellsThePeers() {
+  @Simulated
+  void abortEndsTheRanksOwnWaitWithItsCauseAndTellsThePeers() throws Exception {
     ConcurrentHashMap<Integer, ConcurrentHashMap<Integer, Throwable>> heard =
         new ConcurrentHashMap<>();
     IllegalStateException cause = new IllegalStateException("had enough");
     List<Throwable> failures =
-        RawWorld.failures(
+        RawWorld.simulated(
             3,
             PROVIDER,
             rank -> {
               heard.put(rank.rank, rank.heard);
               if (rank.rank == 0) {
-                Thread waiting = Thread.currentThread();
-                Thread aborter =
-                    Thread.ofPlatform()
-                        .start(
-                            () -> {
-                              while (waiting.getState() != Thread.State.TIMED_WAITING) {
-                                Thread.onSpinWait();
-                              }
-                              rank.backend.abort(cause);
-                            });
-                try {
-                  rank.backend.barrier(rank.op(OpType.BARRIER));
-                } finally {
-                  aborter.join();
-                }
+                Thread _ =
+                    Simulation.start(
+                        "aborter",
+                        () -> {
+                          SimulatedWorld.sleep(Duration.ofSeconds(1));
+                          rank.backend.abort(cause);
+                        });
+                rank.backend.barrier(rank.op(OpType.BARRIER));
               } else if (rank.rank == 1) {
                 rank.backend.barrier(rank.op(OpType.BARRIER));
               } else {
@@ -273,10 +243,10 @@ class ThreadedFailureTest {
     assertThat(heard.get(0)).isEmpty();
   }
 
-  @Test
-  void aRankThatClosesIsNamedToWhoWaitsForIt() {
+  @Simulated
+  void aRankThatClosesIsNamedToWhoWaitsForIt() throws Exception {
     List<Throwable> failures =
-        RawWorld.failures(
+        RawWorld.simulated(
             3,
             PROVIDER,
             rank -> {
@@ -294,11 +264,11 @@ class ThreadedFailureTest {
     }
   }
 
-  @Test
-  void anInterruptEndsNoCollective() {
+  @Simulated
+  void anInterruptEndsNoCollective() throws Exception {
     CountDownLatch timedOut = new CountDownLatch(1);
     List<Throwable> failures =
-        RawWorld.failures(
+        RawWorld.simulated(
             2,
             PROVIDER,
             rank -> {
@@ -310,17 +280,17 @@ class ThreadedFailureTest {
                 assertThat(Thread.interrupted()).isTrue();
                 timedOut.countDown();
               } else {
-                assertThat(timedOut.await(60, TimeUnit.SECONDS)).isTrue();
+                timedOut.await();
               }
               throw new IllegalStateException("the end of rank " + rank.rank);
             });
     assertThat(failures).hasSize(2).allMatch(e -> e instanceof IllegalStateException);
   }
 
-  @Test
-  void failureEndsAllLaterCalls() {
+  @Simulated
+  void failureEndsAllLaterCalls() throws Exception {
     List<Throwable> failures =
-        RawWorld.failures(
+        RawWorld.simulated(
             2,
             PROVIDER,
             rank -> {

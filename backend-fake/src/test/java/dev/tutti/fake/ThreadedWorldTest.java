@@ -8,35 +8,31 @@ import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.MismatchException;
+import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.fake.simulation.Simulation;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Consumer;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.api.parallel.Isolated;
 
-@Execution(ExecutionMode.CONCURRENT)
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ThreadedWorldTest {
-  /** The deadline of worlds that exceed it; all ranks must have begun by then. */
+  /** The deadline of worlds that exceed it. */
   private static final Duration DEADLINE = Duration.ofSeconds(5);
-
-  /** The deadline of the last attempt if they have not. */
-  private static final Duration LAST_DEADLINE = DEADLINE.multipliedBy(16);
 
   private final Set<Thread> rankThreads = ConcurrentHashMap.newKeySet();
 
@@ -48,42 +44,10 @@ class ThreadedWorldTest {
     assertThat(rankThreads).isNotEmpty().noneMatch(Thread::isAlive);
   }
 
-  /**
-   * Returns what a world throws, of the first attempt whose ranks ended within the seconds that the
-   * world gives them after a failure, or else of the last.
-   */
-  private Throwable thrownBy(Runnable world) {
-    rankThreads.clear();
-    Throwable thrown = catchThrowable(world::run);
-    for (int again = 0; again < 4 && hasGivenUp(thrown); again++) {
-      rankThreads.clear();
-      thrown = catchThrowable(world::run);
-    }
-    return thrown;
-  }
-
-  private static boolean hasGivenUp(Throwable thrown) {
-    return Arrays.stream(thrown.getSuppressed()).anyMatch(WorldTimeoutException.class::isInstance);
-  }
-
-  /** Checks a world that exceeds a deadline, again with longer ones if its ranks may be late. */
-  private static void withinDeadline(Consumer<Duration> check) {
-    Duration deadline = DEADLINE;
-    while (deadline.compareTo(LAST_DEADLINE) < 0) {
-      try {
-        check.accept(deadline);
-        return;
-      } catch (AssertionError e) {
-        deadline = deadline.multipliedBy(4);
-      }
-    }
-    check.accept(LAST_DEADLINE);
-  }
-
-  @Test
+  @Simulated(seeds = 5)
   void runsTheBodyOncePerRank() {
     List<String> results =
-        Worlds.patient(4)
+        Worlds.simulated(4)
             .call(
                 group -> {
                   rankRuns();
@@ -108,58 +72,60 @@ class ThreadedWorldTest {
     assertRanksHaveEnded();
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void takesTheLongestTimeout() {
-    ThreadedWorld.of(2).withTimeout(Duration.ofSeconds(Long.MAX_VALUE)).run(ProcessGroup::barrier);
+    ThreadedWorld.of(2)
+        .withTime(Simulation.time())
+        .withTimeout(Duration.ofSeconds(Long.MAX_VALUE))
+        .run(ProcessGroup::barrier);
   }
 
   /** Lets a collective time out while a message with a longer timeout is waiting. */
-  @Test
+  @Simulated(seeds = 5)
   void aTimeoutIsThatOfTheOperationThatHadIt() {
     CountDownLatch failed = new CountDownLatch(1);
-    Worlds.run(
-        2,
-        group -> {
-          if (group.rank() == 1) {
-            assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
-            return;
-          }
-          try {
-            Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
-            assertThatThrownBy(
-                    () ->
-                        group.allReduce(
-                            Tensor.of(1f),
-                            ReduceOp.SUM,
-                            CallOptions.timeout(Duration.ofMillis(300))))
-                .isInstanceOf(CollectiveTimeoutException.class)
-                .hasMessageContaining("allReduce failed: this rank timed out in allReduce #1");
-            assertThatThrownBy(message::await)
-                .isExactlyInstanceOf(CollectiveException.class)
-                .hasMessageContaining("recv failed: this rank timed out in allReduce #1");
-          } finally {
-            failed.countDown();
-          }
-        });
+    Worlds.simulated(2)
+        .run(
+            group -> {
+              if (group.rank() == 1) {
+                failed.await();
+                return;
+              }
+              try {
+                Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
+                assertThatThrownBy(
+                        () ->
+                            group.allReduce(
+                                Tensor.of(1f),
+                                ReduceOp.SUM,
+                                CallOptions.timeout(Duration.ofMillis(300))))
+                    .isInstanceOf(CollectiveTimeoutException.class)
+                    .hasMessageContaining("allReduce failed: this rank timed out in allReduce #1");
+                assertThatThrownBy(message::await)
+                    .isExactlyInstanceOf(CollectiveException.class)
+                    .hasMessageContaining("recv failed: this rank timed out in allReduce #1");
+              } finally {
+                failed.countDown();
+              }
+            });
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void theFirstFailureIsThrownAndTheOthersAreSuppressed() {
     AtomicReference<AssertionError> failure = new AtomicReference<>();
-    long start = System.nanoTime();
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
-                Worlds.run(
-                    3,
-                    group -> {
-                      rankRuns();
-                      if (group.rank() == 1) {
-                        failure.set(new AssertionError("wrong sum"));
-                        throw failure.get();
-                      }
-                      group.barrier();
-                    }));
+                Worlds.simulated(3)
+                    .run(
+                        group -> {
+                          rankRuns();
+                          if (group.rank() == 1) {
+                            failure.set(new AssertionError("wrong sum"));
+                            throw failure.get();
+                          }
+                          group.barrier();
+                        }));
     assertThat(thrown).isSameAs(failure.get());
     assertThat(thrown.getSuppressed())
         .hasSize(3)
@@ -168,39 +134,48 @@ class ThreadedWorldTest {
     assertThat(List.of(thrown.getSuppressed()[1], thrown.getSuppressed()[2]))
         .extracting(each -> ((RankFailure) each).rank())
         .containsExactlyInAnyOrder(0, 2);
-    assertThat(System.nanoTime() - start).isLessThan(Worlds.PATIENCE.toNanos() / 2);
+    for (Throwable other : List.of(thrown.getSuppressed()[1], thrown.getSuppressed()[2])) {
+      assertThat(other)
+          .hasNoCause()
+          .hasMessageContainingAll(
+              " failed: " + PeerFailedException.class.getName(),
+              "rank 1 aborted the group",
+              "wrong sum");
+    }
+    // Nobody is interrupted.
+    assertThat(Simulation.now().toMillis()).isLessThan(1000);
     assertRanksHaveEnded();
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void aCheckedExceptionIsTheCause() {
     assertThatThrownBy(
             () ->
-                ThreadedWorld.run(
-                    1,
-                    group -> {
-                      throw new IOException("no disk");
-                    }))
+                Worlds.simulated(1)
+                    .run(
+                        group -> {
+                          throw new IOException("no disk");
+                        }))
         .isInstanceOf(TuttiException.class)
         .hasMessageContaining("rank 0 failed")
         .hasCauseInstanceOf(IOException.class);
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void aFailureEndsBodiesThatWaitElsewhere() {
     CountDownLatch never = new CountDownLatch(1);
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
-                Worlds.run(
-                    2,
-                    group -> {
-                      rankRuns();
-                      if (group.rank() == 0) {
-                        throw new IllegalStateException("done for");
-                      }
-                      never.await();
-                    }));
+                Worlds.simulated(2)
+                    .run(
+                        group -> {
+                          rankRuns();
+                          if (group.rank() == 0) {
+                            throw new IllegalStateException("done for");
+                          }
+                          never.await();
+                        }));
     assertThat(thrown).isInstanceOf(IllegalStateException.class).hasMessage("done for");
     assertThat(thrown.getSuppressed()[1])
         .hasNoCause()
@@ -210,19 +185,16 @@ class ThreadedWorldTest {
     assertRanksHaveEnded();
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void aTimeoutShowsTheStacksOfAllRanks() {
-    withinDeadline(this::checkStacks);
-  }
-
-  private void checkStacks(Duration deadline) {
     CountDownLatch never = new CountDownLatch(1);
     AtomicInteger ended = new AtomicInteger();
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(deadline)
+                    .withTime(Simulation.time())
+                    .withTimeout(DEADLINE)
                     .run(
                         group -> {
                           rankRuns();
@@ -236,7 +208,7 @@ class ThreadedWorldTest {
         .isInstanceOf(WorldTimeoutException.class)
         .hasMessageContaining(
             "ranks 0, 1 of 3 did not end within "
-                + deadline.toSeconds()
+                + DEADLINE.toSeconds()
                 + " s; in no call of Tutti: rank 0 at dev.tutti.fake.ThreadedWorldTest.")
         .hasMessageContaining(", rank 1 at dev.tutti.fake.ThreadedWorldTest.")
         .hasMessageContaining("\"rank-0\" WAITING")
@@ -246,21 +218,21 @@ class ThreadedWorldTest {
     assertRanksHaveEnded();
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void theRankThatFailedByItselfIsReported() {
     for (int i = 0; i < 20; i++) {
       Throwable thrown =
-          thrownBy(
+          catchThrowable(
               () ->
-                  Worlds.run(
-                      2,
-                      group -> {
-                        if (group.rank() == 0) {
-                          group.send(Tensor.of(1f, 2f), 1);
-                        } else {
-                          group.recv(Tensor.of(1L, 2L), 0);
-                        }
-                      }));
+                  Worlds.simulated(2)
+                      .run(
+                          group -> {
+                            if (group.rank() == 0) {
+                              group.send(Tensor.of(1f, 2f), 1);
+                            } else {
+                              group.recv(Tensor.of(1L, 2L), 0);
+                            }
+                          }));
       assertThat(thrown).isExactlyInstanceOf(MismatchException.class);
       CollectiveException failure = (CollectiveException) thrown;
       int first = failure.failedRank().orElse(-1);
@@ -281,38 +253,35 @@ class ThreadedWorldTest {
     }
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void aRankThatIsMissedIsNamed() {
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
-                Worlds.run(
-                    2,
-                    group -> {
-                      if (group.rank() == 0) {
-                        group.setTimeout(Duration.ofMillis(100));
-                        group.barrier();
-                      } else {
-                        new CountDownLatch(1).await();
-                      }
-                    }));
+                Worlds.simulated(2)
+                    .run(
+                        group -> {
+                          if (group.rank() == 0) {
+                            group.setTimeout(Duration.ofMillis(100));
+                            group.barrier();
+                          } else {
+                            new CountDownLatch(1).await();
+                          }
+                        }));
     assertThat(thrown)
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("first failing rank 1");
     assertThat(thrown.getSuppressed()[0]).hasMessage("rank 0 threw this because of rank 1");
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void aTimeoutSaysOncePerRankWhatItEnded() {
-    withinDeadline(this::checkTexts);
-  }
-
-  private void checkTexts(Duration deadline) {
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
                 ThreadedWorld.of(3)
-                    .withTimeout(deadline)
+                    .withTime(Simulation.time())
+                    .withTimeout(DEADLINE)
                     .withOptions(options -> options.withTimeout(Worlds.PATIENCE))
                     .run(
                         group -> {
@@ -322,7 +291,7 @@ class ThreadedWorldTest {
     assertThat(thrown).isInstanceOf(WorldTimeoutException.class);
     String trace = trace(thrown);
     assertThat(trace).doesNotContain("CIRCULAR").doesNotContain("Caused by");
-    String limit = deadline.toSeconds() + " s";
+    String limit = DEADLINE.toSeconds() + " s";
     assertThat(trace.split("the world's deadline of " + limit + " passed", -1)).hasSize(4);
     assertThat(thrown.getMessage()).doesNotContain("in no call of Tutti");
     assertThat(thrown.getSuppressed()).hasSize(3);
@@ -336,22 +305,18 @@ class ThreadedWorldTest {
     }
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void anotherRanksOwnFailureKeepsItsFrames() {
-    AtomicInteger begun = new AtomicInteger();
+    CountDownLatch begun = new CountDownLatch(2);
     Throwable thrown =
-        thrownBy(
+        catchThrowable(
             () ->
-                Worlds.run(
-                    2,
-                    group -> {
-                      int round = (begun.getAndIncrement() / 2 + 1) * 2;
-                      // The world interrupts a rank that fails a second after the first one.
-                      while (begun.get() < round) {
-                        Thread.onSpinWait();
-                      }
-                      throw new AssertionError("rank " + group.rank() + " is wrong");
-                    }));
+                Worlds.simulated(2)
+                    .run(
+                        group -> {
+                          Simulation.endTogether(begun);
+                          throw new AssertionError("rank " + group.rank() + " is wrong");
+                        }));
     int first = thrown.getMessage().equals("rank 0 is wrong") ? 0 : 1;
     assertThat(thrown).hasMessage("rank " + first + " is wrong");
     Throwable other = thrown.getSuppressed()[1];
@@ -370,24 +335,16 @@ class ThreadedWorldTest {
     return text.toString();
   }
 
-  @Test
+  @Simulated(seeds = 5)
   void ranksThatSetASubgroupUpLearnThatAnotherGaveAnotherList() {
-    Thread[] waiting = new Thread[2];
-    CountDownLatch called = new CountDownLatch(2);
-    long start = System.nanoTime();
     List<Throwable> failures =
-        Worlds.patient(3)
+        Worlds.simulated(3)
             .call(
                 group -> {
                   if (group.rank() < 2) {
-                    waiting[group.rank()] = Thread.currentThread();
-                    called.countDown();
                     return catchThrowable(() -> group.subgroup(List.of(0, 1, 2)));
                   }
-                  called.await();
-                  while (!Arrays.stream(waiting).allMatch(ThreadedWorldTest::isInSetUp)) {
-                    Thread.onSpinWait();
-                  }
+                  SimulatedWorld.sleep(Duration.ofSeconds(1));
                   return catchThrowable(() -> group.subgroup(List.of(0, 2)));
                 });
     assertThat(failures)
@@ -396,12 +353,6 @@ class ThreadedWorldTest {
                 assertThat(failure)
                     .isExactlyInstanceOf(CollectiveException.class)
                     .hasMessageContainingAll("gave 0, 1, 2", "rank 2 gave 0, 2"));
-    assertThat(System.nanoTime() - start).isLessThan(Worlds.PATIENCE.toNanos() / 2);
-  }
-
-  private static boolean isInSetUp(Thread thread) {
-    return thread.getState() == Thread.State.TIMED_WAITING
-        && Arrays.stream(thread.getStackTrace())
-            .anyMatch(frame -> frame.getClassName().equals(Hub.class.getName()));
+    assertThat(Simulation.now()).isEqualTo(Duration.ofSeconds(1));
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.fake.simulation.Simulation;
 import java.time.Duration;
 
 /** Static methods for worlds on busy machines. */
@@ -12,6 +13,11 @@ final class Worlds {
   /** Creates a world whose ranks have minutes. */
   static ThreadedWorld patient(int size) {
     return ThreadedWorld.of(size).withTimeout(PATIENCE);
+  }
+
+  /** Creates a world of a simulation whose ranks have minutes. */
+  static ThreadedWorld simulated(int size) {
+    return patient(size).withTime(Simulation.time());
   }
 
   /** Runs a body once on each rank of a world whose ranks have minutes. */
