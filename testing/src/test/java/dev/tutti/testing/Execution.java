@@ -25,22 +25,6 @@ final class Execution implements TestExecutionListener {
     return run(Map.of(), testClasses);
   }
 
-  /**
-   * Runs tests of worlds with the default settings, and up to four times again if one failed
-   * because this process stood still and a rank so blamed itself.
-   */
-  static Execution withoutStandstill(Class<?>... testClasses) {
-    Execution execution = of(testClasses);
-    for (int again = 0; again < 4 && showsStandstill(execution); again++) {
-      execution = of(testClasses);
-    }
-    return execution;
-  }
-
-  private static boolean showsStandstill(Execution execution) {
-    return execution.failures().toString().contains("was paused until now");
-  }
-
   static Execution inParallel(Class<?>... testClasses) {
     return run(
         Map.of(

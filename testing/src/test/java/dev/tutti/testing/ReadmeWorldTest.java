@@ -84,7 +84,7 @@ class ReadmeWorldTest {
         .isZero();
     URL[] compiled = {folder.toUri().toURL()};
     try (URLClassLoader loader = new URLClassLoader(compiled, getClass().getClassLoader())) {
-      Execution execution = Execution.withoutStandstill(loader.loadClass(name));
+      Execution execution = Execution.of(loader.loadClass(name));
       assertThat(execution.failures()).isEmpty();
       return execution;
     }

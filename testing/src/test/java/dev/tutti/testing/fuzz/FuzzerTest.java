@@ -24,9 +24,6 @@ import org.junit.jupiter.api.Timeout;
 class FuzzerTest {
   private static final Duration PATIENCE = Duration.ofSeconds(5);
 
-  /** The patience if programs that only were slow seemed to hang. */
-  private static final Duration LONGER_PATIENCE = Duration.ofSeconds(20);
-
   /** The patience with programs that do not hang. */
   private static final Duration LONGEST_PATIENCE = Duration.ofSeconds(60);
 
@@ -59,11 +56,7 @@ class FuzzerTest {
       return minimized(
           subject, LONGEST_PATIENCE, PATIENCE, fuzzer -> fuzzer.fuzz(1, Duration.ofMinutes(2)));
     }
-    try {
-      return minimized(subject, PATIENCE, PATIENCE, fuzzer -> fuzzer.check(program));
-    } catch (AssertionError e) {
-      return minimized(subject, LONGER_PATIENCE, LONGER_PATIENCE, fuzzer -> fuzzer.check(program));
-    }
+    return minimized(subject, PATIENCE, PATIENCE, fuzzer -> fuzzer.check(program));
   }
 
   private static AbstractStringAssert<?> minimized(
