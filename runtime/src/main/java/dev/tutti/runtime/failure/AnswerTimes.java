@@ -14,7 +14,8 @@ import java.time.Duration;
 public record AnswerTimes(Duration answer) {
   /*
    * A rank that makes a call, publishes that, and then asks the others has come to a verdict before
-   * a thread that waits for it gives up: call, answer and answer are less than verdict. Ranks that
+   * a thread that waits for it gives up: call, answer and answer are less than verdict. So are
+   * call, finding and lateAnswer, of a rank that waits for the finding of another in vain. Ranks that
    * adopt another's finding wait for longer than that rank needs, and a report of a slow operation
    * waits for longer still.
    */
@@ -32,6 +33,16 @@ public record AnswerTimes(Duration answer) {
   /** Returns how long a rank that is behind may take to reach the call that does not match. */
   public Duration call() {
     return answer.multipliedBy(4).dividedBy(5);
+  }
+
+  /** Returns how long this rank waits for the finding of the rank that reported a failure. */
+  public Duration finding() {
+    return answer.multipliedBy(3).dividedBy(2);
+  }
+
+  /** Returns how long this rank waits for answers after it has waited for a finding in vain. */
+  public Duration lateAnswer() {
+    return answer.dividedBy(4);
   }
 
   /** Returns how long this rank waits for an answer that itself depends on answers of others. */

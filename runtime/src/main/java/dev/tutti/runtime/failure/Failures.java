@@ -289,6 +289,9 @@ public final class Failures {
   /** Collects what proves who is to blame. */
   private Evidence collect(FailureEvent event) {
     Evidence known = evidence(event);
+    Duration limit =
+        event.kind() == Kind.MISMATCH ? times.finding().plus(times.call()) : times.finding();
+    long findingBy = time.deadline(limit);
     if (monitor.isUnheard()) {
       return known.withoutStore();
     }
@@ -299,7 +302,7 @@ public final class Failures {
           group.awaitCall(event, time.deadline(times.call()));
         }
         group.publishProgress(false);
-        return monitor.board().investigate(known, identity.globalRanks());
+        return monitor.board().investigate(known, identity.globalRanks(), findingBy);
       }
       if (!known.paused() && (event.kind() != Kind.PEER_LOST || event.failedRank() < 0)) {
         return known;
@@ -310,7 +313,7 @@ public final class Failures {
           times.answer(),
           () ->
               known.paused()
-                  ? monitor.board().investigate(known, identity.globalRanks())
+                  ? monitor.board().investigate(known, identity.globalRanks(), findingBy)
                   : monitor.board().withClose(known, identity.globalRanks()));
     } catch (Exception e) {
       LOG.log(

@@ -5,6 +5,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -52,20 +53,24 @@ public final class JobBoard {
   /**
    * Finds out who is to blame for the failure of a group, unless another rank has: a rank that
    * stood still in the meantime would ask too late, when everything that it missed is already
-   * there. The first finding counts for all ranks.
+   * there. The first finding counts for all ranks. The rank that reported the failure asks at once;
+   * the others wait for its finding, so that not every rank reads the answer of every other, and
+   * ask only if it has none in time.
    *
    * @param globalRanks for each rank of the group, its rank among all ranks
+   * @param findingBy until when the others wait for the finding, in terms of the group's clock
    * @return what proves it, or the finding of the other rank
    */
-  Evidence investigate(Evidence known, List<Integer> globalRanks) {
+  Evidence investigate(Evidence known, List<Integer> globalRanks, long findingBy) {
     String group = known.event().group();
     String key = "finding/" + group;
-    byte[] earlier = read(key);
+    boolean isAsker = known.paused() || known.self() == known.event().reporter();
+    byte[] earlier = isAsker ? read(key) : readBy(key, findingBy);
     if (earlier != null) {
       return known.adopting(Diagnosis.decode(earlier));
     }
-    Evidence all =
-        collect(known, globalRanks, r -> progressKey(group, r), time.deadline(times.answer()));
+    Duration limit = isAsker ? times.answer() : times.lateAnswer();
+    Evidence all = collect(known, globalRanks, r -> progressKey(group, r), time.deadline(limit));
     Diagnosis own = Blame.find(all);
     Store.Swap swap = store.compareSet(key, null, own.encode());
     byte[] there = swap.value();
@@ -102,8 +107,11 @@ public final class JobBoard {
       List<Integer> globalRanks,
       IntFunction<String> key,
       long deadlineNanos) {
-    Set<Integer> strangers = new TreeSet<>(ranks);
-    strangers.removeIf(r -> hasJoined(globalRanks.get(r)));
+    Set<Integer> strangers = new TreeSet<>();
+    if (!store.check(ranks.stream().map(r -> joinedKey(globalRanks.get(r))).toList())) {
+      strangers.addAll(ranks);
+      strangers.removeIf(r -> hasJoined(globalRanks.get(r)));
+    }
     Set<Integer> silent = new TreeSet<>(ranks);
     silent.removeAll(strangers);
     Map<Integer, RankProgress> answers = new TreeMap<>();
@@ -139,6 +147,14 @@ public final class JobBoard {
 
   static RankProgress decode(byte[] text) {
     return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
+  }
+
+  private byte @Nullable [] readBy(String key, long deadlineNanos) {
+    try {
+      return store.get(key, time.left(deadlineNanos));
+    } catch (StoreTimeoutException e) {
+      return null;
+    }
   }
 
   private byte @Nullable [] read(String key) {

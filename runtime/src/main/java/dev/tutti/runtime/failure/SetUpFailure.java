@@ -217,7 +217,9 @@ public final class SetUpFailure {
           times.answers(),
           () -> {
             answer();
-            return monitor.board().investigate(known, group.globalRanks());
+            return monitor
+                .board()
+                .investigate(known, group.globalRanks(), time.deadline(times.finding()));
           });
     } catch (Exception e) {
       LOG.log(

@@ -31,6 +31,10 @@ class AnswerTimesTest {
   void aRankComesToAVerdictBeforeItsThreadsGiveUp() {
     AnswerTimes times = times("7s");
     assertThat(times.call().plus(times.answer()).plus(times.answer())).isLessThan(times.verdict());
+    assertThat(times.call().plus(times.answer())).isLessThan(times.call().plus(times.finding()));
+    assertThat(times.call().plus(times.finding()).plus(times.lateAnswer()))
+        .isLessThan(times.verdict());
+    assertThat(times.finding().plus(times.lateAnswer())).isLessThan(times.answers());
   }
 
   @Test
