@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.testing.history.HistoryCall;
@@ -214,10 +215,13 @@ final class ClusterCampaign implements AutoCloseable {
     }
   }
 
+  /** Returns the leader; any member if the session that this thread shares with clients is over. */
   private int leader() {
     try (AeronClusterStore store = connect()) {
       var _ = store.check("none");
       return store.leader();
+    } catch (StoreException e) {
+      return random.nextInt(TestCluster.SIZE);
     }
   }
 
