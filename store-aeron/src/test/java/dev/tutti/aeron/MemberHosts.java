@@ -1,8 +1,8 @@
 package dev.tutti.aeron;
 
 import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -22,9 +22,7 @@ final class MemberHosts implements AutoCloseable {
   private static final int PORT = 28_600;
   private static final String WIRE = "wire";
   private static final int NOBODY = 0xff;
-
-  /** How much room a full disk has left, in KiB. */
-  private static final long SLACK = 512;
+  private static final int PIECE = 64 * 1024;
 
   private final Path directory;
   private final int net = ThreadLocalRandom.current().nextInt(1, 255);
@@ -66,7 +64,7 @@ final class MemberHosts implements AutoCloseable {
     run("ip link set " + bridge() + " up");
     for (int host = 0; host < TestCluster.SIZE; host++) {
       String port = "tm" + net + "-" + host;
-      run("mount -t tmpfs -o size=2g tutti-test " + disk(host));
+      run("mount -t tmpfs -o size=1g tutti-test " + disk(host));
       run("ip netns add " + name(host));
       run("ip link add %s type veth peer name wire netns %s".formatted(port, name(host)));
       run("ip link set " + port + " master " + bridge() + " up");
@@ -142,16 +140,27 @@ final class MemberHosts implements AutoCloseable {
     }
   }
 
-  /** Takes the free room of a host's disk. */
-  void fill(int host) throws Exception {
-    FileStore disk = Files.getFileStore(disk(host));
-    long used = (disk.getTotalSpace() - disk.getUnallocatedSpace()) / 1024;
-    run("mount -o remount,size=" + (used + SLACK) + "k " + disk(host));
+  /** Takes all free room of a host's disk. */
+  void fill(int host) throws IOException {
+    byte[] piece = new byte[PIECE];
+    try (OutputStream out = Files.newOutputStream(ballast(host))) {
+      while (true) {
+        out.write(piece);
+      }
+    } catch (IOException e) {
+      if (!String.valueOf(e.getMessage()).contains("No space left")) {
+        throw e;
+      }
+    }
   }
 
   /** Gives a host's disk room again. */
-  void clear(int host) throws Exception {
-    run("mount -o remount,size=2g " + disk(host));
+  void clear(int host) throws IOException {
+    Files.delete(ballast(host));
+  }
+
+  private Path ballast(int host) {
+    return disk(host).resolve("ballast");
   }
 
   private static void run(String command) throws Exception {
