@@ -57,7 +57,6 @@ final class Pairs {
   /**
    * How long the right peer may still take to connect after a connection in its name was refused.
    */
-  private static final long GRACE_NANOS = 2_000_000_000L;
 
   /** How long to wait before knocking again, at first and at most. */
   private static final long FIRST_PAUSE_NANOS = 1_000_000_000L;
@@ -377,8 +376,8 @@ final class Pairs {
   }
 
   /**
-   * Waits until all peers to which this rank is connecting are connected; waits only a short time
-   * longer once a connection has been refused.
+   * Waits until all peers to which this rank is connecting are connected. Refused connections may
+   * be those of strangers and change nothing: a rank that is refused ends the set-up by itself.
    *
    * @param store the store of the group, which is closed if its set-up ends
    * @param deadline the deadline in terms of the clock of the context
@@ -387,9 +386,7 @@ final class Pairs {
    * @throws dev.tutti.StoreException if the store is closed or lost
    */
   List<Integer> awaitConnected(Store store, long deadline) throws Exception {
-    drive(() -> isSettled() || refusal != null, store, deadline);
-    long grace = transport.time.nanoTime() + GRACE_NANOS;
-    drive(this::isSettled, store, grace - deadline < 0 ? grace : deadline);
+    drive(this::isSettled, store, deadline);
     ProgressEngine progress = transport.progress;
     progress.lock.lock();
     try {
