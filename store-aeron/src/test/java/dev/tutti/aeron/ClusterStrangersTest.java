@@ -19,6 +19,7 @@ import java.net.DatagramPacket;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -156,30 +157,76 @@ class ClusterStrangersTest {
     }
   }
 
+  /** Sends requests for sessions and answers to challenges that announce 2 GiB. */
   @Test
-  void aStreamWithLongTermsIsIgnored() throws Exception {
-    int port = Integer.parseInt(member.substring(member.lastIndexOf(':') + 1));
+  void aMessageThatAnnouncesMoreThanItHasIsIgnored() throws Exception {
     try (AeronClusterServer server = start(2);
         LogLines lines = new LogLines(AeronStore.class);
         DatagramSocket socket = new DatagramSocket()) {
       await(server::isLeader);
-      ByteBuffer bytes = ByteBuffer.allocate(SetupFlyweight.HEADER_LENGTH);
-      SetupFlyweight setup = new SetupFlyweight(new UnsafeBuffer(bytes));
-      setup
-          .sessionId(7)
-          .streamId(AeronCluster.Configuration.ingressStreamId())
-          .initialTermId(1)
-          .activeTermId(1)
-          .termOffset(0)
-          .termLength(LONG_TERM)
-          .mtuLength(1408)
-          .ttl(0)
-          .version((short) HeaderFlyweight.CURRENT_VERSION)
-          .headerType(HeaderFlyweight.HDR_TYPE_SETUP)
-          .frameLength(SetupFlyweight.HEADER_LENGTH);
-      DatagramPacket packet =
-          new DatagramPacket(
-              bytes.array(), bytes.capacity(), InetAddress.getLoopbackAddress(), port);
+      for (int template : new int[] {3, 8}) {
+        byte[] setup = setup(template, 65_536);
+        byte[] message = announcing(template, Integer.MAX_VALUE - 8);
+        String ignored = "from /127.0.0.1:%d".formatted(socket.getLocalPort());
+        await(
+            () -> {
+              send(socket, packet(setup));
+              send(socket, packet(message));
+              return lines.has("announces more bytes than it has") && lines.has(ignored);
+            });
+      }
+      try (AeronClusterStore client = new AeronClusterStore(member, options())) {
+        assertThat(client.add("count", 1)).isEqualTo(1);
+      }
+      assertThat(server.isRunning()).isTrue();
+    }
+  }
+
+  /** Returns a message that announces a number of bytes of credentials. */
+  private static byte[] announcing(int template, int count) {
+    ByteBuffer out = ByteBuffer.allocate(96).order(ByteOrder.LITTLE_ENDIAN);
+    out.putInt(92).put((byte) 0).put((byte) 0xc0).putShort((short) HeaderFlyweight.HDR_TYPE_DATA);
+    out.putInt(0).putInt(template).putInt(AeronCluster.Configuration.ingressStreamId()).putInt(1);
+    out.putLong(0);
+    out.putShort((short) 16).putShort((short) template).putShort((short) 111).putShort((short) 12);
+    out.putLong(1).putLong(1);
+    if (template == 3) {
+      out.putInt(0);
+    }
+    return out.putInt(count).array();
+  }
+
+  private byte[] setup(int session, int termLength) {
+    ByteBuffer bytes = ByteBuffer.allocate(SetupFlyweight.HEADER_LENGTH);
+    SetupFlyweight setup = new SetupFlyweight(new UnsafeBuffer(bytes));
+    setup
+        .sessionId(session)
+        .streamId(AeronCluster.Configuration.ingressStreamId())
+        .initialTermId(1)
+        .activeTermId(1)
+        .termOffset(0)
+        .termLength(termLength)
+        .mtuLength(1408)
+        .ttl(0)
+        .version((short) HeaderFlyweight.CURRENT_VERSION)
+        .headerType(HeaderFlyweight.HDR_TYPE_SETUP)
+        .frameLength(SetupFlyweight.HEADER_LENGTH);
+    return bytes.array();
+  }
+
+  /** Returns a packet to the member's first port. */
+  private DatagramPacket packet(byte[] bytes) {
+    int port = Integer.parseInt(member.substring(member.lastIndexOf(':') + 1));
+    return new DatagramPacket(bytes, bytes.length, InetAddress.getLoopbackAddress(), port);
+  }
+
+  @Test
+  void aStreamWithLongTermsIsIgnored() throws Exception {
+    try (AeronClusterServer server = start(2);
+        LogLines lines = new LogLines(AeronStore.class);
+        DatagramSocket socket = new DatagramSocket()) {
+      await(server::isLeader);
+      DatagramPacket packet = packet(setup(7, LONG_TERM));
       String ignored = "its terms have %d bytes, more than the 262144".formatted(LONG_TERM);
       await(
           () -> {

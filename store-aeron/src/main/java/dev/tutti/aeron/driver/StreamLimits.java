@@ -8,6 +8,7 @@ import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ReceiveChannelEndpointSupplier;
 import io.aeron.driver.media.ReceiveChannelEndpoint;
 import io.aeron.driver.media.UdpChannel;
+import io.aeron.protocol.DataHeaderFlyweight;
 import io.aeron.protocol.SetupFlyweight;
 import java.net.InetSocketAddress;
 import org.agrona.concurrent.UnsafeBuffer;
@@ -30,7 +31,10 @@ public record StreamLimits(int termBytes, int sessions) {
         new Endpoint(channel, dispatcher, status, context, termBytes, log);
   }
 
-  /** A port that ignores streams with long terms; used by the driver's thread. */
+  /**
+   * A port that ignores streams with long terms, and messages to a cluster that announce more than
+   * they have; used by the driver's thread.
+   */
   private static final class Endpoint extends ReceiveChannelEndpoint {
     private final int termBytes;
     private final LimitedLog log;
@@ -45,6 +49,24 @@ public record StreamLimits(int termBytes, int sessions) {
       super(channel, dispatcher, status, context);
       this.termBytes = termBytes;
       this.log = log;
+    }
+
+    @Override
+    public int onDataPacket(
+        DataHeaderFlyweight header,
+        UnsafeBuffer buffer,
+        int length,
+        InetSocketAddress source,
+        int transport) {
+      if (IngressCheck.passes(buffer, length)) {
+        return super.onDataPacket(header, buffer, length, source, transport);
+      }
+      log.warn(
+          "length",
+          source.getAddress().getHostAddress(),
+          "ignored a message from %s at %s: it announces more bytes than it has"
+              .formatted(source, originalUriString()));
+      return 0;
     }
 
     @Override
