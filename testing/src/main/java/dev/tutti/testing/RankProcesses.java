@@ -89,7 +89,11 @@ final class RankProcesses {
         command.add(option);
       }
     }
-    // Surefire enables assertions without an option.
+    // Surefire sets properties without options.
+    System.getProperties().stringPropertyNames().stream()
+        .filter(name -> name.startsWith("tutti."))
+        .forEach(name -> command.add("-D" + name + "=" + System.getProperty(name)));
+    // It enables assertions so, too.
     if (testClass.desiredAssertionStatus()) {
       command.add("-enableassertions");
     }

@@ -23,6 +23,7 @@ import org.opentest4j.TestAbortedException;
 class WorldProcessesTest {
   @Test
   void ranksMayBeProcesses() {
+    System.setProperty("tutti.worldProcessesTest", "for all ranks");
     Execution execution = Execution.of(Processes.class);
     assertThat(execution.failures()).isEmpty();
     assertThat(execution.names()).containsExactly("meet [size=2, backend=fake, processes]");
@@ -32,6 +33,7 @@ class WorldProcessesTest {
     @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 200)
     void meet(ProcessGroup group, Store store, @Rank int rank) {
       assertThat(rank).isEqualTo(group.rank());
+      assertThat(System.getProperty("tutti.worldProcessesTest")).isEqualTo("for all ranks");
       assertThat(Thread.currentThread().getName()).isEqualTo("rank-" + rank);
       store.set("pid/" + rank, Long.toString(ProcessHandle.current().pid()));
       String other = new String(store.get("pid/" + (1 - rank)), StandardCharsets.UTF_8);

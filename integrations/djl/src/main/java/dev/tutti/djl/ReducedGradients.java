@@ -19,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The gradients of a model's parameters, reduced over all ranks.
@@ -70,6 +71,7 @@ final class ReducedGradients implements AutoCloseable {
                   .withNames(names)
                   .withBuffers(bufferViews)
                   .withoutRebuild()
+                  .withAccumulation()
                   .withAllocator(new ModelMemory(trainer.getModel().getNDManager()))
                   .withDigested(this::digested));
       writeCopies(parameters, views);
@@ -165,11 +167,13 @@ final class ReducedGradients implements AutoCloseable {
       }
     }
     for (int i = 0; i < parameters.size(); i++) {
-      if (trained.get(i).getValue().getArray() != parameters.get(i)) {
+      Parameter parameter = trained.get(i).getValue();
+      if (!parameter.isInitialized() || parameter.getArray() != parameters.get(i)) {
         throw reducer.fail(
             "the parameter '"
                 + trained.get(i).getKey()
-                + "' got another array after start(); train on with another trainer and listener");
+                + "' got another array after start(), or was closed; train on with another trainer"
+                + " and listener");
       }
     }
   }
@@ -179,17 +183,12 @@ final class ReducedGradients implements AutoCloseable {
     requireUnchanged();
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
-      NDArray[] copied = new NDArray[parameters.size()];
+      @Nullable NDArray[] copied = new @Nullable NDArray[parameters.size()];
       for (int i = copied.length - 1; i >= 0; i--) {
         if (!trained.get(i).getValue().requiresGradient()) {
           continue; // frozen since start(): the reducer allows that or names the parameter
         }
-        NDArray gradient = parameters.get(i).getGradient();
-        Tensor bucket = reducer.gradient(i);
-        if (!ArrayMemory.isShared(gradient, bucket)) {
-          bucket.copyFrom(ArrayMemory.read(gradient));
-          copied[i] = gradient;
-        }
+        copied[i] = copyUnlessShared(i);
         reducer.ready(i);
       }
       reducer.await();
@@ -198,6 +197,25 @@ final class ReducedGradients implements AutoCloseable {
           copied[i].set(bucketBuffer(i));
         }
       }
+    }
+  }
+
+  /** Returns a gradient that it copied into its bucket, or null if the gradient is there. */
+  private @Nullable NDArray copyUnlessShared(int index) {
+    try {
+      NDArray gradient = parameters.get(index).getGradient();
+      Tensor bucket = reducer.gradient(index);
+      if (ArrayMemory.isShared(gradient, bucket)) {
+        return null;
+      }
+      bucket.copyFrom(ArrayMemory.read(gradient));
+      return gradient;
+    } catch (RuntimeException e) {
+      throw reducer.fail(
+          "the gradient of the parameter '"
+              + trained.get(index).getKey()
+              + "' cannot be read, although the parameter is not frozen: "
+              + e);
     }
   }
 

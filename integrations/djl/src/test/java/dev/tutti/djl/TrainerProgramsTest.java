@@ -1,0 +1,29 @@
+package dev.tutti.djl;
+
+import ai.djl.engine.Engine;
+import dev.tutti.ProcessGroup;
+import dev.tutti.testing.World;
+import org.junit.jupiter.api.BeforeAll;
+
+/** Random programs against c10d's rules: each has the right means, or an error on all ranks. */
+@World(backends = "gloo", processes = true, timeoutSeconds = 3600)
+class TrainerProgramsTest {
+  @BeforeAll
+  static void load() {
+    Engine.getInstance();
+  }
+
+  @World(sizes = {2, 3})
+  void meansAreRightOrAllRanksNameTheParameter(ProcessGroup group) {
+    long first = Long.getLong("tutti.fuzzSeed", 1);
+    int programs = Integer.getInteger("tutti.modulePrograms", 60);
+    for (long seed = first; seed < first + programs; seed++) {
+      ProcessGroup own = group.split(0, group.rank()).orElseThrow();
+      try (TrainerProgram program = new TrainerProgram(seed, own)) {
+        program.run();
+      }
+      own.close();
+      group.barrier();
+    }
+  }
+}
