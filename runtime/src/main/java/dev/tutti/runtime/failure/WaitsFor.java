@@ -209,8 +209,11 @@ final class WaitsFor {
       int peer = op.peer();
       seen.add(peer);
       RankProgress theirs = answerOf(peer);
-      Diagnosis end = theirs == null ? silence(peer) : endOf(waiter, op, theirs);
-      if (theirs == null || end != null) {
+      if (theirs == null) {
+        return silence(peer).after(way);
+      }
+      Diagnosis end = endOf(waiter, op, theirs);
+      if (end != null) {
         return end.after(way);
       }
       Pending next = theirs.nextWait(seen);
