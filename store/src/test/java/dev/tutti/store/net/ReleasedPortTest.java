@@ -22,8 +22,8 @@ class ReleasedPortTest {
   @Test
   void aPortThatIsReleasedMeanwhileIsBound() throws IOException {
     AtomicInteger tries = new AtomicInteger();
-    try (ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
-        ServerSocketChannel next = ServerSocketChannel.open()) {
+    ServerSocket held = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+    try (ServerSocketChannel next = ServerSocketChannel.open()) {
       SocketAddress address = held.getLocalSocketAddress();
       ReleasedPort.bind(
           time,
@@ -35,6 +35,8 @@ class ReleasedPortTest {
           });
       assertThat(tries).hasValueGreaterThanOrEqualTo(3);
       assertThat(next.getLocalAddress()).isEqualTo(address);
+    } finally {
+      held.close();
     }
   }
 
