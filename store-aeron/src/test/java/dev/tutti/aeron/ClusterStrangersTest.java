@@ -31,6 +31,8 @@ import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests how many clients a cluster serves, and what strangers can make a member allocate. */
 @Timeout(300)
@@ -197,6 +199,10 @@ class ClusterStrangersTest {
   }
 
   private byte[] setup(int session, int termLength) {
+    return setup(session, termLength, 0);
+  }
+
+  private byte[] setup(int session, int termLength, int termOffset) {
     ByteBuffer bytes = ByteBuffer.allocate(SetupFlyweight.HEADER_LENGTH);
     SetupFlyweight setup = new SetupFlyweight(new UnsafeBuffer(bytes));
     setup
@@ -204,7 +210,7 @@ class ClusterStrangersTest {
         .streamId(AeronCluster.Configuration.ingressStreamId())
         .initialTermId(1)
         .activeTermId(1)
-        .termOffset(0)
+        .termOffset(termOffset)
         .termLength(termLength)
         .mtuLength(1408)
         .ttl(0)
@@ -234,6 +240,23 @@ class ClusterStrangersTest {
             return lines.has(ignored);
           });
       assertThat(longestStream()).isLessThan(LONG_TERM);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {65535, 1, -32, 65568})
+  void aStreamThatBeginsWhereNoFrameDoesIsIgnored(int termOffset) throws Exception {
+    try (AeronClusterServer server = start(2);
+        LogLines lines = new LogLines(AeronStore.class);
+        DatagramSocket socket = new DatagramSocket()) {
+      await(server::isLeader);
+      DatagramPacket packet = packet(setup(7, 65536, termOffset));
+      String ignored = "no frame begins at byte %d of a term".formatted(termOffset);
+      await(
+          () -> {
+            send(socket, packet);
+            return lines.has(ignored);
+          });
     }
   }
 

@@ -8,6 +8,7 @@ import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ReceiveChannelEndpointSupplier;
 import io.aeron.driver.media.ReceiveChannelEndpoint;
 import io.aeron.driver.media.UdpChannel;
+import io.aeron.logbuffer.FrameDescriptor;
 import io.aeron.protocol.DataHeaderFlyweight;
 import io.aeron.protocol.SetupFlyweight;
 import java.net.InetSocketAddress;
@@ -32,8 +33,8 @@ public record StreamLimits(int termBytes, int sessions) {
   }
 
   /**
-   * A port that ignores streams with long terms, and messages to a cluster that announce more than
-   * they have; used by the driver's thread.
+   * A port that ignores streams with long terms, packets that begin where no frame does, and
+   * messages to a cluster that announce more than they have; used by the driver's thread.
    */
   private static final class Endpoint extends ReceiveChannelEndpoint {
     private final int termBytes;
@@ -58,6 +59,10 @@ public record StreamLimits(int termBytes, int sessions) {
         int length,
         InetSocketAddress source,
         int transport) {
+      if (!isOfFrame(header.termOffset())) {
+        warnOfOffset(source, header.termOffset());
+        return 0;
+      }
       if (IngressCheck.passes(buffer, length)) {
         return super.onDataPacket(header, buffer, length, source, transport);
       }
@@ -77,8 +82,11 @@ public record StreamLimits(int termBytes, int sessions) {
         InetSocketAddress source,
         int transport) {
       int announced = header.termLength();
-      if (announced <= termBytes) {
+      int offset = header.termOffset();
+      if (announced <= termBytes && isOfFrame(offset) && offset <= announced) {
         super.onSetupMessage(header, buffer, length, source, transport);
+      } else if (announced <= termBytes) {
+        warnOfOffset(source, offset);
       } else {
         log.warn(
             "long terms",
@@ -86,6 +94,19 @@ public record StreamLimits(int termBytes, int sessions) {
             "ignored a stream from %s at %s: its terms have %d bytes, more than the %d of a store"
                 .formatted(source, originalUriString(), announced, termBytes));
       }
+    }
+
+    /** Aeron reads a stream from where it is said to begin, and never gets past another place. */
+    private static boolean isOfFrame(int termOffset) {
+      return termOffset >= 0 && termOffset % FrameDescriptor.FRAME_ALIGNMENT == 0;
+    }
+
+    private void warnOfOffset(InetSocketAddress source, int termOffset) {
+      log.warn(
+          "offset",
+          source.getAddress().getHostAddress(),
+          "ignored a packet from %s at %s: no frame begins at byte %d of a term"
+              .formatted(source, originalUriString(), termOffset));
     }
   }
 }
