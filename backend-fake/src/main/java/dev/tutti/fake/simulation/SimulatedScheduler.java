@@ -29,6 +29,7 @@ final class SimulatedScheduler {
    */
   private static final int CHANGES = 3;
   private static final int CHANGES_WITHIN = 2000;
+  private static final int MOST_SETTLES = 20_000;
   private static final long MOST_STEPS = 20_000_000;
 
   private final SplittableRandom random;
@@ -235,6 +236,9 @@ final class SimulatedScheduler {
 
   /** Moves the time on to the next timer, or to the end of a pause, and runs what is due. */
   private void leap(long untilNanos) {
+    if (atMonitors && hasOutsiderReleased()) {
+      return;
+    }
     Timer next = timers.poll();
     if (next == null) {
       fail(new IllegalStateException("all threads wait for ever" + stacks()));
@@ -254,6 +258,21 @@ final class SimulatedScheduler {
     } else {
       next.action.run();
     }
+  }
+
+  /**
+   * Waits for a thread outside of the run, such as the JDK's Cleaner, which may hold a monitor that
+   * a thread of the run waits for. Returns false if none has released one: then a thread of the run
+   * holds it.
+   */
+  private boolean hasOutsiderReleased() {
+    for (int i = 0; i < MOST_SETTLES && released.isEmpty(); i++) {
+      if (alive.stream().noneMatch(SimulatedThread::isBlocked)) {
+        return false;
+      }
+      virtual.settle();
+    }
+    return !released.isEmpty();
   }
 
   private String stacks() {

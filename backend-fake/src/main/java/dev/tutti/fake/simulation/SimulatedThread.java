@@ -64,6 +64,11 @@ final class SimulatedThread {
     return VirtualThreads.isAtMonitor(thread);
   }
 
+  /** Tells whether the thread waits for a monitor that another thread holds. */
+  boolean isBlocked() {
+    return !process.isGone() && VirtualThreads.isBlocked(thread);
+  }
+
   /** Tells whether the thread waits with a limit that the JDK counts. */
   boolean waitsByRealTime() {
     return thread.getState() == Thread.State.TIMED_WAITING;
