@@ -43,7 +43,15 @@ class EvidenceTest {
     STRANGER;
 
     boolean isMessage() {
-      return ordinal() >= SENDS_TO_NEXT.ordinal() && ordinal() <= RECEIVES_FROM_ANY.ordinal();
+      return switch (this) {
+        case SENDS_TO_NEXT,
+            SENDS_TO_PREVIOUS,
+            RECEIVES_FROM_NEXT,
+            RECEIVES_FROM_PREVIOUS,
+            RECEIVES_FROM_ANY ->
+            true;
+        default -> false;
+      };
     }
 
     /** Tells whether a rank at this place has not come to the collective although it could. */

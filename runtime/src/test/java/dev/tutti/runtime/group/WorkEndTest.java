@@ -228,7 +228,7 @@ class WorkEndTest {
     try (ProcessGroup group = provider.alone()) {
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .hasMessageContaining("cable pulled");
-      assertThat(group.flightRecord()).containsOnlyOnce("allReduce").doesNotContain("RUNNING");
+      assertThat(group.flightRecord()).containsOnlyOnce("profiling_name").doesNotContain("RUNNING");
     }
   }
 
