@@ -1,8 +1,8 @@
 package dev.tutti;
 
 /**
- * Thrown when the server of a store does not answer any request in time, because its process is
- * stopped or its host cannot be reached.
+ * Thrown when a store does not answer in time, whatever it holds: the process of its server is
+ * stopped, its host cannot be reached, or others keep its file locked.
  */
 public final class StoreSilentException extends StoreTimeoutException {
   private static final long serialVersionUID = 1L;

@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreQueueEmptyException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
@@ -462,7 +463,7 @@ public final class FileStore implements Store {
 
   private void lock(long deadline) {
     if (!Locks.acquire(shared.time, shared.lock, deadline)) {
-      throw new StoreTimeoutException(
+      throw new StoreSilentException(
           "timed out because other calls hold the lock of store file " + shared.path);
     }
   }

@@ -1,6 +1,6 @@
 package dev.tutti.store.file;
 
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.spi.Time;
 import java.io.File;
 import java.io.FileNotFoundException;
@@ -98,7 +98,7 @@ final class LockedFile implements AutoCloseable {
    * @param deadline when to give up, in terms of the clock of {@code time}
    * @param time by which it waits
    * @throws NoSuchFileException if the file does not exist and is not to be created
-   * @throws StoreTimeoutException if others hold the lock until the deadline
+   * @throws StoreSilentException if others hold the lock until the deadline
    */
   static LockedFile open(Path path, boolean create, long deadline, Time time) throws IOException {
     boolean interrupted = false;
@@ -111,7 +111,7 @@ final class LockedFile implements AutoCloseable {
         }
         long left = deadline - time.nanoTime();
         if (left <= 0) {
-          throw new StoreTimeoutException(
+          throw new StoreSilentException(
               "timed out because other processes hold the lock of file " + path);
         }
         time.park(path, Math.min(pause, left));

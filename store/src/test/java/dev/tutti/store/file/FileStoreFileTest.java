@@ -7,8 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
-import dev.tutti.spi.Time;
+import dev.tutti.StoreSilentException;
 import dev.tutti.store.ManualTime;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -386,7 +385,7 @@ class FileStoreFileTest {
       try {
         long start = System.nanoTime();
         assertThatThrownBy(() -> store.set("key", "value"))
-            .isInstanceOf(StoreTimeoutException.class)
+            .isInstanceOf(StoreSilentException.class)
             .hasMessageContaining("other processes hold the lock of file " + file);
         assertThat(Duration.ofNanos(System.nanoTime() - start))
             .isBetween(Duration.ofMillis(1200), Duration.ofSeconds(30));
