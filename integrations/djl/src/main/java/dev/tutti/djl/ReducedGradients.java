@@ -137,7 +137,7 @@ final class ReducedGradients implements AutoCloseable {
         boolean isStatistic =
             switch (parameter.getType()) {
               case RUNNING_MEAN, RUNNING_VAR -> true;
-              case OTHER -> !parameter.requiresGradient();
+              case OTHER -> trained.stream().noneMatch(its -> its.getValue() == parameter);
               default -> false;
             };
         if (!isStatistic && parameter.isInitialized()) {
