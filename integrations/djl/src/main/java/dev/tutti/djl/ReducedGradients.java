@@ -104,13 +104,16 @@ final class ReducedGradients implements AutoCloseable {
     return array;
   }
 
-  /** Gives every parameter its own gradient, even a parameter that a step does not use. */
+  /**
+   * Gives every parameter its own gradient, even a parameter that a step does not use. A number as
+   * factor would do only until a garbage collection: DJL does not keep its memory for backward.
+   */
   private void defineGradients(Trainer trainer) {
     try (NDScope scope = new NDScope();
         GradientCollector collector = trainer.newGradientCollector()) {
       scope.suppressNotUsedWarning();
       for (NDArray parameter : parameters) {
-        collector.backward(parameter.mul(0).sum());
+        collector.backward(parameter.sub(parameter).sum());
       }
     }
   }

@@ -117,7 +117,10 @@ class DataParallelListenerTest {
           GradientCollector collector = trainer.newGradientCollector()) {
         NDArray data = manager.arange(24f).reshape(INPUT).mul(0.1f).add(input);
         NDArray output =
-            trainer.forward(new ai.djl.ndarray.NDList(data)).singletonOrThrow().mul(input);
+            trainer
+                .forward(new ai.djl.ndarray.NDList(data))
+                .singletonOrThrow()
+                .mul(manager.create(input));
         collector.backward(output.square().mean());
       }
     }
