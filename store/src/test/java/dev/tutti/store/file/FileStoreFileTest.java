@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
+import dev.tutti.spi.Time;
 import dev.tutti.store.ManualTime;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
