@@ -78,6 +78,7 @@ class LayoutTest {
           "dev.tutti.store.tcp.TcpStoreOptions",
           "dev.tutti.store.tcp.TcpStoreServer",
           "dev.tutti.runtime.group.Checks",
+          "dev.tutti.runtime.group.FlightRecords",
           "dev.tutti.runtime.operation.PerTime",
           "dev.tutti.fake.ThreadedProvider",
           "dev.tutti.fake.ThreadedWorld");

@@ -51,9 +51,12 @@ final class FlightRecords implements RecordSource {
 
   /**
    * Arranges for the records to be written on request: by a signal if the settings name a place,
-   * and by the JDK.
+   * and by the JDK. Signals and recordings concern the process, so not the ranks of a simulation.
    */
   void open() {
+    if (!time.equals(Time.SYSTEM)) {
+      return;
+    }
     Events.get().add(this);
     if (isDumpAsked()) {
       DumpSignal.add(this);
