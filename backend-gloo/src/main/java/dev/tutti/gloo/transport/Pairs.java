@@ -54,10 +54,6 @@ final class Pairs {
     }
   }
 
-  /**
-   * How long the right peer may still take to connect after a connection in its name was refused.
-   */
-
   /** How long to wait before knocking again, at first and at most. */
   private static final long FIRST_PAUSE_NANOS = 1_000_000_000L;
 

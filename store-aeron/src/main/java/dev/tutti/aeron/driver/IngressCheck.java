@@ -73,7 +73,7 @@ final class IngressCheck {
             ? texts(getShort(packet, message + 2), getShort(packet, message + 6))
             : 0;
     boolean whole = (flags & FrameDescriptor.END_FRAG_FLAG) != 0;
-    long next = message + MessageHeaderDecoder.ENCODED_LENGTH + getShort(packet, message);
+    long next = (long) message + MessageHeaderDecoder.ENCODED_LENGTH + getShort(packet, message);
     for (int i = 0; i < texts; i++) {
       if (!whole || next + Integer.BYTES > end) {
         return false;
