@@ -320,7 +320,7 @@ final class ClusterCampaign implements AutoCloseable {
   }
 
   @Override
-  public void close() throws Exception {
+  public void close() throws IOException {
     for (StoreChild child : children) {
       child.close();
     }

@@ -163,7 +163,7 @@ final class MemberHosts implements AutoCloseable {
     return disk(host).resolve("ballast");
   }
 
-  private static void run(String command) throws Exception {
+  private static void run(String command) throws IOException, InterruptedException {
     Process process = new ProcessBuilder(command.split(" ", -1)).redirectErrorStream(true).start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     if (process.waitFor() != 0) {
@@ -171,7 +171,7 @@ final class MemberHosts implements AutoCloseable {
     }
   }
 
-  private static boolean exec(String command) throws Exception {
+  private static boolean exec(String command) throws InterruptedException {
     try {
       run(command);
       return true;
@@ -182,13 +182,19 @@ final class MemberHosts implements AutoCloseable {
 
   /** Removes the hosts; no process may be on them. */
   @Override
-  public void close() throws Exception {
-    if (separate) {
+  public void close() throws IOException {
+    if (!separate) {
+      return;
+    }
+    try {
       for (int host = 0; host < TestCluster.SIZE; host++) {
         exec("ip netns delete " + name(host));
         exec("umount -l " + disk(host));
       }
       exec("ip link delete " + bridge());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IOException("interrupted while removing hosts", e);
     }
   }
 }

@@ -23,7 +23,6 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.IntSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -116,10 +115,6 @@ class LightGbmNetworkTest {
       assertThat(network.parameters("linear_tree=true"))
           .isEqualTo("linear_tree=true num_machines=1");
     }
-  }
-
-  private static void call(IntSupplier call) {
-    assertThat(call.getAsInt()).as(lightgbmlib::LGBM_GetLastError).isZero();
   }
 
   /** Returns the trees of a model after three rounds, without the parameters. */
