@@ -140,7 +140,7 @@ final class ReducedGradients implements AutoCloseable {
         boolean isStatistic =
             switch (parameter.getType()) {
               case RUNNING_MEAN, RUNNING_VAR -> true;
-              case OTHER -> trained.stream().noneMatch(its -> its.getValue() == parameter);
+              case OTHER -> trained.stream().noneMatch(its -> its.getValue().equals(parameter));
               default -> false;
             };
         if (!isStatistic && parameter.isInitialized()) {
