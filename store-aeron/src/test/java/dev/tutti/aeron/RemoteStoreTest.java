@@ -96,7 +96,7 @@ class RemoteStoreTest {
     }
   }
 
-  /** A clock that stands still but while the server is awaited in vain. */
+  /** A clock that advances only when a wait for the server ends without an answer. */
   private static final class StillTime extends ForwardingTime {
     volatile long now;
 

@@ -12,7 +12,7 @@ import java.util.concurrent.locks.Lock;
 import java.util.function.Consumer;
 
 /**
- * A clock that a test moves. It stands still but for a little at each reading, so that spinning
+ * A clock that a test moves. Otherwise it advances only a little at each reading, so that spinning
  * ends; a wait that is not over goes on, however long the machine takes.
  */
 public final class ManualTime extends ForwardingTime {

@@ -66,7 +66,7 @@ final class SimulatedThread {
 
   /** Tells whether the thread waits for a monitor that another thread holds. */
   boolean isBlocked() {
-    return !process.isGone() && VirtualThreads.isBlocked(thread);
+    return !process.isGone() && thread.getState() == Thread.State.BLOCKED;
   }
 
   /** Tells whether the thread waits with a limit that the JDK counts. */

@@ -88,11 +88,6 @@ final class VirtualThreads {
     return state >= FIRST_AT_MONITOR && state <= LAST_AT_MONITOR;
   }
 
-  /** Tells whether a virtual thread waits for a monitor that another thread holds. */
-  static boolean isBlocked(Thread thread) {
-    return thread.getState() == Thread.State.BLOCKED;
-  }
-
   /** Waits until the JVM has made all threads runnable whose monitors were released before. */
   void settle() {
     passThrough();

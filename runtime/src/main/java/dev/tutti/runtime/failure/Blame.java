@@ -83,7 +83,8 @@ public record Blame(Kind kind, int rank) {
     return evidence.paused() || !isWait(evidence) ? Set.of() : new WaitsFor(evidence).needed();
   }
 
-  private static boolean isWait(Evidence evidence) {
+  /** Tells whether the ranks are asked what the reporter of a failure waited for. */
+  static boolean isWait(Evidence evidence) {
     Kind kind = evidence.event().kind();
     return kind == Kind.TIMEOUT || kind == Kind.MISMATCH;
   }

@@ -296,8 +296,7 @@ public final class Failures {
       return known.withoutStore();
     }
     try {
-      boolean isWait = event.kind() == Kind.TIMEOUT || event.kind() == Kind.MISMATCH;
-      if (isWait && !known.paused()) {
+      if (Blame.isWait(known) && !known.paused()) {
         if (event.kind() == Kind.MISMATCH) {
           group.awaitCall(event, time.deadline(times.call()));
         }

@@ -60,17 +60,13 @@ public record StreamLimits(int termBytes, int sessions) {
         InetSocketAddress source,
         int transport) {
       if (!isOfFrame(header.termOffset())) {
-        warnOfOffset(source, header.termOffset());
+        ignored("packet", source, "offset", noFrame(header.termOffset()));
         return 0;
       }
       if (IngressCheck.passes(buffer, length)) {
         return super.onDataPacket(header, buffer, length, source, transport);
       }
-      log.warn(
-          "length",
-          source.getAddress().getHostAddress(),
-          "ignored a message from %s at %s: it announces more bytes than it has"
-              .formatted(source, originalUriString()));
+      ignored("message", source, "length", "it announces more bytes than it has");
       return 0;
     }
 
@@ -86,13 +82,10 @@ public record StreamLimits(int termBytes, int sessions) {
       if (announced <= termBytes && isOfFrame(offset) && offset <= announced) {
         super.onSetupMessage(header, buffer, length, source, transport);
       } else if (announced <= termBytes) {
-        warnOfOffset(source, offset);
+        ignored("packet", source, "offset", noFrame(offset));
       } else {
-        log.warn(
-            "long terms",
-            source.getAddress().getHostAddress(),
-            "ignored a stream from %s at %s: its terms have %d bytes, more than the %d of a store"
-                .formatted(source, originalUriString(), announced, termBytes));
+        String why = "its terms have %d bytes, more than the %d of a store";
+        ignored("stream", source, "long terms", why.formatted(announced, termBytes));
       }
     }
 
@@ -101,12 +94,15 @@ public record StreamLimits(int termBytes, int sessions) {
       return termOffset >= 0 && termOffset % FrameDescriptor.FRAME_ALIGNMENT == 0;
     }
 
-    private void warnOfOffset(InetSocketAddress source, int termOffset) {
+    private static String noFrame(int termOffset) {
+      return "no frame begins at byte " + termOffset + " of a term";
+    }
+
+    private void ignored(String what, InetSocketAddress source, String cause, String why) {
       log.warn(
-          "offset",
+          cause,
           source.getAddress().getHostAddress(),
-          "ignored a packet from %s at %s: no frame begins at byte %d of a term"
-              .formatted(source, originalUriString(), termOffset));
+          "ignored a %s from %s at %s: %s".formatted(what, source, originalUriString(), why));
     }
   }
 }

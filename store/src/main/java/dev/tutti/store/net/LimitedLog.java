@@ -55,9 +55,8 @@ public final class LimitedLog implements AutoCloseable {
   public LimitedLog(Logger logger, NanoClock clock) {
     this.logger = logger;
     this.clock = clock;
-    // Loads what needs files: classes, and the time zones of the JDK's loggers, which get none at
-    // all
-    // where they ask for the first time while no descriptor is free.
+    // Loads what needs files: classes, and the time zones of the JDK's loggers, which get none if
+    // they ask for the first time while no descriptor is free.
     String time = ZonedDateTime.now(ZoneId.systemDefault()).toString();
     String _ = Printable.line(line(time + '\n', new Count(), 0));
   }
