@@ -7,12 +7,12 @@ import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.stream.Stream;
 
 /** Collects what the store server logs instead of printing it. */
 final class LogCapture extends Handler {
   private final Logger logger = Logger.getLogger(TcpStoreServer.class.getName());
-  private final List<String> messages = new CopyOnWriteArrayList<>();
-  private final List<Level> levels = new CopyOnWriteArrayList<>();
+  private final List<LogRecord> records = new CopyOnWriteArrayList<>();
 
   LogCapture() {
     logger.addHandler(this);
@@ -31,18 +31,22 @@ final class LogCapture extends Handler {
   }
 
   List<String> messages(int port) {
-    return messages.stream().filter(message -> message.contains("port " + port + " ")).toList();
+    return of(port).map(LogRecord::getMessage).toList();
   }
 
-  /** Returns the levels of the messages. */
-  List<Level> levels() {
-    return List.copyOf(levels);
+  /** Returns the levels of a server's messages. */
+  List<Level> levels(int port) {
+    return of(port).map(LogRecord::getLevel).toList();
+  }
+
+  /** Selects what one server logs: the thread of a server of another test may log late. */
+  private Stream<LogRecord> of(int port) {
+    return records.stream().filter(record -> record.getMessage().contains("port " + port + " "));
   }
 
   @Override
   public void publish(LogRecord record) {
-    levels.add(record.getLevel());
-    messages.add(record.getMessage());
+    records.add(record);
   }
 
   @Override

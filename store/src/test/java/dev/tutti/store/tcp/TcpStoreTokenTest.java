@@ -285,7 +285,7 @@ class TcpStoreTokenTest {
                   ("store server on port %d accepts any client that reaches it; TUTTI_TOKEN is"
                           + " not set")
                       .formatted(open.port())));
-      assertThat(log.levels()).containsExactly(Level.WARNING);
+      assertThat(log.levels(open.port())).containsExactly(Level.WARNING);
       assertThat(log.messages(closed.port())).isEmpty();
       assertThat(log.messages(local.port())).isEmpty();
     }
