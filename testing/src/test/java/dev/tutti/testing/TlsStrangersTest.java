@@ -35,15 +35,23 @@ import org.junit.jupiter.api.io.TempDir;
 class TlsStrangersTest {
   private static final int STRANGERS = 40;
 
-  /** Logs of the server are written by the thread that serves all clients. */
+  /** Holds up the thread that serves all clients of a server when that logs something. */
   private static final class ServerThread extends Handler implements AutoCloseable {
     final Logger logger = Logger.getLogger(TcpStoreServer.class.getName());
     final BlockingQueue<Integer> answered = new LinkedBlockingQueue<>();
     final CountDownLatch resume = new CountDownLatch(1);
     final List<Socket> strangers = new ArrayList<>();
+    private final String name;
+
+    ServerThread(int port) {
+      name = "port " + port + " ";
+    }
 
     @Override
     public void publish(LogRecord record) {
+      if (!record.getMessage().contains(name)) {
+        return;
+      }
       try {
         int count = 0;
         for (Socket stranger : strangers) {
@@ -93,8 +101,8 @@ class TlsStrangersTest {
     SSLContext context = context(folder);
     byte[] hello = hello(context);
     InetAddress loopback = InetAddress.getLoopbackAddress();
-    try (ServerThread thread = new ServerThread();
-        TcpStoreServer server = new TcpStoreServer(loopback, 0, JobToken.NONE, context)) {
+    try (TcpStoreServer server = new TcpStoreServer(loopback, 0, JobToken.NONE, context);
+        ServerThread thread = new ServerThread(server.port())) {
       for (int i = 0; i < STRANGERS; i++) {
         thread.strangers.add(new Socket(loopback, server.port()));
       }
