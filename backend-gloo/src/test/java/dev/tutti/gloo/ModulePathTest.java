@@ -8,8 +8,6 @@ import dev.tutti.spi.ProcessGroupFactory;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -106,8 +104,9 @@ class ModulePathTest {
         List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+UseSerialGC"));
     command.addAll(flags);
     command.addAll(List.of("--module-path", modulePath(), "--module", "app/app.Main"));
-    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectOutput(output(rank).toFile());
+    builder.redirectError(errors(rank).toFile());
     builder.environment().keySet().removeIf(name -> name.startsWith("TUTTI_"));
     builder.environment().remove("CLASSPATH");
     builder.environment().put("RANK", Integer.toString(rank));
@@ -121,6 +120,10 @@ class ModulePathTest {
 
   private Path output(int rank) {
     return directory.resolve("rank" + rank + ".txt");
+  }
+
+  private Path errors(int rank) {
+    return directory.resolve("rank" + rank + ".err");
   }
 
   @Test
@@ -137,8 +140,12 @@ class ModulePathTest {
       }
       for (int rank = 0; rank < SIZE; rank++) {
         assertThat(processes.get(rank).waitFor(250, TimeUnit.SECONDS)).isTrue();
-        assertThat(lines(rank))
+        assertThat(Files.readAllLines(output(rank)))
+            .as("%s", Files.readAllLines(errors(rank)))
             .containsExactly("{cpu=gloo} 3.0 module dev.tutti module dev.tutti.gloo true");
+        // The JVM's own, such as that of a module without native access.
+        assertThat(Files.readAllLines(errors(rank)))
+            .noneMatch(line -> line.startsWith("WARNING: A "));
         assertThat(processes.get(rank).exitValue()).isZero();
       }
     } finally {
@@ -147,9 +154,5 @@ class ModulePathTest {
         process.waitFor(60, TimeUnit.SECONDS);
       }
     }
-  }
-
-  private List<String> lines(int rank) throws IOException {
-    return Files.readAllLines(output(rank), StandardCharsets.UTF_8).stream().toList();
   }
 }
