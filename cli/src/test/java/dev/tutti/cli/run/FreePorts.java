@@ -35,10 +35,15 @@ public final class FreePorts {
 
   /** Returns the first of five consecutive UDP ports, for a member of a cluster. */
   public static int five() throws IOException {
+    return consecutive(5);
+  }
+
+  /** Returns the first of some consecutive UDP ports. */
+  public static int consecutive(int count) throws IOException {
     for (int tries = 0; ; tries++) {
       int first = any();
       try {
-        for (int port = first; port < first + 5; port++) {
+        for (int port = first; port < first + count; port++) {
           new DatagramSocket(port, InetAddress.getLoopbackAddress()).close();
         }
         return first;
