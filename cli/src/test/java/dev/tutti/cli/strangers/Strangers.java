@@ -52,7 +52,7 @@ final class Strangers implements AutoCloseable {
 
   private Strangers(Target target, long seed, List<Integer> memberPorts) throws IOException {
     this.target = target;
-    this.random = new SplittableRandom(seed + target.kind.ordinal());
+    this.random = new SplittableRandom(seed + target.kind.name().hashCode());
     this.bytes = new HostileBytes(random);
     this.memberPorts = memberPorts;
   }
@@ -184,8 +184,11 @@ final class Strangers implements AutoCloseable {
       return;
     }
     byte[] head = in.readNBytes(8 + 1 + 1);
-    byte[] streams = head.length == 10 && head[9] == 1 ? in.readNBytes(2 * Integer.BYTES) : head;
-    if (streams.length < 8 || streams == head) {
+    if (head.length < 10 || head[9] != 1) {
+      return;
+    }
+    byte[] streams = in.readNBytes(2 * Integer.BYTES);
+    if (streams.length < 8) {
       return;
     }
     out.write(bytes.ofAeronTransport(sender.getLocalPort()));

@@ -38,7 +38,7 @@ import java.util.function.BooleanSupplier;
  */
 final class StrangersJob {
   private static final String TOKEN = "0123456789abcdef0123456789abcdef";
-  private static final Duration TIMEOUT = Duration.ofSeconds(240);
+  private static final Duration TIMEOUT = Duration.ofMinutes(4);
   private static final Duration LEASE = Duration.ofSeconds(30);
   private static final int CHECKS = 20;
   private static final int RANKS = 3;
@@ -138,7 +138,7 @@ final class StrangersJob {
   private static int checkStore(Store store, long round) {
     int bad = 0;
     for (int i = 0; i < CHECKS; i++) {
-      byte[] value = new byte[1 + (int) ((round * 31 + i * 977) % 5000)];
+      byte[] value = new byte[1 + (int) ((round * 31 + i * 977L) % 5000)];
       Arrays.fill(value, (byte) (round + i));
       store.set("job/value", value);
       bad += Arrays.equals(store.get("job/value"), value) ? 0 : 1;
