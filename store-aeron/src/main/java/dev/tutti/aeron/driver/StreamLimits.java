@@ -84,8 +84,11 @@ public record StreamLimits(int termBytes, int sessions) {
       } else if (announced <= termBytes) {
         ignored("packet", source, "offset", noFrame(offset));
       } else {
-        String why = "its terms have %d bytes, more than the %d of a store";
-        ignored("stream", source, "long terms", why.formatted(announced, termBytes));
+        ignored(
+            "stream",
+            source,
+            "long terms",
+            "its terms have %d bytes, more than the %d of a store".formatted(announced, termBytes));
       }
     }
 
