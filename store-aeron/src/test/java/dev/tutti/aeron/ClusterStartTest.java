@@ -2,11 +2,11 @@ package dev.tutti.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
+import dev.tutti.testing.Tmpfs;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
@@ -182,18 +182,13 @@ class ClusterStartTest {
     }
   }
 
-  private static boolean mount(String... command) throws Exception {
-    return new ProcessBuilder(command).start().waitFor() == 0;
-  }
-
   @Test
   void aMemberWithAFullDiskSaysSoAndStartsWhenThereIsRoom() throws Exception {
     Path disk = Files.createDirectory(directory.resolve("disk"));
-    assumeThat(mount("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk.toString()))
-        .as("only root mounts a file system")
-        .isTrue();
-    try {
+    try (Tmpfs tmpfs = Tmpfs.mount(disk, "size=40m")) {
       Path data = disk.resolve("data");
+      Path filler = tmpfs.directory().resolve("filler");
+      Files.write(filler, new byte[36 << 20]);
       assertThatThrownBy(() -> start(data))
           .isInstanceOf(StoreException.class)
           .hasMessageMatching(
@@ -201,14 +196,12 @@ class ClusterStartTest {
                   + data
                   + " has [34]\\.\\d MiB left, but a member of a store cluster needs"
                   + " 16.0 MiB to start; it starts again when there is room");
-      assertThat(mount("mount", "-o", "remount,size=40m", disk.toString())).isTrue();
+      Files.delete(filler);
       try (AeronClusterServer server = start(data);
           Store store = new AeronClusterStore(member, options())) {
         assertThat(server.isRunning()).isTrue();
         assertThat(store.add("count", 1)).isEqualTo(1);
       }
-    } finally {
-      assertThat(mount("umount", "-l", disk.toString())).isTrue();
     }
   }
 
@@ -227,12 +220,10 @@ class ClusterStartTest {
   @Test
   void aMemberWhoseDiskFillsUpSaysSoAndLosesNothingThatItConfirmed() throws Exception {
     Path disk = Files.createDirectory(directory.resolve("disk"));
-    assumeThat(mount("mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk.toString()))
-        .as("only root mounts a file system")
-        .isTrue();
-    try (LogLines lines = new LogLines(AeronClusterServer.class)) {
+    try (Tmpfs tmpfs = Tmpfs.mount(disk, "size=40m");
+        LogLines lines = new LogLines(AeronClusterServer.class)) {
       Path data = disk.resolve("data");
-      Path filler = disk.resolve("filler");
+      Path filler = tmpfs.directory().resolve("filler");
       AtomicInteger confirmed = new AtomicInteger();
       try (AeronClusterServer server = start(data)) {
         Thread writer;
@@ -257,8 +248,6 @@ class ClusterStartTest {
           assertThat(store.get("key" + i)).isEqualTo(new byte[50_000]);
         }
       }
-    } finally {
-      assertThat(mount("umount", "-l", disk.toString())).isTrue();
     }
   }
 }

@@ -9,6 +9,7 @@ import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.store.JobToken;
 import dev.tutti.testing.Sampled;
+import dev.tutti.testing.Tmpfs;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
@@ -29,7 +30,6 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.opentest4j.TestAbortedException;
 
 /** Tests what the store uses on a machine: space in shared memory, files, JVM flags. */
 @Timeout(300)
@@ -55,33 +55,9 @@ class SharedMemoryTest {
   }
 
   private void inMemoryOf(String size, Body body) throws Exception {
-    try {
-      run("mount", "-t", "tmpfs", "-o", "size=" + size, "tutti-test", directory.toString());
-    } catch (IOException e) {
-      String reason = "needs root to mount a file system: " + e.getMessage();
-      System.out.println("skipped: " + reason);
-      throw new TestAbortedException(reason, e);
-    }
-    try {
+    Tmpfs tmpfs = Tmpfs.mount(directory, "size=" + size);
+    try (tmpfs) {
       body.run();
-    } finally {
-      unmount();
-    }
-  }
-
-  /** A process that another test is starting may have copies of open files for a moment. */
-  private void unmount() throws IOException, InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
-    while (true) {
-      try {
-        run("umount", directory.toString());
-        return;
-      } catch (IOException e) {
-        if (System.nanoTime() - deadline > 0) {
-          throw e;
-        }
-        TimeUnit.MILLISECONDS.sleep(10);
-      }
     }
   }
 
@@ -183,7 +159,7 @@ class SharedMemoryTest {
         });
   }
 
-  /** Waits until there is room for a session: see {@link #unmount}. */
+  /** Waits until there is room for a session: see {@link Tmpfs#close}. */
   private void awaitRoom() throws IOException, InterruptedException {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
     while (Files.getFileStore(directory).getUsableSpace() < EmbeddedDriver.SESSION_BYTES) {

@@ -3,8 +3,8 @@ package dev.tutti.gloo.shm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.gloo.Tmpfs;
 import dev.tutti.spi.Time;
+import dev.tutti.testing.Tmpfs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

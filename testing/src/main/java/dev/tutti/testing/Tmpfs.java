@@ -1,4 +1,4 @@
-package dev.tutti.gloo;
+package dev.tutti.testing;
 
 import java.io.IOException;
 import java.io.InterruptedIOException;
@@ -24,7 +24,7 @@ public final class Tmpfs implements AutoCloseable {
   }
 
   /**
-   * Mounts the file system.
+   * Mounts the file system; called from any thread.
    *
    * @param directory the mount point
    * @param options mount options such as {@code size=1m}
