@@ -5,7 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.cluster.ClusterFolder;
 import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.aeron.cluster.ClusterNode;
-import dev.tutti.aeron.cluster.LeaderWatch;
+import dev.tutti.aeron.cluster.MemberWatch;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.wire.Timing;
@@ -64,7 +64,7 @@ public final class AeronClusterServer implements AutoCloseable {
   private final long snapshotBytes;
   private final int mostClients;
   private @Nullable Parts parts;
-  private LeaderWatch watch;
+  private MemberWatch watch;
   private long purgedAfter;
   private long notAskBefore = System.nanoTime();
   private volatile boolean failed;
@@ -111,7 +111,7 @@ public final class AeronClusterServer implements AutoCloseable {
     requirePorts(own);
     folder = ClusterFolder.open(data, "member %d of %s".formatted(member, all));
     timing = Timing.of(options.lease());
-    watch = new LeaderWatch(timing.stuckNanos());
+    watch = new MemberWatch(timing.stuckNanos());
     try {
       awaitOthers();
       parts = new Parts();
@@ -251,9 +251,16 @@ public final class AeronClusterServer implements AutoCloseable {
       }
       LOG.log(
           Level.WARNING,
-          ("member %d of the store cluster at %s leads, but the members have confirmed no request"
-                  + " for %d s; it starts anew, so that they elect another leader")
-              .formatted(member, all, TimeUnit.NANOSECONDS.toSeconds(timing.stuckNanos())));
+          "member %d of the store cluster at %s %s"
+              .formatted(
+                  member,
+                  all,
+                  (old.node.isElected()
+                          ? "leads, but the members have confirmed no request for %d s; it starts"
+                              + " anew, so that they elect another leader"
+                          : "has waited for %d s in an election that the others do not take part"
+                              + " in; it starts anew")
+                      .formatted(TimeUnit.NANOSECONDS.toSeconds(timing.stuckNanos()))));
       folder.touch();
       parts = null;
       old.close();
@@ -261,7 +268,7 @@ public final class AeronClusterServer implements AutoCloseable {
     awaitOthers();
     synchronized (this) {
       if (!closed) {
-        watch = new LeaderWatch(timing.stuckNanos());
+        watch = new MemberWatch(timing.stuckNanos());
         purgedAfter = 0;
         try {
           parts = new Parts();

@@ -359,15 +359,33 @@ public final class ClusterNode implements AutoCloseable {
     }
   }
 
-  /** Returns how far this member has come, for a {@link LeaderWatch}. */
-  public LeaderWatch.Progress progress() {
+  /** Returns how far this member has come, for a {@link MemberWatch}. */
+  public MemberWatch.Progress progress() {
     long committed = read(running().commitPositionCounter());
-    boolean waiting =
-        driver
-            .counters()
-            .map(counters -> WaitingRequests.exist(running(), counters, committed))
-            .orElse(false);
-    return new LeaderWatch.Progress(isLeader() && isElected(), committed, waiting);
+    boolean waiting = isElected() ? isLeader() && requestsWait(committed) : isLeftInElection();
+    return new MemberWatch.Progress(committed, waiting);
+  }
+
+  private boolean requestsWait(long committed) {
+    return driver
+        .counters()
+        .map(counters -> WaitingRequests.exist(running(), counters, committed))
+        .orElse(false);
+  }
+
+  /**
+   * Tells whether an election goes on here only if others act, in one of the two steps that Aeron
+   * does not limit: a leader waits until a majority has its log, and a follower waits for the
+   * leader that it knows. Neither notices that the others have elected another leader in the
+   * meantime.
+   */
+  private boolean isLeftInElection() {
+    long step = read(running().electionStateCounter());
+    Archive own = archive;
+    return (step == ElectionState.LEADER_LOG_REPLICATION.code()
+            || step == ElectionState.FOLLOWER_REPLAY.code())
+        && own != null
+        && read(own.context().replaySessionCounter()) == 0; // nobody reads the log, here or there
   }
 
   /**

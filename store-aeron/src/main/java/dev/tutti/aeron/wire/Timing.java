@@ -68,7 +68,7 @@ public record Timing(long leaseNanos) {
     return leaderNanos() + 3 * electionNanos();
   }
 
-  /** Returns how long a leader may confirm nothing while requests wait, before it steps down. */
+  /** Returns how long a member may stand still while it waits for others, before it starts anew. */
   public long stuckNanos() {
     return leaseNanos * 2;
   }
