@@ -34,7 +34,7 @@ final class Target implements AutoCloseable {
     TCP("two servers of a `TcpStore`, and a client of each", 64, 320),
     GLOO("three ranks on *gloo*, and the server of their `TcpStore`", 64, 320),
     AERON("two servers of an `AeronStore` over UDP, and a client of each", 64, 512),
-    CLUSTER("three members of a cluster, and a client", 160, 2400);
+    CLUSTER("three members of a cluster, and a client", 160, 1200);
 
     private final int heapMebibytes;
     private final String what;

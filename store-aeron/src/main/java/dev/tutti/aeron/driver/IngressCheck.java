@@ -20,42 +20,42 @@ final class IngressCheck {
    * in one packet and announce its lengths in the next, so messages with lengths must be in one
    * packet; those of clients have a few hundred bytes.
    */
-  private static final int HEADER = DataHeaderFlyweight.HEADER_LENGTH;
+  static final int HEADER = DataHeaderFlyweight.HEADER_LENGTH;
   private static final int SCHEMA = SessionConnectRequestDecoder.SCHEMA_ID;
-  private static final int STREAM = AeronCluster.Configuration.ingressStreamId();
+  static final int STREAM = AeronCluster.Configuration.ingressStreamId();
 
   private IngressCheck() {}
 
   /**
-   * Tells whether a packet may pass: it is for another stream, or all its messages have room for
-   * what they announce.
+   * Returns how many bytes of its term a packet fills, or 0 for a sign of life, or -1 if it may not
+   * pass: a message lacks room for what it announces, or the packet does not end in its term.
    *
-   * @param packet begins with the packet
-   * @param length the length of the packet in bytes
+   * @param packet begins with a packet of the stream of clients
+   * @param length the length of the packet in bytes, at least that of a header
    */
-  static boolean passes(DirectBuffer packet, int length) {
-    if (length < HEADER || packet.getInt(DataHeaderFlyweight.STREAM_ID_FIELD_OFFSET) != STREAM) {
-      return true;
-    }
+  static int filled(DirectBuffer packet, int length) {
+    int room =
+        EmbeddedDriver.TERM_BYTES - packet.getInt(DataHeaderFlyweight.TERM_OFFSET_FIELD_OFFSET);
     if (packet.getInt(0, ByteOrder.LITTLE_ENDIAN) == 0) {
-      return length == HEADER; // a sign of life
+      return length == HEADER ? 0 : -1;
     }
     int at = 0;
     while (at < length) {
       if (length - at < HEADER) {
-        return false;
-      }
-      if (getShort(packet, at + HeaderFlyweight.TYPE_FIELD_OFFSET)
-          == HeaderFlyweight.HDR_TYPE_PAD) {
-        return length - at == HEADER; // says how many bytes at the end of a term are not used
+        return -1;
       }
       int frame = packet.getInt(at, ByteOrder.LITTLE_ENDIAN);
+      if (getShort(packet, at + HeaderFlyweight.TYPE_FIELD_OFFSET)
+          == HeaderFlyweight.HDR_TYPE_PAD) {
+        // The rest of a term; only its header is sent.
+        return length - at == HEADER && frame == room - at ? room : -1;
+      }
       if (frame < HEADER || frame > length - at || !passes(packet, at, frame)) {
-        return false;
+        return -1;
       }
       at += BitUtil.align(frame, FrameDescriptor.FRAME_ALIGNMENT);
     }
-    return true;
+    return at <= room ? at : -1;
   }
 
   private static boolean passes(DirectBuffer packet, int at, int frame) {

@@ -6,6 +6,7 @@ import dev.tutti.store.net.LimitedLog;
 import io.aeron.driver.DataPacketDispatcher;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ReceiveChannelEndpointSupplier;
+import io.aeron.driver.media.ImageConnection;
 import io.aeron.driver.media.ReceiveChannelEndpoint;
 import io.aeron.driver.media.UdpChannel;
 import io.aeron.logbuffer.FrameDescriptor;
@@ -29,27 +30,30 @@ public record StreamLimits(int termBytes, int sessions) {
   ReceiveChannelEndpointSupplier endpoints() {
     LimitedLog log = new LimitedLog(System.getLogger(LogNames.CLIENT), Time.SYSTEM);
     return (channel, dispatcher, status, context) ->
-        new Endpoint(channel, dispatcher, status, context, termBytes, log);
+        new Endpoint(channel, dispatcher, status, context, this, log);
   }
 
   /**
    * A port that ignores streams with long terms, packets that begin where no frame does, and
-   * messages to a cluster that announce more than they have; used by the driver's thread.
+   * messages to a cluster that announce more than they have or change others; used by the driver's
+   * thread.
    */
   private static final class Endpoint extends ReceiveChannelEndpoint {
-    private final int termBytes;
+    private final StreamLimits limits;
     private final LimitedLog log;
+    private final IngressOrder order;
 
     Endpoint(
         UdpChannel channel,
         DataPacketDispatcher dispatcher,
         AtomicCounter status,
         MediaDriver.Context context,
-        int termBytes,
+        StreamLimits limits,
         LimitedLog log) {
       super(channel, dispatcher, status, context);
-      this.termBytes = termBytes;
+      this.limits = limits;
       this.log = log;
+      order = new IngressOrder(2 * limits.sessions);
     }
 
     @Override
@@ -59,15 +63,52 @@ public record StreamLimits(int termBytes, int sessions) {
         int length,
         InetSocketAddress source,
         int transport) {
-      if (!isOfFrame(header.termOffset())) {
+      if (length < IngressCheck.HEADER || !isOfFrame(header.termOffset())) {
         ignored("packet", source, "offset", noFrame(header.termOffset()));
         return 0;
       }
-      if (IngressCheck.passes(buffer, length)) {
-        return super.onDataPacket(header, buffer, length, source, transport);
+      return header.streamId() == IngressCheck.STREAM
+          ? onIngress(header, buffer, length, source, transport)
+          : super.onDataPacket(header, buffer, length, source, transport);
+    }
+
+    private int onIngress(
+        DataHeaderFlyweight header,
+        UnsafeBuffer buffer,
+        int length,
+        InetSocketAddress source,
+        int transport) {
+      int filled = IngressCheck.filled(buffer, length);
+      if (filled < 0) {
+        ignored("message", source, "length", "it announces more bytes than it has");
+        return 0;
       }
-      ignored("message", source, "length", "it announces more bytes than it has");
-      return 0;
+      int session = header.sessionId();
+      if (!order.isNext(session, header.termId(), header.termOffset(), filled)) {
+        // Only a sign of life, from where it ends, so that Aeron asks for what is missing.
+        header.termOffset(header.termOffset() + filled).frameLength(0);
+        return super.onDataPacket(header, buffer, IngressCheck.HEADER, source, transport);
+      }
+      int received = super.onDataPacket(header, buffer, length, source, transport);
+      if (received > 0) {
+        order.passed(session, filled);
+      }
+      return received;
+    }
+
+    @Override
+    public void sendStatusMessage(
+        ImageConnection[] connections,
+        int session,
+        int stream,
+        int term,
+        int offset,
+        int window,
+        short flags) {
+      super.sendStatusMessage(connections, session, stream, term, offset, window, flags);
+      if (stream == IngressCheck.STREAM) {
+        order.confirmed(session, term, offset);
+      }
     }
 
     @Override
@@ -77,18 +118,20 @@ public record StreamLimits(int termBytes, int sessions) {
         int length,
         InetSocketAddress source,
         int transport) {
+      int most =
+          header.streamId() == IngressCheck.STREAM ? EmbeddedDriver.TERM_BYTES : limits.termBytes;
       int announced = header.termLength();
       int offset = header.termOffset();
-      if (announced <= termBytes && isOfFrame(offset) && offset <= announced) {
-        super.onSetupMessage(header, buffer, length, source, transport);
-      } else if (announced <= termBytes) {
-        ignored("packet", source, "offset", noFrame(offset));
-      } else {
+      if (announced > most) {
         ignored(
             "stream",
             source,
             "long terms",
-            "its terms have %d bytes, more than the %d of a store".formatted(announced, termBytes));
+            "its terms have %d bytes, more than the %d of a store".formatted(announced, most));
+      } else if (isOfFrame(offset) && offset <= announced) {
+        super.onSetupMessage(header, buffer, length, source, transport);
+      } else {
+        ignored("packet", source, "offset", noFrame(offset));
       }
     }
 

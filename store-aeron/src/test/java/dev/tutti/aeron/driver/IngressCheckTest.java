@@ -56,10 +56,14 @@ class IngressCheckTest {
     return out.putInt(0).putInt(5).putInt(stream).putInt(7).putLong(0).put(message).array();
   }
 
-  private static boolean passes(byte[]... frames) {
+  private static int filled(byte[]... frames) {
     ByteBuffer out = ByteBuffer.allocate(2000);
     Arrays.stream(frames).forEach(out::put);
-    return IngressCheck.passes(new UnsafeBuffer(out), out.position());
+    return IngressCheck.filled(new UnsafeBuffer(out), out.position());
+  }
+
+  private static boolean passes(byte[]... frames) {
+    return filled(frames) >= 0;
   }
 
   /** Returns a message with another number in a field. */
@@ -75,12 +79,8 @@ class IngressCheckTest {
     byte[] answer = frame(STREAM, WHOLE, answer());
     assertThat(passes(request)).isTrue();
     assertThat(passes(answer)).isTrue();
-    assertThat(passes(request, answer, request)).isTrue();
-    assertThat(passes(with(Arrays.copyOf(request, 32), 0, 0))).as("a sign of life").isTrue();
-    byte[] padding = with(with(Arrays.copyOf(request, 32), 0, 50_000), 4, WHOLE << 8);
-    assertThat(passes(padding)).as("the end of a term").isTrue();
-    assertThat(passes(answer, padding)).as("the end of a term").isTrue();
-    assertThat(passes(padding, answer)).as("padding in the middle").isFalse();
+    assertThat(filled(request, answer, request)).isEqualTo(2 * request.length + answer.length);
+    assertThat(filled(with(Arrays.copyOf(request, 32), 0, 0))).as("a sign of life").isZero();
     assertThat(passes(frame(STREAM, BEGIN, new byte[1300]))).as("a part of a value").isTrue();
     assertThat(passes(frame(STREAM, 0, new byte[3]))).as("the end of a value").isTrue();
   }
@@ -97,7 +97,6 @@ class IngressCheckTest {
         byte[] kept = at == 0 ? with(request(), 0, 60_000 | 3 << 16) : hostile;
         assertThat(passes(frame(STREAM, WHOLE, kept))).as("%d at %d", count, at).isFalse();
         assertThat(passes(frame(STREAM, WHOLE, answer()), frame(STREAM, WHOLE, kept))).isFalse();
-        assertThat(passes(frame(STREAM + 1, WHOLE, kept))).as("another stream").isTrue();
       }
     }
     assertThat(passes(frame(STREAM, WHOLE, with(answer(), 24, 1 << 30)))).isFalse();
@@ -108,6 +107,27 @@ class IngressCheckTest {
     assertThat(passes(frame(STREAM, BEGIN, request()))).isFalse();
     assertThat(passes(frame(STREAM, BEGIN, new byte[7]))).isFalse();
     assertThat(passes(frame(STREAM, WHOLE, Arrays.copyOf(request(), 24)))).isFalse();
+  }
+
+  /** Returns a header of what fills the rest of a term that begins at the given byte. */
+  private static byte[] padding(int begin, int length) {
+    return with(with(with(frame(STREAM, WHOLE, new byte[0]), 8, begin), 0, length), 4, WHOLE << 8);
+  }
+
+  @Test
+  void paddingFillsExactlyTheRestOfATerm() {
+    byte[] answer = frame(STREAM, WHOLE, answer());
+    int rest = 960;
+    int begin = EmbeddedDriver.TERM_BYTES - rest;
+    assertThat(filled(padding(begin, rest))).isEqualTo(rest);
+    assertThat(filled(with(answer, 8, begin), padding(0, rest - answer.length))).isEqualTo(rest);
+    for (int length : new int[] {-1, 0, 32, rest - 32, rest + 32, Integer.MAX_VALUE}) {
+      assertThat(filled(with(answer, 8, begin), padding(0, length))).as("%d", length).isNegative();
+    }
+    assertThat(passes(padding(begin, rest), answer)).as("padding in the middle").isFalse();
+    byte[] last = with(answer, 8, EmbeddedDriver.TERM_BYTES - answer.length);
+    assertThat(filled(last)).isEqualTo(answer.length);
+    assertThat(passes(last, answer)).as("beyond the end of a term").isFalse();
   }
 
   @Test
