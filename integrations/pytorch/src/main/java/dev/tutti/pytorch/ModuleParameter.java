@@ -186,7 +186,7 @@ final class ModuleParameter implements AutoCloseable {
   private static final class Hook extends VoidTensorHook {
     /**
      * The registered hooks; autograd calls them as long as they are registered, so they must not be
-     * garbage collected before.
+     * garbage collected before. A pointer's hash is its address, which closing sets to zero.
      */
     private static final Set<Hook> REGISTERED = ConcurrentHashMap.newKeySet();
 
@@ -199,8 +199,8 @@ final class ModuleParameter implements AutoCloseable {
 
     @Override
     public void close() {
-      super.close();
       REGISTERED.remove(this);
+      super.close();
     }
 
     @Override

@@ -10,6 +10,7 @@ import dev.tutti.gradients.GradientException;
 import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.testing.World;
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Semaphore;
@@ -24,6 +25,7 @@ import org.bytedeco.pytorch.Scalar;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 
 @World(backends = "gloo", timeoutSeconds = 240)
 class DataParallelTest {
@@ -320,5 +322,24 @@ class DataParallelTest {
     network.loss(input(1), true).backward();
     alone.loss(input(1), true).backward();
     requireGradients(network.all(), alone.all());
+  }
+
+  private static WeakReference<Semaphore> closedParameter() {
+    Semaphore calls = new Semaphore(0);
+    Tensor parameter = torch.ones(3).set_requires_grad(true);
+    ModuleParameter closed = new ModuleParameter("weight", parameter, calls::release);
+    parameter.sum().backward();
+    assertThat(calls.availablePermits()).isEqualTo(1);
+    closed.close();
+    parameter.sum().backward();
+    assertThat(calls.availablePermits()).isEqualTo(1);
+    return new WeakReference<>(calls);
+  }
+
+  @Test
+  void theHookOfAClosedParameterIsNotHeld() {
+    WeakReference<Semaphore> calls = closedParameter();
+    System.gc();
+    assertThat(calls.get()).isNull();
   }
 }
