@@ -1,8 +1,6 @@
 package dev.tutti.djl;
 
-import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowable;
 
 import ai.djl.MalformedModelException;
 import ai.djl.Model;
@@ -24,8 +22,7 @@ import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
 import ai.djl.util.PairList;
 import dev.tutti.ProcessGroup;
-import dev.tutti.gradients.GradientException;
-import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.gradients.TrainingProgram;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -33,20 +30,16 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
 /**
- * A random program that trains a DJL model, drawn from a seed: which parameters are frozen, shared,
- * or unused in a pass, their types, how many backwards accumulate before a reduction, when all
- * ranks freeze and unfreeze, when gradients are cleared, and for some programs what goes wrong in
- * which step. The gradient of each use of a parameter is a number of seed, rank, step, pass and
- * parameter, so every rank knows the means by c10d's rules.
+ * A random program that trains a DJL model: also which parameters are shared, their types, and when
+ * all ranks freeze and unfreeze.
  */
-final class TrainerProgram implements AutoCloseable {
+final class TrainerProgram extends TrainingProgram<TrainerProgram.Fault> {
   /** What goes wrong, if anything. */
-  private enum Fault {
+  enum Fault {
     NONE,
     UNFROZEN,
     FROZEN,
@@ -58,7 +51,6 @@ final class TrainerProgram implements AutoCloseable {
     THROWN
   }
 
-  private static final int STEPS = 5;
   private static final DataType[] TYPES = {
     DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT64, DataType.FLOAT16
   };
@@ -81,41 +73,19 @@ final class TrainerProgram implements AutoCloseable {
     }
   }
 
-  private final long seed;
-  private final ProcessGroup group;
-  private final Random random;
-  private final int count;
-  private final boolean unused;
-  private final Fault fault;
-  private final int faultStep;
-  private final int faultRank;
-  private final int faultParameter;
   private final Model model = Model.newInstance("program");
   private final List<Parameter> parameters = new ArrayList<>();
-  private final boolean[] frozen;
+  private final boolean[] trained = new boolean[count];
   private final boolean mixed;
   private final DataParallelListener parallel;
   private final Trainer trainer;
 
-  /** For each rank and parameter, its gradient. */
-  private final double[][] gradients;
-
   TrainerProgram(long seed, ProcessGroup group) {
-    this.seed = seed;
-    this.group = group;
-    random = at(-1);
-    count = 2 + random.nextInt(4);
-    unused = random.nextBoolean();
+    super(seed, group, Fault.values(), Fault.UNFROZEN, 0);
     mixed = random.nextBoolean();
-    Fault[] faults = Fault.values();
-    fault = random.nextInt(3) == 0 ? faults[random.nextInt(faults.length)] : Fault.NONE;
-    faultStep = 1 + random.nextInt(STEPS - 1);
-    faultRank = random.nextInt(group.size());
-    faultParameter = fault == Fault.UNFROZEN ? count - 1 : random.nextInt(2);
-    frozen = new boolean[count];
     SequentialBlock block = new SequentialBlock();
     for (int i = 0; i < count; i++) {
-      frozen[i] = (i > 1 && random.nextInt(3) == 0) || (fault == Fault.UNFROZEN && i == count - 1);
+      trained[i] = !frozen[i];
       Shape shape = new Shape(1 + random.nextInt(700));
       DataType type = TYPES[mixed ? random.nextInt(TYPES.length) : 0];
       Parameter parameter =
@@ -133,77 +103,47 @@ final class TrainerProgram implements AutoCloseable {
       }
     }
     model.setBlock(block);
-    gradients = new double[group.size()][count];
-    ReducerOptions options = ReducerOptions.DEFAULT.withBucketBytes(64, 1024).withDigest(1);
-    parallel = new DataParallelListener(group, unused ? options.withUnusedParameters() : options);
+    parallel = new DataParallelListener(group, unused ? OPTIONS.withUnusedParameters() : OPTIONS);
     trainer =
         model.newTrainer(
             new DefaultTrainingConfig(Loss.l2Loss())
                 .optOptimizer(Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.125f)).build())
                 .addTrainingListeners(parallel));
+    trainer.initialize(new Shape(1));
+    parallel.start(trainer);
   }
 
   @Override
   public String toString() {
-    return ("seed %d, %d ranks, %d parameters, frozen at start() or now %s, unused %s, mixed %s,"
-            + " %s of p%d in step %d on rank %d")
-        .formatted(
-            seed,
-            group.size(),
-            count,
-            Arrays.toString(frozen),
-            unused,
-            mixed,
-            fault,
-            faultParameter,
-            faultStep,
-            faultRank);
+    return super.toString() + ", mixed " + mixed;
   }
 
-  private Random at(long... place) {
-    long mixed = seed;
-    for (long each : place) {
-      mixed = (mixed + each + 2) * 0x9E37_79B9_7F4A_7C15L;
-      mixed ^= mixed >>> 29;
+  @Override
+  protected void step(int step) {
+    boolean early = random.nextBoolean();
+    if (early) {
+      freezeSome();
     }
-    return new Random(mixed);
+    int passes = random.nextInt(3) == 0 ? 3 : 1;
+    for (int pass = 0; pass < passes; pass++) {
+      backward(pass(step, pass));
+    }
+    if (!early) {
+      freezeSome();
+    }
+    reduce(step);
+    if (random.nextInt(3) > 0) {
+      descend();
+    }
   }
 
-  /** Runs the program on this rank. */
-  void run() {
-    trainer.initialize(new Shape(1));
-    parallel.start(trainer);
-    boolean[] trained = new boolean[count];
-    for (int i = 0; i < count; i++) {
-      trained[i] = !frozen[i];
-    }
-    for (int step = 0; step < STEPS; step++) {
-      if (fault != Fault.NONE && step == faultStep) {
-        fail(step);
-        return;
-      }
-      boolean early = random.nextBoolean();
-      if (early) {
-        freezeSome(trained);
-      }
-      int passes = random.nextInt(3) == 0 ? 3 : 1;
-      for (int pass = 0; pass < passes; pass++) {
-        backward(step, pass);
-      }
-      if (!early) {
-        freezeSome(trained);
-      }
-      parallel.reduceGradients();
-      reduce();
-      require(step);
-      if (random.nextInt(3) > 0) {
-        descend();
-      }
-    }
+  @Override
+  protected void reduceGradients() {
+    parallel.reduceGradients();
   }
 
   /** Freezes or unfreezes parameters on all ranks, where the options allow unused ones. */
-  private void freezeSome(boolean[] trained) {
+  private void freezeSome() {
     for (int i = 2; unused && i < count; i++) {
       if (trained[i] && random.nextInt(3) == 0) {
         frozen[i] = !frozen[i];
@@ -212,39 +152,24 @@ final class TrainerProgram implements AutoCloseable {
     }
   }
 
-  private boolean uses(int rank, int step, int pass, int parameter) {
-    return !frozen[parameter]
-        && (parameter == 0 || at(1, rank, step, pass, parameter).nextInt(3) > 0);
-  }
-
-  private double factor(int rank, int step, int pass, int parameter) {
-    int drawn = at(2, rank, step, pass, parameter).nextInt(9);
-    return 6.0 * (parameter == 0 ? 20 + drawn : drawn - 4);
-  }
-
-  private void backward(int step, int pass) {
-    double[] factors = new double[count];
-    for (int rank = 0; rank < group.size(); rank++) {
-      for (int i = 0; i < count; i++) {
-        double factor = uses(rank, step, pass, i) ? factor(rank, step, pass, i) : 0;
-        gradients[rank][i] += factor;
-        if (rank == group.rank()) {
-          factors[i] = factor;
-        }
-      }
+  /** The first parameter is used in each pass, so that each has a gradient. */
+  @Override
+  protected double factor(Random drawn, int pass, int parameter) {
+    if (parameter == 0) {
+      return 6.0 * (20 + drawn.nextInt(9));
     }
-    backward(factors);
+    return drawn.nextInt(3) > 0 ? 6.0 * (drawn.nextInt(9) - 4) : Double.NaN;
   }
 
-  /** Adds each factor to the gradient of its parameter; a factor of 0 leaves its parameter out. */
+  /** Adds each factor to the gradient of its parameter; NaN leaves its parameter out. */
   private void backward(double... factors) {
     try (NDScope scope = new NDScope();
         NDManager manager = model.getNDManager().newSubManager();
         GradientCollector collector = trainer.newGradientCollector()) {
       scope.suppressNotUsedWarning();
       NDArray loss = manager.create(0.0);
-      for (int i = 0; i < factors.length; i++) {
-        if (factors[i] != 0) {
+      for (int i = 0; i < count; i++) {
+        if (!Double.isNaN(factors[i])) {
           // An array, as DJL keeps no number for backward; as DJL's conversions have no gradient,
           // mixed types are promoted.
           NDArray factor = manager.create(factors[i]);
@@ -252,19 +177,6 @@ final class TrainerProgram implements AutoCloseable {
         }
       }
       collector.backward(loss);
-    }
-  }
-
-  /** Applies c10d's rules: the mean counts what each rank has, and zeros where it has nothing. */
-  private void reduce() {
-    for (int i = 0; i < count; i++) {
-      double sum = 0;
-      for (double[] own : gradients) {
-        sum += own[i];
-      }
-      for (double[] own : gradients) {
-        own[i] = sum / group.size();
-      }
     }
   }
 
@@ -278,9 +190,7 @@ final class TrainerProgram implements AutoCloseable {
         if (mixed) {
           descend(parameters.get(i).getArray());
         }
-        for (double[] own : gradients) {
-          own[i] = 0;
-        }
+        clear(i, 0);
       }
     }
   }
@@ -294,39 +204,25 @@ final class TrainerProgram implements AutoCloseable {
     }
   }
 
-  private void require(int step) {
-    for (int i = 0; i < count; i++) {
-      if (frozen[i]) {
-        continue;
-      }
-      double expected = gradients[group.rank()][i];
-      try (NDArray gradient = parameters.get(i).getArray().getGradient();
-          NDArray wide = gradient.toType(DataType.FLOAT64, true)) {
-        for (double value : wide.toDoubleArray()) {
-          if (!(Math.abs(value - expected) <= 0.002 * Math.max(1, Math.abs(expected)))) {
-            throw new AssertionError(
-                "the gradient of p%d in step %d is %s, not %s: %s"
-                    .formatted(i, step, value, expected, this));
-          }
-        }
-      }
+  @Override
+  protected double[] gradient(int parameter) {
+    try (NDArray gradient = parameters.get(parameter).getArray().getGradient();
+        NDArray wide = gradient.toType(DataType.FLOAT64, true)) {
+      return wide.toDoubleArray();
     }
   }
 
-  /**
-   * Takes a step in which something goes wrong: all ranks name the parameter, or a rank that left.
-   */
-  private void fail(int step) {
-    boolean here = group.rank() == faultRank;
+  @Override
+  protected String fail(boolean here, int faultRank) {
+    double[] factors = factors();
     if (here) {
       failHere();
-    }
-    if (here && fault == Fault.THROWN) {
-      return;
-    }
-    double[] factors = {6000, 6000}; // more than earlier passes can take away
-    if (here && fault != Fault.DRIFTED && fault != Fault.UNFROZEN) {
-      factors[faultParameter] = 0;
+      if (fault == Fault.THROWN) {
+        return "";
+      }
+      if (fault != Fault.DRIFTED && fault != Fault.UNFROZEN) {
+        factors[faultParameter] = Double.NaN;
+      }
     }
     backward(factors);
     if (fault == Fault.FROZEN && unused) {
@@ -335,13 +231,9 @@ final class TrainerProgram implements AutoCloseable {
       descend();
       backward(factors);
     }
-    assertThat(catchThrowable(parallel::reduceGradients))
-        .as("failure in step %d of %s", step, this)
-        .isInstanceOf(GradientException.class)
-        .hasMessageContaining(
-            fault == Fault.THROWN
-                ? "rank " + faultRank + " closed its group"
-                : "p" + faultParameter + "'");
+    return fault == Fault.THROWN
+        ? "rank " + faultRank + " closed its group"
+        : "p" + faultParameter + "'";
   }
 
   private void failHere() {

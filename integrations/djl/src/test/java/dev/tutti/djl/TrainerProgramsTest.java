@@ -2,6 +2,7 @@ package dev.tutti.djl;
 
 import ai.djl.engine.Engine;
 import dev.tutti.ProcessGroup;
+import dev.tutti.gradients.TrainingProgram;
 import dev.tutti.testing.World;
 import org.junit.jupiter.api.BeforeAll;
 
@@ -15,15 +16,6 @@ class TrainerProgramsTest {
 
   @World(sizes = {2, 3})
   void meansAreRightOrAllRanksNameTheParameter(ProcessGroup group) {
-    long first = Long.getLong("tutti.fuzzSeed", 1);
-    int programs = Integer.getInteger("tutti.modulePrograms", 60);
-    for (long seed = first; seed < first + programs; seed++) {
-      ProcessGroup own = group.split(0, group.rank()).orElseThrow();
-      try (TrainerProgram program = new TrainerProgram(seed, own)) {
-        program.run();
-      }
-      own.close();
-      group.barrier();
-    }
+    TrainingProgram.runAll(group, 60, TrainerProgram::new);
   }
 }
