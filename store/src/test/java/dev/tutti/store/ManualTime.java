@@ -13,7 +13,7 @@ import java.util.function.Consumer;
 
 /**
  * A clock that a test moves. Otherwise it advances only a little at each reading, so that spinning
- * ends; a wait that is not over goes on, however long the machine takes.
+ * ends; a wait that is not over continues, however long the machine takes.
  */
 public final class ManualTime extends ForwardingTime {
   /** Which waits move the clock to their end, at once, since nothing will end them earlier. */

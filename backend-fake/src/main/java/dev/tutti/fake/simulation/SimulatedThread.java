@@ -74,7 +74,7 @@ final class SimulatedThread {
     return thread.getState() == Thread.State.TIMED_WAITING;
   }
 
-  /** Tells whether the run goes on because of this thread. */
+  /** Tells whether the run continues because of this thread. */
   boolean matters() {
     return thread.getState() != Thread.State.NEW
         && (!process.isGone() || process.isLeaving(thread));

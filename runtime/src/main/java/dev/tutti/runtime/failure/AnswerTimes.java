@@ -15,7 +15,7 @@ public record AnswerTimes(Duration answer) {
   /*
    * A rank that makes a call, publishes that, and then asks the others has come to a verdict before
    * a thread that waits for it gives up: call, answer and answer are less than verdict. So are
-   * call, finding and lateAnswer, of a rank that waits for the finding of another in vain. Ranks that
+   * call, finding and lateAnswer, of a rank that gets no finding of another. Ranks that
    * adopt another's finding wait for longer than that rank needs, and a report of a slow operation
    * waits for longer still.
    */
@@ -40,7 +40,7 @@ public record AnswerTimes(Duration answer) {
     return answer.multipliedBy(3).dividedBy(2);
   }
 
-  /** Returns how long this rank waits for answers after it has waited for a finding in vain. */
+  /** Returns how long this rank waits for answers after a wait that brought no finding. */
   public Duration lateAnswer() {
     return answer.dividedBy(4);
   }
