@@ -228,6 +228,7 @@ public final class AeronClusterServer implements AutoCloseable {
       synchronized (this) {
         try {
           if (isRunning() && parts != null) {
+            parts.node.look();
             lookAtLog(parts.node);
           }
         } catch (RuntimeException e) {

@@ -10,7 +10,10 @@ import dev.tutti.aeron.wire.ClusterHello;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import io.aeron.Publication;
 import io.aeron.cluster.client.AeronCluster;
+import io.aeron.cluster.codecs.MessageHeaderEncoder;
+import io.aeron.cluster.codecs.SessionConnectRequestEncoder;
 import io.aeron.protocol.HeaderFlyweight;
 import io.aeron.protocol.SetupFlyweight;
 import java.io.IOException;
@@ -27,6 +30,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
+import org.agrona.ExpandableArrayBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -128,6 +132,52 @@ class ClusterStrangersTest {
       await(() -> clients.getFirst().check(List.of("count")) && reopens(clients));
       close(clients);
     }
+  }
+
+  /** Holds all sessions by requests from one sender, which never proves the token. */
+  @Test
+  void theLimitOfSessionsNamesItselfAtTheClientAndInTheMembersLog() {
+    AeronStoreOptions options = options().withToken(JobToken.of("the token of this job"));
+    Timing timing = Timing.of(Timing.DEFAULT_LEASE);
+    try (AeronClusterServer server =
+            new AeronClusterServer(
+                member, 0, directory.resolve("data"), options.withDirectory(directory));
+        EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 4);
+        Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
+        LogLines lines = new LogLines(AeronClusterServer.class);
+        Publication requests =
+            aeron.addPublication(
+                "aeron:udp?term-length=64k|endpoint=" + member,
+                AeronCluster.Configuration.ingressStreamId())) {
+      await(server::isLeader);
+      for (int i = 0; i <= 640; i++) {
+        ExpandableArrayBuffer request = new ExpandableArrayBuffer();
+        int length = request(request, i, options.token());
+        await(() -> requests.offer(request, 0, length) > 0);
+      }
+      await(() -> lines.has("refused 1 sessions: it has as many as it allows (640)"));
+      assertThatThrownBy(
+              () -> new AeronClusterStore(member, options.withTimeout(Duration.ofSeconds(1))))
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining("it has as many sessions as it allows (640)");
+      assertThat(server.isRunning()).isTrue();
+    }
+  }
+
+  /** Writes a request for a session, and returns its length. */
+  private static int request(ExpandableArrayBuffer buffer, int number, JobToken token) {
+    byte[] credentials =
+        new ClusterHello("cluster", ClusterHello.Labels.STORE, token, number).encodedCredentials();
+    SessionConnectRequestEncoder request =
+        new SessionConnectRequestEncoder()
+            .wrapAndApplyHeader(buffer, 0, new MessageHeaderEncoder())
+            .correlationId(number)
+            .responseStreamId(2)
+            .version(AeronCluster.Configuration.PROTOCOL_SEMANTIC_VERSION)
+            .responseChannel("aeron:udp?endpoint=127.0.0.1:9")
+            .putEncodedCredentials(credentials, 0, credentials.length)
+            .clientInfo("");
+    return MessageHeaderEncoder.ENCODED_LENGTH + request.encodedLength();
   }
 
   /** Tells whether there is room again; a client that left is gone once its end is in the log. */

@@ -7,18 +7,23 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /** The lines that a class logs while this is open. */
-final class LogLines extends Handler implements AutoCloseable {
+public final class LogLines extends Handler implements AutoCloseable {
   private final List<String> all = new CopyOnWriteArrayList<>();
   private final Logger logger;
 
-  LogLines(Class<?> named) {
+  public LogLines(Class<?> named) {
     logger = Logger.getLogger(named.getName());
     logger.addHandler(this);
   }
 
   /** Tells whether a line has a text in it. */
-  boolean has(String part) {
+  public boolean has(String part) {
     return all.stream().anyMatch(line -> line.contains(part));
+  }
+
+  /** Returns the number of lines. */
+  public int count() {
+    return all.size();
   }
 
   @Override

@@ -247,7 +247,9 @@ class PeerAuthenticationTest {
     }
 
     void awaitLooks(int count) {
+      long deadline = Time.SYSTEM.deadline(LONG);
       while (looks.get() < count) {
+        assertThat(Time.SYSTEM.left(deadline)).as("%s of %d looks", looks, count).isPositive();
         Thread.onSpinWait();
       }
     }

@@ -4,7 +4,6 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.StreamLimits;
 import dev.tutti.aeron.wire.ClusterHello;
-import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.SteadyClock;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.store.JobToken;
@@ -20,10 +19,7 @@ import io.aeron.cluster.ElectionState;
 import io.aeron.cluster.service.Cluster;
 import io.aeron.cluster.service.ClusteredServiceContainer;
 import io.aeron.driver.Configuration;
-import io.aeron.exceptions.AeronException;
 import java.io.IOException;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
@@ -39,7 +35,6 @@ import org.jspecify.annotations.Nullable;
 
 /** The running parts of one member: its archive, its consensus module, and the store. */
 public final class ClusterNode implements AutoCloseable {
-  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
   private static final String UDP = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
   static final int LOG_TERM_BYTES = 256 * 1024;
@@ -77,6 +72,7 @@ public final class ClusterNode implements AutoCloseable {
   private final int mostClients;
   private final Supplier<IdleStrategy> idling;
   private final Runnable ended;
+  private final MemberLog log;
   private final ClusterService service = new ClusterService();
   private @Nullable Archive archive;
   private @Nullable ConsensusModule consensus;
@@ -113,6 +109,7 @@ public final class ClusterNode implements AutoCloseable {
     this.token = token;
     this.mostClients = mostClients;
     this.ended = ended;
+    this.log = new MemberLog("member %d of the store cluster".formatted(member), folder::fullness);
     this.idling =
         () ->
             new BackoffIdleStrategy(
@@ -139,7 +136,7 @@ public final class ClusterNode implements AutoCloseable {
             .useConductorAgentInvoker(true)
             .clientLock(NoOpLock.INSTANCE)
             .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE)
-            .errorHandler(errors(name))
+            .errorHandler(log.errors(name))
             .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE)
             .clientName(name));
   }
@@ -148,23 +145,9 @@ public final class ClusterNode implements AutoCloseable {
     return aeron.addCounter(ERRORS_TYPE, "errors of " + name);
   }
 
-  private ErrorHandler errors(String name) {
-    return problem -> {
-      String full = folder.fullness();
-      boolean usual =
-          full.isEmpty()
-              && problem instanceof AeronException e
-              && e.category() == AeronException.Category.WARN;
-      LOG.log(
-          usual ? Level.DEBUG : Level.WARNING,
-          "member %d of the store cluster, %s: %s%s".formatted(member, name, full, problem),
-          problem);
-    };
-  }
-
   /** Ends this member when one of its parts ends, before the memory of its counters is released. */
   private ErrorHandler endings(String name) {
-    ErrorHandler errors = errors(name);
+    ErrorHandler errors = log.errors(name);
     return problem -> {
       if (problem instanceof AgentTerminationException || problem instanceof Error) {
         ended.run();
@@ -182,7 +165,7 @@ public final class ClusterNode implements AutoCloseable {
                 task.run();
               } catch (InternalError e) {
                 // Aeron also records its errors in a file in memory, which fails on a full disk.
-                errors(name).onError(e);
+                log.errors(name).onError(e);
               } finally {
                 ended.run();
               }
@@ -259,6 +242,7 @@ public final class ClusterNode implements AutoCloseable {
         .maxConcurrentSessions(MOST_SESSIONS)
         .egressChannel(EGRESS)
         .errorCounter(errorCounter(aeron, "agreement"))
+        .errorLog(log.recorded())
         .errorHandler(endings("agreement"))
         .clusterDir(folder.cluster())
         .clusterMemberId(member)
@@ -325,6 +309,13 @@ public final class ClusterNode implements AutoCloseable {
   /** Reads a counter; returns -1 if its memory has been released. */
   private static long read(Counter counter) {
     return counter.isClosed() ? -1 : counter.get();
+  }
+
+  /**
+   * Logs what this member refused since the last call; called by one thread, every second or so.
+   */
+  public void look() {
+    log.look();
   }
 
   public boolean isLeader() {
@@ -407,12 +398,12 @@ public final class ClusterNode implements AutoCloseable {
         AeronArchive client = AeronArchive.connect(ownArchive().aeron(aeron))) {
       new ClusterPurge(folder.cluster(), kept).run(client);
     } catch (RuntimeException e) {
-      errors("deleting what is older than its snapshots").onError(e);
+      log.errors("deleting what is older than its snapshots").onError(e);
     }
   }
 
   @Override
   public void close() {
-    CloseHelper.closeAll(errors("closing"), container, consensus, archive);
+    CloseHelper.closeAll(log.errors("closing"), container, consensus, archive);
   }
 }

@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
+import org.jspecify.annotations.Nullable;
 
 /** The opener of a session with a cluster, which retries until the deadline. */
 public final class ClusterOpener {
@@ -85,17 +86,20 @@ public final class ClusterOpener {
 
   private AeronCluster connect(Aeron aeron, ClusterSession link) {
     long pause = PAUSE_NANOS;
+    @Nullable Exception why = null;
     for (int attempt = 1; ; attempt++) {
       try {
         return attempt(aeron, link);
       } catch (AeronException | IOException e) {
         LOG.log(Level.DEBUG, "{0}: attempt {1}: {2}", server, attempt, e.toString());
+        // An attempt that the deadline cut off says less than the one before.
+        why = e instanceof IOException && why != null ? why : e;
         if (aeron.isClosed()) {
           throw new StoreConnectionException(
               "no session with the %s: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF), e);
         }
         if (System.nanoTime() - deadline > 0) {
-          throw new StoreConnectionException(describe(attempt, e), e);
+          throw new StoreConnectionException(describe(attempt, why), why);
         }
         pause(Math.min(pause, Math.max(1, deadline - System.nanoTime())));
         pause = Math.min(2 * pause, MOST_PAUSE_NANOS);
