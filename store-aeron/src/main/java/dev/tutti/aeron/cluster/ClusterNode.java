@@ -365,10 +365,9 @@ public final class ClusterNode implements AutoCloseable {
   }
 
   /**
-   * Tells whether an election goes on here only if others act, in one of the two steps that Aeron
-   * does not limit: a leader waits until a majority has its log, and a follower waits for the
-   * leader that it knows. Neither notices that the others have elected another leader in the
-   * meantime.
+   * Tells whether an election ends here only if others act, in one of the two steps that Aeron does
+   * not limit: a leader waits until a majority has its log, and a follower waits for the leader
+   * that it knows. Neither notices that the others have elected another leader in the meantime.
    */
   private boolean isLeftInElection() {
     long step = read(running().electionStateCounter());
