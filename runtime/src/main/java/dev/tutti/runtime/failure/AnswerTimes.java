@@ -13,11 +13,10 @@ import java.time.Duration;
  */
 public record AnswerTimes(Duration answer) {
   /*
-   * A rank that makes a call, publishes that, and then asks the others has come to a verdict before
-   * a thread that waits for it gives up: call, answer and answer are less than verdict. So are
-   * call, finding and lateAnswer, of a rank that gets no finding of another. Ranks that
-   * adopt another's finding wait for longer than that rank needs, and a report of a slow operation
-   * waits for longer still.
+   * A failing group is settled within answer + answers: the first of them is for the store to take a
+   * report, the second for the ranks to answer, half of it to the reporter and, if that is silent, a
+   * quarter to each other rank. Only calls that do not match take longer, by call. verdict is longer
+   * than all of these, and a report of a slow operation waits for longer still.
    */
 
   /** Cuts off what is too long to be added to a time. */
@@ -37,7 +36,7 @@ public record AnswerTimes(Duration answer) {
 
   /** Returns how long this rank waits for the finding of the rank that reported a failure. */
   public Duration finding() {
-    return answer.multipliedBy(3).dividedBy(2);
+    return answer.multipliedBy(5).dividedBy(4);
   }
 
   /** Returns how long this rank waits for answers after a wait that brought no finding. */
@@ -45,7 +44,7 @@ public record AnswerTimes(Duration answer) {
     return answer.dividedBy(4);
   }
 
-  /** Returns how long this rank waits for an answer that itself depends on answers of others. */
+  /** Returns how long the ranks may take to settle a failure that is in the log. */
   public Duration answers() {
     return answer.multipliedBy(2);
   }
@@ -55,9 +54,9 @@ public record AnswerTimes(Duration answer) {
     return answer.multipliedBy(5).dividedBy(2);
   }
 
-  /** Returns after what time this rank decides alone if the ranks have not agreed. */
+  /** Returns after what time a thread that waits for a verdict decides by itself. */
   public Duration verdict() {
-    return answer.multipliedBy(3);
+    return answer.multipliedBy(4);
   }
 
   /** Returns how long the question of what keeps a slow operation may take in all. */

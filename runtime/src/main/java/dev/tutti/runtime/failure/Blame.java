@@ -42,8 +42,8 @@ public record Blame(Kind kind, int rank) {
    *    (2).
    *
    * A rank that stood still does not judge: the ends and the missed deadlines that it finds when it
-   * continues are the others' reaction to its silence. It blames itself, unless another rank has
-   * reported a finding of its own.
+   * continues are the others' reaction to its silence. It names itself in what it reports, and in
+   * its finding about what others report, unless another rank has reported a finding of its own.
    *
    * AnswerTimes says how long answers and reports are awaited, and how long a rank must stand still.
    *
@@ -66,27 +66,28 @@ public record Blame(Kind kind, int rank) {
       return new AgreedFailure(
           event, event.failedRank(), event.message() + last.afterRefusal(), true);
     }
-    FailureEvent seen = evidence.paused() ? afterStandstill(event, evidence.self()) : event;
     Diagnosis adopted = evidence.adopted();
-    return new AgreedFailure(seen, adopted == null ? find(evidence) : adopted);
+    return new AgreedFailure(event, adopted == null ? find(evidence) : adopted);
   }
 
   /** Finds out by oneself which rank is to blame for what the reporter of a failure waited for. */
   static Diagnosis find(Evidence evidence) {
     return evidence.paused()
         ? ofStandstill(evidence.self())
-        : isWait(evidence) ? new WaitsFor(evidence).finding() : Diagnosis.NONE;
+        : isWait(evidence.event()) ? new WaitsFor(evidence).finding() : Diagnosis.NONE;
   }
 
   /** Returns the ranks that must be asked before a failure can be judged. */
   static Set<Integer> needed(Evidence evidence) {
-    return evidence.paused() || !isWait(evidence) ? Set.of() : new WaitsFor(evidence).needed();
+    return evidence.paused() || !isWait(evidence.event())
+        ? Set.of()
+        : new WaitsFor(evidence).needed();
   }
 
   /** Tells whether the ranks are asked what the reporter of a failure waited for. */
-  static boolean isWait(Evidence evidence) {
-    Kind kind = evidence.event().kind();
-    return kind == Kind.TIMEOUT || kind == Kind.MISMATCH;
+  static boolean isWait(FailureEvent event) {
+    return event.kind() == Kind.MISMATCH
+        || (event.kind() == Kind.TIMEOUT && event.failedRank() != event.reporter());
   }
 
   /**
@@ -183,9 +184,12 @@ public record Blame(Kind kind, int rank) {
         || (event.kind() == Kind.PEER_LOST && event.reporter() == self && !event.isOfStore());
   }
 
-  /** Returns what remains of a failure if this rank stood still: only what another rank reports. */
-  private static FailureEvent afterStandstill(FailureEvent event, int self) {
-    return event.reporter() == self ? event.asTimeout() : event;
+  /** Returns a failure as a rank reports it that stood still: it names itself. */
+  static FailureEvent afterStandstill(FailureEvent event, int self) {
+    boolean isTold = event.kind() == Kind.TIMEOUT && event.failedRank() == self;
+    return isTold || !mayFollowFromStandstill(event, self)
+        ? event
+        : event.asTimeout().naming(self, ofStandstill(self).text());
   }
 
   /** Judges a rank that stood still. */

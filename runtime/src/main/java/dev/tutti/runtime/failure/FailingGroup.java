@@ -1,22 +1,22 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.TuttiException;
+import dev.tutti.runtime.operation.RankProgress;
 
 /** The parts of a failing group that the handling of its failure needs. */
 public interface FailingGroup {
   /** Tells whether the group is closed, so that no failure needs to be reported any more. */
   boolean isGone();
 
-  /** Publishes where this rank stands for the other ranks; takes a second at most. */
-  void publishProgress(boolean closed);
+  /** Returns where this rank stands; on any thread, and never blocks. */
+  RankProgress standing();
 
   /**
-   * Waits until this rank has made the call that the others found not to match.
-   *
-   * @param limitNanos the deadline in terms of the group's clock
+   * Returns where this rank stands, for the ranks that judge a failure; may take as long as an
+   * answer.
    */
-  void awaitCall(FailureEvent event, long limitNanos);
+  RankProgress answer(FailureEvent event);
 
-  /** Ends everything once the failure is settled; does not block. */
+  /** Ends everything once the failure is settled, on a thread of its own. */
   void tearDown(TuttiException cause);
 }

@@ -1,7 +1,6 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
-import dev.tutti.runtime.status.Inquiry;
 import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -81,11 +80,6 @@ public record FailureEvent(
       String group, Kind kind, int reporter, int failedRank, String message) {
     return new FailureEvent(
         group, kind, reporter, failedRank, OpType.UNKNOWN, 0, Duration.ZERO, message);
-  }
-
-  /** Tells whether an entry of the log is a failure. */
-  static boolean isOne(byte[] entry) {
-    return !Question.isQuestion(entry) && !Inquiry.isInquiry(entry);
   }
 
   /** Tells whether this event concerns all groups of a rank. */

@@ -11,7 +11,7 @@ import java.util.Set;
 
 /** Reads, from outside the job, what its ranks told each other about its first failure. */
 public final class FailureLog {
-  /** The maximum number of failures in subgroups that are skipped. */
+  /** The maximum number of failures that are read. */
   private static final int MOST_EVENTS = 100;
 
   private static final String GROUP = "0";
@@ -49,45 +49,43 @@ public final class FailureLog {
   }
 
   private Optional<Blame> blame() {
-    int events = 0;
-    for (long number = 1; events < MOST_EVENTS; number++) {
-      byte[] bytes = read("event/" + number);
+    FailureEvent first = null;
+    Diagnosis found = null;
+    int skipped = 0;
+    for (long number = 1; found == null && skipped < MOST_EVENTS; number++) {
+      byte[] bytes = read(JobMonitor.key(number));
       if (bytes.length == 0) {
         break;
       }
-      if (!FailureEvent.isOne(bytes)) {
-        continue;
-      }
-      events++;
-      FailureEvent event = FailureEvent.decode(bytes);
-      if (event.group().equals(GROUP) || event.isOfAllGroups()) {
-        AgreedFailure verdict = verdict(event);
-        boolean isMismatch = event.kind() == Kind.MISMATCH;
-        return verdict.failedRank() < 0 && !isMismatch
-            ? Optional.empty()
-            : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1), isMismatch));
+      LogEntry entry = LogEntry.decode(bytes);
+      if (entry instanceof LogEntry.Failed(FailureEvent event)) {
+        boolean isOfJob = event.group().equals(GROUP) || event.isOfAllGroups();
+        first = first == null && isOfJob ? event : first;
+        skipped++;
+      } else if (entry instanceof LogEntry.Found(String group, int _, Diagnosis finding)) {
+        found = group.equals(GROUP) ? finding : null;
       }
     }
-    return Optional.empty();
+    if (first == null) {
+      return Optional.empty();
+    }
+    AgreedFailure verdict = verdict(first, found == null ? Diagnosis.NONE : found);
+    boolean isMismatch = first.kind() == Kind.MISMATCH;
+    return verdict.failedRank() < 0 && !isMismatch
+        ? Optional.empty()
+        : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1), isMismatch));
   }
 
   /** Adds what the ranks have found out since. */
-  private AgreedFailure verdict(FailureEvent event) {
-    Evidence known = Evidence.of(event, 0, -1, -1, false).adopting(Diagnosis.NONE);
-    return dev.tutti.runtime.failure.Blame.judge(
-        switch (event.kind()) {
-          case TIMEOUT, MISMATCH -> {
-            byte[] finding = read("finding/" + GROUP);
-            yield finding.length == 0 ? known : known.adopting(Diagnosis.decode(finding));
-          }
-          case PEER_LOST -> {
-            byte[] last = read("progress/" + GROUP + "/" + event.failedRank());
-            yield last.length == 0
-                ? known
-                : known.and(Map.of(event.failedRank(), JobBoard.decode(last)), Set.of(), Set.of());
-          }
-          default -> known;
-        });
+  private AgreedFailure verdict(FailureEvent event, Diagnosis found) {
+    Evidence known = Evidence.of(event, 0, -1, -1, false).adopting(found);
+    if (event.kind() == Kind.PEER_LOST) {
+      byte[] last = read(JobBoard.progressKey(GROUP, event.failedRank()));
+      if (last.length > 0) {
+        known = known.and(Map.of(event.failedRank(), JobBoard.decode(last)), Set.of(), Set.of());
+      }
+    }
+    return dev.tutti.runtime.failure.Blame.judge(known);
   }
 
   private byte[] read(String key) {

@@ -6,11 +6,10 @@ import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.OrderedSet;
-import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
@@ -22,45 +21,37 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /** Handles the failure of a group: tells the other ranks, and learns which rank failed first. */
-public final class Failures {
+public final class Failures implements MonitoredGroup {
   /*
-   * Whatever fails first on this rank calls begin(); later calls do nothing. A dedicated thread
-   * tells the job monitor and so learns the first failure of all ranks, which the monitor passes to
-   * onEvent(), once per group, on any thread. From there another thread investigates the failure
-   * and settles the verdict: it sets the verdict, tears down the group and opens the latch.
-   * Operations that fail wait for the latch to learn what to throw, so all of them, on all ranks,
-   * name the same first failure.
+   * Whatever fails first on this rank calls begin(); later calls do nothing. The group is failing
+   * from then on, or once the job monitor knows of another rank's failure, so that no operation
+   * begins in between. The monitor finds out which failure was the first of all ranks and whom it
+   * blames; its verdict ends the group on a thread of its own, and then opens the latch. Operations
+   * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
+   * first failure.
    *
-   * A store that hangs or is gone can delay this but not prevent it: a rank that cannot report its
-   * failure in time decides alone, every further step through the store is bounded, and after the
-   * longest of the AnswerTimes a waiting thread or the watchdog settles on what this rank knows. The
-   * first verdict stands. Blame defines which rank the verdict names.
+   * A store that hangs or is gone can delay this but not prevent it: the monitor decides alone when
+   * its limits pass, and a waiting thread does if even the monitor is silent. The first verdict
+   * stands.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
 
   private final GroupIdentity identity;
-  private final AnswerTimes times;
   private final Time time;
-  private final Watchdog watchdog;
   private final JobMonitor monitor;
   private final FailingGroup group;
-  private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
+  private final AtomicReference<@Nullable FailureEvent> known = new AtomicReference<>();
   private final AtomicReference<@Nullable Judged> judged = new AtomicReference<>();
   private final Latch settled;
   private final OrderedSet<Runnable> listeners = new OrderedSet<>();
   private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
-
-  /** The first failure that this rank learned of, and when, by the running time. */
-  private record Known(FailureEvent event, long sinceNanos) {}
 
   /** A verdict, and what it was made from. */
   private record Judged(Evidence evidence, AgreedFailure verdict) {}
 
   public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
     this.identity = identity;
-    this.times = monitor.times();
     this.time = identity.time();
-    this.watchdog = Watchdog.of(time);
     this.settled = new Latch(time);
     this.monitor = monitor;
     this.group = group;
@@ -84,14 +75,11 @@ public final class Failures {
     return known.get() != null;
   }
 
-  /**
-   * Runs a step on a thread of its own when something fails; at once if something has already
-   * failed.
-   */
+  /** Runs a step that does not block when something fails; at once if something has failed. */
   public void whenFailing(Runnable step) {
     listeners.add(step);
     if (isFailing()) {
-      start(step);
+      step.run();
     }
   }
 
@@ -99,25 +87,37 @@ public final class Failures {
     listeners.remove(step);
   }
 
+  /** Connects this rank with the monitor of its job. */
+  public void start() {
+    monitor.join(identity, this, true);
+  }
+
   /** Begins to fail the group; may be called from any thread, and never blocks. */
   public void begin(FailureEvent event) {
     if (!group.isGone() && learn(event)) {
-      start(() -> monitor.report(event));
+      monitor.report(event);
     }
   }
 
-  /** Receives the first failure of all ranks. */
-  public void onEvent(FailureEvent event) {
-    if (!group.isGone()) {
-      learn(event);
-      start(() -> settle(collect(event)));
-    }
+  @Override
+  public void failing(FailureEvent event) {
+    boolean _ = learn(event);
+  }
+
+  @Override
+  public RankProgress standing() {
+    return group.standing();
+  }
+
+  @Override
+  public RankProgress answer(FailureEvent event) {
+    return group.answer(event);
   }
 
   /** Releases all waiting threads and ends set-ups of subgroups, because the group is closed. */
   public void close() {
     settled.open();
-    listeners.copy().forEach(this::start);
+    listeners.copy().forEach(Runnable::run);
   }
 
   /** Tells whether the group was closed. */
@@ -125,53 +125,26 @@ public final class Failures {
     return group.isGone();
   }
 
-  /** Settles on what this rank knows if the others cannot be asked. */
-  public void checkOverdue() {
-    Known first = known.get();
-    if (first != null && judged.get() == null && leftNanos(first) <= 0) {
-      settle(evidence(first.event).withoutStore());
-    }
-  }
-
   /**
-   * Returns how long the ranks may still take to agree. A standstill of this rank does not count:
-   * what the others wrote meanwhile is in the store, and this rank has yet to read it.
+   * Lets time pass for a failure that is not settled.
+   *
+   * @return how long it may take until the next call, in nanoseconds
    */
-  private long leftNanos(Known first) {
-    return Deadlines.nanos(times.verdict()) - (watchdog.runningNanos() - first.sinceNanos);
-  }
-
-  /** Returns what this rank knows about a failure without asking others. */
-  private Evidence evidence(FailureEvent event) {
-    boolean paused =
-        watchdog.stoodStill(times.standstill())
-            && Blame.mayFollowFromStandstill(event, identity.rank());
-    return Evidence.of(event, identity, monitor.serverOf(identity.name()), paused);
+  public long tick() {
+    return isFailing() && judged.get() == null ? monitor.tick() : Long.MAX_VALUE / 2;
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
   @Nullable
   public AgreedFailure await() {
-    Known first = known.get();
+    FailureEvent first = known.get();
     if (first == null) {
       return null;
     }
-    boolean interrupted = false;
-    while (true) {
-      try {
-        long left = leftNanos(first);
-        if (left <= 0) {
-          settle(evidence(first.event).withoutStore());
-        }
-        if (left <= 0 || settled.await(time.nanoTime() + left)) {
-          break;
-        }
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+    if (!monitor.await(settled)) {
+      int server = monitor.serverOf(identity);
+      Evidence alone = Evidence.of(first, identity, server, false).withoutStore();
+      settle(alone, Blame.judge(alone));
     }
     return verdict();
   }
@@ -233,8 +206,8 @@ public final class Failures {
   }
 
   private boolean isFirst(OperationState op) {
-    Known first = known.get();
-    return first != null && first.event.isOf(op.type(), op.sequenceNumber(), identity.rank());
+    FailureEvent first = known.get();
+    return first != null && first.isOf(op.type(), op.sequenceNumber(), identity.rank());
   }
 
   /** Returns the exception of the group as a whole; null while nothing has failed. */
@@ -275,67 +248,21 @@ public final class Failures {
   }
 
   private boolean learn(FailureEvent event) {
-    boolean first = known.compareAndSet(null, new Known(event, watchdog.runningNanos()));
-    if (first) {
-      listeners.copy().forEach(this::start);
+    boolean isFirst = known.compareAndSet(null, event);
+    if (isFirst) {
+      listeners.copy().forEach(Runnable::run);
     }
-    return first;
+    return isFirst;
   }
 
-  private void start(Runnable step) {
-    Thread _ = time.start("tutti-fail-" + identity.name() + "-" + identity.rank(), step);
-  }
-
-  /** Collects what proves who is to blame. */
-  private Evidence collect(FailureEvent event) {
-    Evidence known = evidence(event);
-    Duration limit =
-        event.kind() == Kind.MISMATCH ? times.finding().plus(times.call()) : times.finding();
-    long findingBy = time.deadline(limit);
-    if (monitor.isUnheard()) {
-      return known.withoutStore();
-    }
-    try {
-      if (Blame.isWait(known) && !known.paused()) {
-        if (event.kind() == Kind.MISMATCH) {
-          group.awaitCall(event, time.deadline(times.call()));
-        }
-        group.publishProgress(false);
-        return monitor.board().investigate(known, identity.globalRanks(), findingBy);
-      }
-      if (!known.paused() && (event.kind() != Kind.PEER_LOST || event.failedRank() < 0)) {
-        return known;
-      }
-      return BoundedCalls.call(
-          time,
-          "tutti-ask-" + identity.name() + "-" + identity.rank(),
-          times.answer(),
-          () ->
-              known.paused()
-                  ? monitor.board().investigate(known, identity.globalRanks(), findingBy)
-                  : monitor.board().withClose(known, identity.globalRanks()));
-    } catch (Exception e) {
-      LOG.log(
-          Level.DEBUG,
-          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
-          identity.rank(),
-          identity.name(),
-          e);
-      return evidence(event).withoutStore();
-    }
-  }
-
-  private void settle(Evidence evidence) {
-    AgreedFailure agreed = Blame.judge(evidence);
-    if (!judged.compareAndSet(null, new Judged(evidence, agreed))) {
+  @Override
+  public void settle(Evidence evidence, AgreedFailure agreed) {
+    if (group.isGone() || !judged.compareAndSet(null, new Judged(evidence, agreed))) {
       return;
     }
+    String text = agreed.describe(identity.rank());
     LOG.log(
-        Level.DEBUG,
-        "rank {0}, group {1}: failed: {2}",
-        identity.rank(),
-        identity.name(),
-        agreed.describe(identity.rank()));
+        Level.DEBUG, "rank {0}, group {1}: failed: {2}", identity.rank(), identity.name(), text);
     FailureEvent event = agreed.event();
     Events.get()
         .failure(
@@ -345,16 +272,21 @@ public final class Failures {
             agreed.failedRank(),
             event.op().label(),
             event.sequence(),
-            agreed.describe(identity.rank()));
-    try {
-      group.tearDown(exceptionOf(agreed));
-    } finally {
-      settled.open();
-    }
+            text);
+    Thread _ =
+        time.start(
+            "tutti-down-" + identity.name() + "-" + identity.rank(),
+            () -> {
+              try {
+                group.tearDown(exceptionOf(agreed));
+              } finally {
+                settled.open();
+              }
+            });
   }
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
-    Blame blame = Blame.of(cause, failedRank, identity.rank(), monitor.serverOf(identity.name()));
+    Blame blame = Blame.of(cause, failedRank, identity.rank(), monitor.serverOf(identity));
     if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
       // Two ranks have no majority; the one that finds the mismatch reports both.
       blame = new Blame(Kind.FAILED, failedRank < 0 ? identity.rank() : failedRank);

@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -23,9 +24,11 @@ public final class JobBoard {
   private final int rank;
   private final AnswerTimes times;
   private final Time time;
+  private final Watchdog watchdog;
 
   JobBoard(Store store, int rank, AnswerTimes times, Time time) {
     this.time = time;
+    this.watchdog = Watchdog.of(time);
     this.store = store;
     this.rank = rank;
     this.times = times;
@@ -46,35 +49,8 @@ public final class JobBoard {
   }
 
   /** Publishes where this rank stands in a group. */
-  void publish(String group, String text) {
+  public void publish(String group, String text) {
     store.set(progressKey(group, rank), text);
-  }
-
-  /**
-   * Finds out who is to blame for the failure of a group, unless another rank has: a rank that
-   * stood still in the meantime would ask too late, when everything that it missed is already
-   * there. The first finding counts for all ranks. The rank that reported the failure asks at once;
-   * the others wait for its finding, so that not every rank reads the answer of every other, and
-   * ask only if it has none in time.
-   *
-   * @param globalRanks for each rank of the group, its rank among all ranks
-   * @param findingBy until when the others wait for the finding, in terms of the group's clock
-   * @return what proves it, or the finding of the other rank
-   */
-  Evidence investigate(Evidence known, List<Integer> globalRanks, long findingBy) {
-    String group = known.event().group();
-    String key = "finding/" + group;
-    boolean isAsker = known.paused() || known.self() == known.event().reporter();
-    byte[] earlier = isAsker ? read(key) : readBy(key, findingBy);
-    if (earlier != null) {
-      return known.adopting(Diagnosis.decode(earlier));
-    }
-    Duration limit = isAsker ? times.answer() : times.lateAnswer();
-    Evidence all = collect(known, globalRanks, r -> progressKey(group, r), time.deadline(limit));
-    Diagnosis own = Blame.find(all);
-    Store.Swap swap = store.compareSet(key, null, own.encode());
-    byte[] there = swap.value();
-    return swap.stored() || there == null ? all : all.adopting(Diagnosis.decode(there));
   }
 
   /** Adds where a lost rank stood when it closed a group without a failure, if it did. */
@@ -90,7 +66,7 @@ public final class JobBoard {
    *
    * @param globalRanks for each rank of the group, its rank among all ranks
    * @param key the key of an answer, by the rank among all ranks
-   * @param deadlineNanos the deadline of all answers
+   * @param deadlineNanos the deadline of all answers, in terms of this rank's running time
    */
   Evidence collect(
       Evidence known, List<Integer> globalRanks, IntFunction<String> key, long deadlineNanos) {
@@ -116,13 +92,12 @@ public final class JobBoard {
     silent.removeAll(strangers);
     Map<Integer, RankProgress> answers = new TreeMap<>();
     List<Integer> asked = List.copyOf(silent);
-    try {
-      List<String> keys = asked.stream().map(r -> key.apply(globalRanks.get(r))).toList();
-      List<byte[]> texts = store.multiGet(keys, time.left(deadlineNanos));
-      for (int i = 0; i < texts.size(); i++) {
-        answers.put(asked.get(i), decode(texts.get(i)));
-      }
-    } catch (StoreTimeoutException e) {
+    List<String> keys = asked.stream().map(r -> key.apply(globalRanks.get(r))).toList();
+    List<byte[]> texts = answersBy(keys, deadlineNanos);
+    for (int i = 0; i < texts.size(); i++) {
+      answers.put(asked.get(i), decode(texts.get(i)));
+    }
+    if (texts.isEmpty()) {
       for (int r : asked) {
         byte[] text = read(key.apply(globalRanks.get(r)));
         RankProgress answer =
@@ -137,6 +112,23 @@ public final class JobBoard {
   }
 
   /**
+   * Waits for the answers of all; returns none if not all are there by the deadline. If this rank
+   * served the store and stood still, the others could not answer meanwhile.
+   */
+  private List<byte[]> answersBy(List<String> keys, long deadlineNanos) {
+    while (true) {
+      long left = deadlineNanos - watchdog.runningNanos();
+      try {
+        return store.multiGet(keys, Duration.ofNanos(Math.max(0, left)));
+      } catch (StoreTimeoutException e) {
+        if (left <= 0) {
+          return List.of();
+        }
+      }
+    }
+  }
+
+  /**
    * Returns where another rank stood when it closed a group without a failure; null if it has not.
    */
   private @Nullable RankProgress closeOf(String group, int globalRank) {
@@ -147,14 +139,6 @@ public final class JobBoard {
 
   static RankProgress decode(byte[] text) {
     return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
-  }
-
-  private byte @Nullable [] readBy(String key, long deadlineNanos) {
-    try {
-      return store.get(key, time.left(deadlineNanos));
-    } catch (StoreTimeoutException e) {
-      return null;
-    }
   }
 
   private byte @Nullable [] read(String key) {

@@ -1,25 +1,27 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
-import dev.tutti.StoreClosedException;
-import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
-import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.failure.JoinedGroups.Member;
+import dev.tutti.StoreSilentException;
+import dev.tutti.cpu.wait.Latch;
+import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
-import dev.tutti.runtime.status.Inquiry;
+import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.status.StatusAnswers;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.StringJoiner;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -31,11 +33,9 @@ import org.jspecify.annotations.Nullable;
  */
 public final class JobMonitor implements AutoCloseable {
   /*
-   * The log is the keys event/1, event/2, ...; each holds a failure, a question of a rank or an
-   * inquiry from outside. Each key is written once, by compare-and-set from absent. The log
-   * therefore has no gaps and a single order, and the first event of a group is the same on every
-   * rank. A writer that loses the race for a number reads the winner's event, delivers it as the
-   * reader thread would, and tries the next number. A rank writes its event before it drops the
+   * The log is the keys event/1, event/2, ...; LogEntry says what each holds. Each key is written
+   * once, by compare-and-set from absent. The log therefore has no gaps and a single order, and the
+   * first event of a group is the same on every rank. A rank writes its event before it drops the
    * connections to its peers: a rank that sees a connection end as a consequence finds the cause
    * already in the log.
    *
@@ -44,41 +44,51 @@ public final class JobMonitor implements AutoCloseable {
    * of its loss, as its will. The will names no group, only the rank among all, and fails every
    * group that this rank is in.
    *
-   * The reader thread waits for the next number through a store handle of its own, in slices, so
-   * that close never waits for it. Events are delivered under the lock "delivery", in the order of
-   * the log. A rank that can no longer read the log would wait for ranks that are gone, so it fails
-   * its groups.
+   * What this rank does about all that is decided by JobState, a step for each input. Whoever offers
+   * an input queues it and counts it in "offered"; who counts the first one runs the steps and what
+   * follows from them until the count is 0 again. So one thread at a time runs the state, in the
+   * order of the inputs, and sees what the thread before it wrote, because both changed the count.
+   * Nothing that a step leads to waits: calls of the store and of backends get threads of their own
+   * (tutti-say appends, tutti-ask answers and collects, tutti-down ends a group), and their results
+   * come back as inputs. Time passes for the state when the watchdog or a thread that waits for a
+   * verdict calls tick().
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
-
-  private static final Duration SLICE = Duration.ofSeconds(20);
-  private static final int RETRIES = 5;
-  private static final int LATE_RETRIES = 300;
-  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-  private final Store readStore;
   private final Store writeStore;
   private final int rank;
   private final int serverRank;
   private final AnswerTimes times;
   private final Time time;
-  private final Thread reader;
-  private final Object delivery = new Object();
-  private final JoinedGroups groups = new JoinedGroups();
-  private final Map<String, Asked> asked = new HashMap<>();
+  private final Watchdog watchdog;
+  private final LogReader reader;
+  private final JobState state;
+  private final Queue<JobInput> inputs = new ConcurrentLinkedQueue<>();
+  private final AtomicInteger offered = new AtomicInteger();
+  private final Map<String, Member> members = new ConcurrentSkipListMap<>();
+  private final Map<Question, Asking> asking = new ConcurrentHashMap<>();
   private final JobBoard board;
   private final Questions questions;
   private volatile @Nullable StatusAnswers answers;
-  private long delivered;
-  private volatile boolean keepsWills;
   private volatile boolean joined;
-  private volatile boolean leaving;
-  private volatile boolean closed;
-  private final AtomicInteger reports = new AtomicInteger();
   private volatile boolean unheard;
-  private volatile long silentUntil;
+  private volatile boolean appending;
+  private volatile long nextLimit = Long.MAX_VALUE;
+
+  /** A group that this rank is in. */
+  private record Member(List<Integer> globalRanks, MonitoredGroup group) {}
+
+  /** A thread that waits until its question is in the log. */
+  private static final class Asking {
+    final Latch latch;
+    volatile JobOutput.@Nullable Find find;
+
+    Asking(Time time) {
+      latch = new Latch(time);
+    }
+  }
 
   /**
    * Creates a monitor.
@@ -89,19 +99,16 @@ public final class JobMonitor implements AutoCloseable {
    */
   public JobMonitor(Store store, int rank, int serverRank, AnswerTimes times, Time time) {
     this.time = time;
-    this.silentUntil = time.nanoTime();
+    this.watchdog = Watchdog.of(time);
     this.times = times;
-    this.readStore = store.duplicate();
+    this.reader = new LogReader(store.duplicate(), rank, time, this::offer);
     this.writeStore = store.duplicate();
     this.board = new JobBoard(writeStore, rank, times, time);
     this.questions = new Questions(writeStore, board, rank, times, time);
     this.rank = rank;
     this.serverRank = serverRank;
-    this.reader = time.unstarted("tutti-mon-" + rank, this::readEvents);
+    this.state = new JobState(rank, serverRank, times, watchdog.runningNanos());
   }
-
-  /** The last question in a group, and its number in the log. */
-  private record Asked(Question question, long number) {}
 
   /**
    * Starts to read the log.
@@ -115,66 +122,30 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Delivers the events of a group that is set up to a consumer, including an event that came
+   * Tells a group what the state decides about it, from now on, including about a failure that came
    * earlier.
    *
-   * @param globalRanks for each rank of the group, its rank among all ranks
+   * @param isOpen whether its set-up is over
    */
-  public void join(String group, List<Integer> globalRanks, Consumer<FailureEvent> consumer) {
-    join(group, globalRanks, consumer, () -> RankProgress.ofSetUp(group));
+  void join(GroupIdentity identity, MonitoredGroup group, boolean isOpen) {
+    members.put(identity.name(), new Member(identity.globalRanks(), group));
+    offer(new JobInput.Joined(identity.name(), identity.globalRanks(), isOpen));
   }
 
-  /**
-   * Delivers the events of a group to a consumer, including an event that came earlier.
-   *
-   * @param globalRanks for each rank of the group, its rank among all ranks
-   * @param standing reports where this rank stands, on a thread of this monitor
-   */
-  public void join(
-      String group,
-      List<Integer> globalRanks,
-      Consumer<FailureEvent> consumer,
-      Supplier<RankProgress> standing) {
-    synchronized (delivery) {
-      groups.add(group, new Member(globalRanks, consumer, standing));
-    }
-  }
-
+  /** Tells a group nothing more. */
   public void leave(String group) {
-    synchronized (delivery) {
-      groups.remove(group);
-    }
+    members.remove(group);
+    offer(new JobInput.Left(group));
   }
 
-  /**
-   * Writes an event to the log, and returns the first event of its group, which may be an earlier
-   * one of another rank. Waits for the store as long as for any answer; if it does not answer, the
-   * event is delivered on this rank alone.
-   */
-  public FailureEvent report(FailureEvent event) {
-    if (time.nanoTime() - silentUntil < 0) {
-      unheard = true;
-      return acceptAlone(event);
-    }
-    reports.incrementAndGet();
-    try {
-      return BoundedCalls.call(
-          time, "tutti-report-" + rank, times.answer(), () -> writeReport(event));
-    } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot report a failure to the other ranks: {1}", rank, e);
-      unheard = true;
-      return acceptAlone(event);
-    }
+  /** Tells the other ranks of a failure, unless they already know of one in that group. */
+  public void report(FailureEvent event) {
+    offer(new JobInput.Failed(event));
   }
 
-  private FailureEvent writeReport(FailureEvent event) {
-    try {
-      FailureEvent first = write(event);
-      unheard = false;
-      return first;
-    } finally {
-      reports.decrementAndGet();
-    }
+  /** Notes that the store has just failed to answer, so that it is not asked again at once. */
+  public void noteSilence() {
+    offer(new JobInput.Silence());
   }
 
   /**
@@ -185,7 +156,7 @@ public final class JobMonitor implements AutoCloseable {
    */
   public void awaitReports(Duration limit) {
     long deadline = time.deadline(limit);
-    while (reports.get() > 0 && time.nanoTime() - deadline < 0) {
+    while ((offered.get() > 0 || appending) && time.nanoTime() - deadline < 0) {
       time.park(this, LOOK_NANOS);
     }
   }
@@ -195,86 +166,14 @@ public final class JobMonitor implements AutoCloseable {
     return times;
   }
 
-  /** Notes that the store has just failed to answer, so that it is not asked again at once. */
-  public void noteSilence() {
-    silentUntil = time.deadline(times.answer());
-  }
-
-  /**
-   * Delivers an event that the store did not take in time; returns the first event of its group.
-   */
-  private FailureEvent acceptAlone(FailureEvent event) {
-    synchronized (delivery) {
-      return groups.accept(event);
-    }
-  }
-
   /** Tells whether the store did not take a failure, so that no other rank can be asked. */
   public boolean isUnheard() {
     return unheard;
   }
 
-  /**
-   * Returns the rank of a group that serves the store; -1 if none does, or if the group is unknown.
-   */
-  public int serverOf(String group) {
-    synchronized (delivery) {
-      return groups.rankIn(group, serverRank);
-    }
-  }
-
-  private FailureEvent write(FailureEvent event) {
-    boolean isWritten = false;
-    while (true) {
-      long number;
-      synchronized (delivery) {
-        FailureEvent earlier = groups.firstFailure(event.group());
-        // The event itself may have been delivered on this rank alone while the store was silent.
-        if (earlier != null && (isWritten || !earlier.equals(event))) {
-          return earlier;
-        }
-        number = delivered + 1;
-      }
-      Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
-      byte[] there = swap.value();
-      if (swap.stored() || there == null) {
-        isWritten = true;
-        deliver(number, event);
-      } else {
-        deliver(number, there);
-      }
-    }
-  }
-
-  /**
-   * Asks the ranks of a group where they stand while an operation waits, or waits for the finding
-   * of another rank that asks the same; returns the finding in words.
-   *
-   * @throws StoreException if the store does not answer
-   */
-  String whatKeeps(Question question, GroupIdentity group) {
-    while (true) {
-      long number;
-      boolean isAsked = false;
-      synchronized (delivery) {
-        number = delivered + 1;
-        Asked earlier = asked.get(question.group());
-        if (earlier != null && question.isSame(earlier.question)) {
-          isAsked = true;
-          number = earlier.number;
-        }
-      }
-      if (isAsked) {
-        return questions.findingOf(number);
-      }
-      Store.Swap swap = writeStore.compareSet(key(number), null, question.encode());
-      byte[] there = swap.value();
-      if (swap.stored() || there == null) {
-        deliver(number, question);
-        return questions.find(number, question, group);
-      }
-      deliver(number, there);
-    }
+  /** Returns the rank of a group that serves the store; -1 if none does. */
+  public int serverOf(GroupIdentity group) {
+    return group.globalRanks().indexOf(serverRank);
   }
 
   /** Returns what the ranks tell each other beside the log. */
@@ -282,26 +181,21 @@ public final class JobMonitor implements AutoCloseable {
     return board;
   }
 
-  /** Publishes where this rank stands in a group, for the reports of other ranks. */
-  public void publishProgress(String group, String text) {
-    try {
-      board.publish(group, text);
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
-    }
-  }
-
   /** Tells whether a failure was reported below a prefix of a store. */
   public static boolean hasFailed(Store store, String prefix) {
     for (long number = 1; ; number++) {
-      String key = prefix + EVENT + number;
+      String key = prefix + key(number);
       if (!store.check(List.of(key))) {
         return false;
       }
-      if (FailureEvent.isOne(store.get(key))) {
+      if (LogEntry.isFailure(store.get(key))) {
         return true;
       }
     }
+  }
+
+  static String key(long number) {
+    return EVENT + number;
   }
 
   /** Tells whether this rank takes part. */
@@ -317,173 +211,260 @@ public final class JobMonitor implements AutoCloseable {
   public void join() {
     board.join();
     joined = true;
-    keepsWills = writeStore.leaveWill(EVENT, FailureEvent.lost(rank).encode());
-  }
-
-  private void readEvents() {
-    while (!closed) {
-      long number;
-      synchronized (delivery) {
-        number = delivered + 1;
-      }
-      try {
-        readStore.await(List.of(key(number)), SLICE);
-        deliver(number, readStore.get(key(number), Duration.ofSeconds(5)));
-      } catch (StoreTimeoutException e) {
-        LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);
-      } catch (StoreClosedException e) {
-        return;
-      } catch (StoreConnectionException e) {
-        if (answersAgain(key(number), RETRIES)) {
-          continue;
-        }
-        if (!closed) {
-          LOG.log(Level.WARNING, "rank {0}: lost the store: {1}", rank, e.getMessage());
-          loseServer(String.valueOf(e.getMessage()));
-        }
-        if (leaving || !answersAgain(key(number), LATE_RETRIES)) {
-          return;
-        }
-        LOG.log(Level.WARNING, "rank {0}: the store answers again", rank);
-      } catch (RuntimeException | Error e) {
-        giveUp(e);
-        return;
-      }
-    }
-  }
-
-  /** Fails the groups of this rank, because it no longer hears of failures. */
-  private void giveUp(Throwable cause) {
-    if (closed || leaving) {
-      return;
-    }
-    Map<String, Member> all;
-    synchronized (delivery) {
-      all = groups.copy();
-    }
-    String why = "it can no longer read the failure log: " + cause;
-    all.forEach(
-        (name, member) -> {
-          int own = member.globalRanks().indexOf(rank);
-          FailureEvent _ = report(FailureEvent.outside(name, Kind.FAILED, own, own, why));
-        });
-    LOG.log(Level.WARNING, "rank " + rank + ": stopped reading the failure log", cause);
-  }
-
-  /** Tells whether the store is still there although a connection to it was lost. */
-  private boolean answersAgain(String key, int retries) {
-    for (int i = 0; i < retries && !closed && !keepsWills; i++) {
-      time.park(this, RETRY_NANOS);
-      try {
-        boolean _ = readStore.check(List.of(key));
-        return true;
-      } catch (StoreException e) {
-        LOG.log(Level.DEBUG, "rank {0}: {1}", rank, e.getMessage());
-      }
-    }
-    return false;
-  }
-
-  /**
-   * Fails the groups of the rank that served the store, if the store can tell that a process is
-   * gone.
-   */
-  private void loseServer(String why) {
-    if (!keepsWills || leaving || serverRank < 0) {
-      return;
-    }
-    synchronized (delivery) {
-      groups
-          .copy()
-          .forEach(
-              (name, member) -> {
-                int own = member.globalRanks().indexOf(rank);
-                int served = member.globalRanks().indexOf(serverRank);
-                if (served >= 0) {
-                  groups.accept(
-                      FailureEvent.outside(
-                          name, Kind.PEER_LOST, own, served, "it served the store: " + why));
-                }
-              });
-    }
-  }
-
-  private void deliver(long number, byte[] entry) {
-    if (Question.isQuestion(entry)) {
-      deliver(number, Question.decode(entry));
-    } else if (Inquiry.isInquiry(entry)) {
-      deliver(number, Inquiry.decode(entry));
-    } else {
-      deliver(number, FailureEvent.decode(entry));
-    }
-  }
-
-  private void deliver(long number, Inquiry inquiry) {
-    synchronized (delivery) {
-      if (number == delivered + 1) {
-        delivered = number;
-        StatusAnswers answering = answers;
-        if (answering != null) {
-          answering.begin(inquiry);
-        }
-      }
-    }
-  }
-
-  private void deliver(long number, Question question) {
-    synchronized (delivery) {
-      if (number == delivered + 1) {
-        delivered = number;
-        asked.put(question.group(), new Asked(question, number));
-        if (groups.contains(question.group())) {
-          Thread _ =
-              time.start(
-                  "tutti-tell-" + question.group() + "-" + rank,
-                  () -> answer(number, question.group()));
-        }
-      }
-    }
-  }
-
-  private void answer(long number, String group) {
-    Map<String, Member> all;
-    synchronized (delivery) {
-      all = groups.copy();
-    }
-    Member member = all.get(group);
-    if (member == null) {
-      return;
-    }
-    RankProgress standing = JoinedGroups.standing(member, group, all);
-    try {
-      questions.answer(number, standing);
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot answer with its progress: {1}", rank, e);
-    }
-  }
-
-  private void deliver(long number, FailureEvent event) {
-    synchronized (delivery) {
-      if (number == delivered + 1) {
-        delivered = number;
-        groups.accept(event);
-      }
+    if (writeStore.leaveWill(EVENT, FailureEvent.lost(rank).encode())) {
+      reader.keepsWills();
     }
   }
 
   /** Notes that this rank is about to leave: from now on the store may go away. */
   public void leave() {
-    leaving = true;
+    reader.leave();
   }
 
-  private static String key(long number) {
-    return EVENT + number;
+  // Time
+
+  /**
+   * Lets time pass for the state.
+   *
+   * @return how long it may take until the next call, in nanoseconds
+   */
+  long tick() {
+    long left = leftNanos();
+    if (left <= 0) {
+      offer(new JobInput.Tick());
+    }
+    return Math.max(left, LOOK_NANOS);
+  }
+
+  private long leftNanos() {
+    long limit = nextLimit;
+    return limit == Long.MAX_VALUE ? Long.MAX_VALUE / 2 : limit - watchdog.runningNanos();
+  }
+
+  /**
+   * Waits for a latch that opens once a group is settled, even if interrupted.
+   *
+   * @return whether it is open; false after the longest time that the state may take
+   */
+  boolean await(Latch settled) {
+    long most = Deadlines.nanos(times.verdict());
+    long since = watchdog.runningNanos();
+    boolean interrupted = false;
+    try {
+      while (true) {
+        long left = since + most - watchdog.runningNanos();
+        if (left <= 0) {
+          return false;
+        }
+        try {
+          if (settled.await(time.nanoTime() + Math.min(left, tick()))) {
+            return true;
+          }
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  // Steps
+
+  private void offer(JobInput input) {
+    inputs.add(input);
+    if (offered.getAndIncrement() > 0) {
+      return;
+    }
+    do {
+      try {
+        step(inputs.remove());
+      } catch (RuntimeException | Error e) {
+        LOG.log(Level.ERROR, "rank " + rank + ": a step of the failure log failed", e);
+      }
+    } while (offered.decrementAndGet() > 0);
+  }
+
+  private void step(JobInput input) {
+    boolean stoodStill = watchdog.stoodStill(times.standstill());
+    List<JobOutput> outputs = state.step(watchdog.runningNanos(), stoodStill, input);
+    unheard = state.isUnheard();
+    appending = state.isAppending();
+    nextLimit = state.nextLimit();
+    if (nextLimit != Long.MAX_VALUE) {
+      watchdog.expect(time.nanoTime() + leftNanos());
+    }
+    outputs.forEach(this::run);
+  }
+
+  private void run(JobOutput output) {
+    switch (output) {
+      case JobOutput.Append append -> start("tutti-say-" + rank, () -> append(append));
+      case JobOutput.Fail(FailureEvent event) -> {
+        Member member = members.get(event.group());
+        if (member != null) {
+          member.group.failing(event);
+        }
+      }
+      case JobOutput.Ask(Evidence known, boolean publishes, Duration limit) ->
+          ask(known, (member, group) -> ask(member, group, known, publishes, limit));
+      case JobOutput.LookUp(Evidence known) ->
+          ask(
+              known,
+              (member, group) -> collect(group, () -> board.withClose(known, member.globalRanks)));
+      case JobOutput.Settle(Evidence evidence, AgreedFailure verdict) -> {
+        Member member = members.get(evidence.event().group());
+        if (member != null) {
+          member.group.settle(evidence, verdict);
+        }
+      }
+      case JobOutput.Answer(long number, String group) ->
+          start("tutti-ask-" + group + "-" + rank, () -> answer(number, group));
+      case JobOutput.Find find -> {
+        Asking waiting = asking.remove(find.question());
+        if (waiting != null) {
+          waiting.find = find;
+          waiting.latch.open();
+        }
+      }
+      case JobOutput.Report report -> {
+        StatusAnswers answering = answers;
+        if (answering != null) {
+          answering.begin(report.inquiry());
+        }
+      }
+    }
+  }
+
+  private void start(String name, Runnable body) {
+    Thread _ = time.start(name, body);
+  }
+
+  private void append(JobOutput.Append append) {
+    JobInput result;
+    try {
+      Store.Swap swap = writeStore.compareSet(key(append.number()), null, append.entry().encode());
+      byte[] there = swap.value();
+      result =
+          swap.stored() || there == null
+              ? new JobInput.Written(append.number())
+              : new JobInput.Taken(append.number(), LogEntry.decode(there));
+    } catch (RuntimeException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
+      result = new JobInput.Unwritten();
+    }
+    offer(result);
+  }
+
+  /** What is done for one of the groups. */
+  private interface Step {
+    void run(Member member, String group);
+  }
+
+  private void ask(Evidence known, Step step) {
+    String group = known.event().group();
+    Member member = members.get(group);
+    if (member != null) {
+      start("tutti-ask-" + group + "-" + known.self(), () -> step.run(member, group));
+    }
+  }
+
+  private void ask(
+      Member member, String group, Evidence known, boolean publishes, @Nullable Duration limit) {
+    if (publishes) {
+      publish(group, member.group.answer(known.event()));
+    }
+    if (limit != null) {
+      long deadline = watchdog.runningNanos() + Deadlines.nanos(limit);
+      collect(
+          group,
+          () ->
+              board.collect(
+                  known, member.globalRanks, each -> JobBoard.progressKey(group, each), deadline));
+    }
+  }
+
+  private void collect(String group, Supplier<Evidence> evidence) {
+    Evidence all = null;
+    try {
+      all = evidence.get();
+    } catch (RuntimeException e) {
+      LOG.log(
+          Level.DEBUG,
+          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
+          rank,
+          group,
+          e);
+    }
+    offer(new JobInput.Collected(group, all));
+  }
+
+  private void publish(String group, RankProgress progress) {
+    try {
+      board.publish(group, progress.encode());
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
+    }
+  }
+
+  // Operations that wait for long
+
+  /**
+   * Asks the ranks of a group where they stand while an operation waits, or waits for the finding
+   * of another rank that asks the same; returns the finding in words.
+   *
+   * @throws StoreException if the store does not answer
+   */
+  String whatKeeps(Question question, GroupIdentity group) throws InterruptedException {
+    Asking waiting = new Asking(time);
+    asking.put(question, waiting);
+    offer(new JobInput.Waits(question));
+    boolean isAsked = waiting.latch.await(time.deadline(times.question()));
+    asking.remove(question);
+    JobOutput.Find find = waiting.find;
+    if (!isAsked || find == null || find.number() < 0) {
+      throw new StoreSilentException("the store did not take the question");
+    }
+    return find.isOwn()
+        ? questions.find(find.number(), question, group)
+        : questions.findingOf(find.number());
+  }
+
+  private void answer(long number, String group) {
+    Member member = members.get(group);
+    if (member == null) {
+      return;
+    }
+    try {
+      questions.answer(number, standing(member.group, group));
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot answer with its progress: {1}", rank, e);
+    }
+  }
+
+  /** Returns where this rank stands in one of its groups, and in what it waits in the others. */
+  private RankProgress standing(MonitoredGroup group, String name) {
+    RankProgress standing = group.standing();
+    StringJoiner elsewhere = new StringJoiner(", ");
+    members.forEach(
+        (otherName, other) -> {
+          RankProgress there = otherName.equals(name) ? null : other.group.standing();
+          if (there != null && !there.pending().isEmpty()) {
+            String what = there.nextWait(Set.of()).describe();
+            elsewhere.add("in group " + otherName + " it waits in " + what);
+          }
+        });
+    if (!standing.elsewhere().isEmpty()) {
+      elsewhere.add(standing.elsewhere());
+    }
+    return standing.with(elsewhere.toString());
   }
 
   @Override
   public void close() {
-    closed = true;
-    readStore.close();
+    reader.close();
     writeStore.close();
   }
 }

@@ -1,8 +1,10 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
+import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.util.ArrayDeque;
@@ -53,7 +55,7 @@ final class Questions {
                     known,
                     group.globalRanks(),
                     r -> PREFIX + number + "/" + r,
-                    time.deadline(times.answer())))
+                    Watchdog.of(time).runningNanos() + Deadlines.nanos(times.answer())))
             .text();
     store.set(PREFIX + number, found);
     return found;

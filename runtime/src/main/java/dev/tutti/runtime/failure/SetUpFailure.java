@@ -19,17 +19,18 @@ import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Handles the failure of a group that is being set up: tells the others, and finds out which rank
  * failed.
  */
-public final class SetUpFailure {
+public final class SetUpFailure implements MonitoredGroup {
   /*
    * A rank that waits for others during set-up runs out of time because of them, or because of
-   * ranks that they wait for themselves. After a time-out each rank therefore asks all others. They
-   * answer from the thread that reads the log, whatever call their callers are in. A rank that does
-   * not answer is blamed.
+   * ranks that they wait for themselves. After a time-out the job monitor therefore asks all ranks.
+   * They answer on a thread of their own, whatever call their callers are in. A rank that does not
+   * answer is blamed.
    */
   private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
 
@@ -40,7 +41,9 @@ public final class SetUpFailure {
   private final boolean isPart;
   private final Runnable end;
   private final Latch heard;
+  private final Latch settled;
   private volatile boolean waited;
+  private volatile @Nullable Evidence evidence;
 
   /**
    * Prepares for the failure of a set-up.
@@ -55,21 +58,36 @@ public final class SetUpFailure {
     this.times = monitor.times();
     this.time = group.time();
     this.heard = new Latch(time);
+    this.settled = new Latch(time);
     this.isPart = isPart;
     this.end = end;
   }
 
-  /** Receives the first failure of all ranks, and answers those that ask which ranks are there. */
-  public void heard(FailureEvent event) {
-    heard.open();
-    end.run();
-    if (event.kind() == Kind.TIMEOUT) {
-      Thread _ = time.start("tutti-tell-" + group.name() + "-" + group.rank(), this::answer);
-    }
+  /** Connects the set-up with the monitor of its job. */
+  public void start() {
+    monitor.join(group, this, false);
   }
 
-  private void answer() {
-    monitor.publishProgress(group.name(), RankProgress.ofSetUp(group.name()).encode());
+  @Override
+  public void failing(FailureEvent event) {
+    heard.open();
+    end.run();
+  }
+
+  @Override
+  public RankProgress standing() {
+    return RankProgress.ofSetUp(group.name());
+  }
+
+  @Override
+  public RankProgress answer(FailureEvent event) {
+    return standing();
+  }
+
+  @Override
+  public void settle(Evidence all, AgreedFailure verdict) {
+    evidence = all;
+    settled.open();
   }
 
   /**
@@ -92,9 +110,9 @@ public final class SetUpFailure {
       own = own.kind() == Kind.PEER_LOST ? own.asTimeout() : own;
       monitor.noteSilence();
     }
-    FailureEvent event = monitor.report(own);
-    Evidence evidence = collect(event, stoodStill);
-    AgreedFailure first = Blame.judge(evidence);
+    Evidence known = settled(own);
+    FailureEvent event = known.event();
+    AgreedFailure first = Blame.judge(known);
     FailureInfo info =
         group.failure(OpType.INIT, 0, first.failedRank(), first.failedRank(), Duration.ZERO);
     if (isOfLists(event)) {
@@ -104,7 +122,7 @@ public final class SetUpFailure {
         own.kind() == Kind.FAILED
             && !(cause instanceof StoreClosedException)
             && event.kind() == Kind.PEER_LOST;
-    boolean isFound = (evidence.paused() || !evidence.alone()) && first.hasFinding();
+    boolean isFound = (known.paused() || !known.alone()) && first.hasFinding();
     boolean isJudged = isFound || (isPart && own.kind() != Kind.FAILED);
     if (event.reporter() == group.rank() && isJudged) {
       return first.exception(info, cause);
@@ -185,7 +203,7 @@ public final class SetUpFailure {
         // If several are late, most of them are themselves waiting for another one.
         boolean several = t instanceof PeerLateException late && late.peers().size() > 1;
         int named = several ? -1 : PeerLostException.rankIn(t);
-        blame = Blame.of(t, named, group.rank(), monitor.serverOf(group.name()));
+        blame = Blame.of(t, named, group.rank(), monitor.serverOf(group));
       }
     }
     return new FailureEvent(
@@ -199,36 +217,13 @@ public final class SetUpFailure {
         OperationState.textOf(cause));
   }
 
-  /** Finds out which rank kept the others waiting; the first finding counts for all. */
-  private Evidence collect(FailureEvent event, boolean stoodStill) {
-    boolean isAsked = event.isOfMeeting();
-    Evidence known =
-        Evidence.of(event, group, monitor.serverOf(group.name()), stoodStill && isAsked);
-    if (monitor.isUnheard()) {
-      return known.withoutStore();
-    }
-    if (!isAsked) {
-      return known.adopting(Diagnosis.NONE);
-    }
-    try {
-      return BoundedCalls.call(
-          time,
-          "tutti-ask-" + group.name() + "-" + group.rank(),
-          times.answers(),
-          () -> {
-            answer();
-            return monitor
-                .board()
-                .investigate(known, group.globalRanks(), time.deadline(times.finding()));
-          });
-    } catch (Exception e) {
-      LOG.log(
-          Level.DEBUG,
-          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
-          group.rank(),
-          group.name(),
-          e);
-      return known.withoutStore();
-    }
+  /** Reports a failure, and waits until the ranks agree on the first one. */
+  private Evidence settled(FailureEvent own) {
+    monitor.report(own);
+    boolean _ = monitor.await(settled);
+    Evidence known = evidence;
+    return known == null
+        ? Evidence.of(own, group, monitor.serverOf(group), false).withoutStore()
+        : known;
   }
 }

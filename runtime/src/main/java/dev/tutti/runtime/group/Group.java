@@ -138,7 +138,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     records.add(this);
     tell("made", "");
     watchdog.watch(this);
-    monitor.join(identity.name(), identity.globalRanks(), failures::onEvent, this::standing);
+    failures.start();
   }
 
   // Callbacks for operations and failures
@@ -186,8 +186,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     }
   }
 
-  /** Returns where this rank stands, for ranks that wait for it. */
-  RankProgress standing() {
+  @Override
+  public RankProgress standing() {
     return runner.progress(isClosed()).with(maker.place());
   }
 
@@ -228,13 +228,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   @Override
   public long checkDeadlines(long nowNanos) {
     long next = pending.checkDeadlines(nowNanos);
-    failures.checkOverdue();
-    return next;
-  }
-
-  @Override
-  public void awaitCall(FailureEvent event, long limitNanos) {
-    runner.awaitCall(event, limitNanos);
+    long tick = nowNanos + failures.tick();
+    return tick - next < 0 ? tick : next;
   }
 
   // Failure
@@ -337,16 +332,23 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   @Override
-  public void publishProgress(boolean closed) {
+  public RankProgress answer(FailureEvent event) {
+    if (event.kind() == Kind.MISMATCH) {
+      runner.awaitCall(event, time.deadline(monitor.times().call()));
+    }
+    return runner.progress(false).without(unreached());
+  }
+
+  /** Publishes that this rank closes the group without a failure, and where it stands. */
+  private void publishClose() {
     try {
-      RankProgress progress =
-          closed ? runner.progress(true) : runner.progress(false).without(unreached());
+      RankProgress progress = runner.progress(true);
       BoundedCalls.call(
           time,
-          "tutti-tell-" + identity.name() + "-" + identity.rank(),
+          "tutti-leave-" + identity.globalRanks().get(identity.rank()),
           monitor.times().answer(),
           () -> {
-            monitor.publishProgress(identity.name(), progress.encode());
+            monitor.board().publish(identity.name(), progress.encode());
             return progress;
           });
     } catch (Exception e) {
@@ -481,7 +483,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       failures.await();
       runner.stop(time.nanoTime() + SETTLE_NANOS);
     } else if (identity.size() > 1) {
-      publishProgress(true);
+      publishClose();
     }
     watchdog.unwatch(this);
     monitor.leave(identity.name());

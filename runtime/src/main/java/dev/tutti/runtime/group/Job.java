@@ -245,7 +245,7 @@ final class Job {
     GroupIdentity identity = new GroupIdentity(name, groupRank, globalRanks, settings, time);
     SetUpFailure failure = new SetUpFailure(monitor, identity, parent != null, end);
     EarlyFailures early = new EarlyFailures(end, failure);
-    monitor.join(name, globalRanks, failure::heard);
+    failure.start();
     if (parent != null) {
       parent.failures.whenFailing(end);
     }

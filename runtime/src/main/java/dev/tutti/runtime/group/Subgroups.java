@@ -159,8 +159,8 @@ final class Subgroups {
       if (e instanceof StoreSilentException) {
         group.monitor.noteSilence();
       }
-      Blame blame =
-          Blame.of(e, -1, group.identity.rank(), group.monitor.serverOf(group.identity.name()));
+      int server = group.monitor.serverOf(group.identity);
+      Blame blame = Blame.of(e, -1, group.identity.rank(), server);
       group.failures.begin(
           new FailureEvent(
               group.identity.name(),

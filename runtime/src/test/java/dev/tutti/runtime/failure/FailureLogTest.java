@@ -25,6 +25,10 @@ class FailureLogTest {
             .encode());
   }
 
+  private void find(int number, Diagnosis finding) {
+    store.set("tutti/3/event/" + number, new LogEntry.Found("0", 1, finding).encode());
+  }
+
   @Test
   void aJobWithoutAFailureBlamesNobody() {
     assertThat(FailureLog.blame(store, 3)).isEmpty();
@@ -58,7 +62,7 @@ class FailureLogTest {
   @Test
   void whatTheRanksFoundOutSinceIsTold() {
     append(1, "0", Kind.TIMEOUT, 1, -1, "no end in 5 s");
-    store.set("tutti/3/finding/0", new Diagnosis(2, "rank 2 has not called it").encode());
+    find(2, new Diagnosis(2, "rank 2 has not called it"));
     assertThat(FailureLog.blame(store, 3))
         .contains(
             new Blame(
@@ -74,7 +78,7 @@ class FailureLogTest {
     String all = "ranks disagree: ranks 0, 1 called allReduce #7, rank 2 called barrier #7";
     append(1, "0", Kind.MISMATCH, 1, -1, pair);
     assertThat(FailureLog.blame(store, 3)).contains(new Blame(-1, pair, true));
-    store.set("tutti/3/finding/0", new Diagnosis(2, all).encode());
+    find(2, new Diagnosis(2, all));
     assertThat(FailureLog.blame(store, 3)).contains(new Blame(2, all, true));
   }
 

@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.InvocationTargetException;
@@ -56,40 +57,37 @@ class JobBoardTest {
         RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, last, "", "", -1, -1))).encode());
   }
 
-  private Evidence investigate(int rank, AnswerTimes times) {
-    return board(rank, times)
-        .investigate(
-            Evidence.of(EVENT, SIZE, rank, 0, false), RANKS, Time.SYSTEM.deadline(times.finding()));
+  private Evidence collect(FailureEvent event, AnswerTimes times) {
+    return board(1, times)
+        .collect(
+            Evidence.of(event, SIZE, 1, 0, false),
+            RANKS,
+            rank -> JobBoard.progressKey("0", rank),
+            Watchdog.of(Time.SYSTEM).runningNanos() + times.answer().toNanos());
   }
 
   @Test
-  void oneRankReadsTheAnswersAndTheOthersItsFinding() {
+  void theAnswersOfAllRanksAreReadInOneCall() {
     RANKS.forEach(rank -> answer(rank, 5));
-    Evidence first = investigate(1, PATIENT);
-    assertThat(calls).containsExactly("check", "check", "multiGet", "compareSet");
-    assertThat(first.adopted()).isNull();
-    assertThat(first.answers().keySet()).containsExactlyElementsOf(RANKS);
-    assertThat(Blame.judge(first).failedRank()).isEqualTo(5);
-    calls.clear();
-    Evidence second = investigate(2, PATIENT);
-    assertThat(calls).containsExactly("get");
-    assertThat(Blame.judge(second)).isEqualTo(Blame.judge(first));
+    Evidence all = collect(EVENT, PATIENT);
+    assertThat(calls).containsExactly("check", "multiGet");
+    assertThat(all.answers().keySet()).containsExactlyElementsOf(RANKS);
+    assertThat(Blame.judge(all).failedRank()).isEqualTo(5);
   }
 
   @Test
-  void theOthersAskIfTheRankThatReportedIsSilent() {
-    RANKS.stream().filter(rank -> rank != 1).forEach(rank -> answer(rank, -1));
-    new JobBoard(store, 1, TIMES, Time.SYSTEM).join();
-    Evidence found = investigate(2, TIMES);
-    assertThat(found.silent()).containsExactly(1);
-    assertThat(Blame.judge(found).text()).isEqualTo("no data; rank 1 does not answer");
-    assertThat(investigate(3, TIMES).adopted()).isEqualTo(Blame.find(found));
+  void aRankThatDoesNotAnswerIsSilent() {
+    RANKS.stream().filter(rank -> rank != 2).forEach(rank -> answer(rank, -1));
+    new JobBoard(store, 2, TIMES, Time.SYSTEM).join();
+    Evidence found = collect(EVENT, TIMES);
+    assertThat(found.silent()).containsExactly(2);
+    assertThat(Blame.judge(found).text()).isEqualTo("no data; rank 2 does not answer");
   }
 
   @Test
   void aRankThatNeverJoinedIsNotWaitedFor() {
     RANKS.stream().filter(rank -> rank != 4).forEach(rank -> answer(rank, -1));
-    Evidence found = investigate(1, PATIENT);
+    Evidence found = collect(EVENT, PATIENT);
     assertThat(found.strangers()).containsExactly(4);
     assertThat(Blame.judge(found).failedRank()).isEqualTo(-1);
   }
@@ -102,12 +100,7 @@ class JobBoardTest {
         .forEach(rank -> new JobBoard(store, rank, TIMES, Time.SYSTEM).join());
     FailureEvent event =
         new FailureEvent("0", Kind.TIMEOUT, 1, -1, OpType.RECV, 1, 2, 0, Duration.ZERO, "no data");
-    Evidence found =
-        board(1, PATIENT)
-            .investigate(
-                Evidence.of(event, SIZE, 1, 0, false),
-                RANKS,
-                Time.SYSTEM.deadline(PATIENT.finding()));
+    Evidence found = collect(event, PATIENT);
     assertThat(found.answers().keySet()).containsExactly(1, 2);
     assertThat(Blame.judge(found).text()).isEqualTo("no data; rank 2 did not send in time");
   }

@@ -1,22 +1,24 @@
 package dev.tutti.runtime.failure;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.OpType;
+import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.runtime.group.StuckStore;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -52,6 +54,36 @@ class JobMonitorTest {
             });
   }
 
+  private static void join(
+      JobMonitor monitor,
+      List<Integer> globalRanks,
+      int rank,
+      CompletableFuture<FailureEvent> heard) {
+    GroupIdentity identity =
+        new GroupIdentity("0", rank, globalRanks, Settings.ofEnvironment(Map.of()), Time.SYSTEM);
+    MonitoredGroup group =
+        new MonitoredGroup() {
+          @Override
+          public void failing(FailureEvent event) {
+            heard.complete(event);
+          }
+
+          @Override
+          public RankProgress standing() {
+            return RankProgress.ofSetUp("0");
+          }
+
+          @Override
+          public RankProgress answer(FailureEvent event) {
+            return standing();
+          }
+
+          @Override
+          public void settle(Evidence evidence, AgreedFailure verdict) {}
+        };
+    monitor.join(identity, group, true);
+  }
+
   /** The first number of losses takes less than the time after which the store counts as lost. */
   @ParameterizedTest
   @ValueSource(ints = {3, 12})
@@ -60,7 +92,7 @@ class JobMonitorTest {
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
         JobMonitor monitor = new JobMonitor(cutOff(shared), 0, -1, TIMES, Time.SYSTEM)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
-      monitor.join("0", List.of(0, 1), heard::complete);
+      join(monitor, List.of(0, 1), 0, heard);
       monitor.start(() -> new byte[0]);
       LocalWorld.until("the losses", () -> losses.get() < 0);
       FailureEvent event =
@@ -76,7 +108,7 @@ class JobMonitorTest {
     try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
         JobMonitor monitor = new JobMonitor(cutOff(shared), 3, -1, TIMES, Time.SYSTEM)) {
       CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
-      monitor.join("0", List.of(2, 3), heard::complete);
+      join(monitor, List.of(2, 3), 1, heard);
       monitor.start(() -> new byte[0]);
       shared.set("event/1", new byte[] {1, 2, 3});
       FailureEvent event = heard.get(60, TimeUnit.SECONDS);
@@ -86,92 +118,19 @@ class JobMonitorTest {
     }
   }
 
-  /**
-   * Reports a failure of rank 1 of three to a hanging store, and returns what the report becomes.
-   */
-  private AgreedFailure reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
-      throws Exception {
-    StuckStore stuck = new StuckStore();
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, server, TIMES, Time.SYSTEM)) {
-      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
-      monitor.join("0", List.of(0, 1, 2), heard::complete);
-      stuck.stuck = true;
-      FailureEvent own =
-          new FailureEvent(
-              "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data");
-      assertThat(monitor.report(own)).isEqualTo(own);
-      assertThat(monitor.isUnheard()).isTrue();
-      assertThat(heard.get(60, TimeUnit.SECONDS)).isEqualTo(own);
-      return Blame.judge(Evidence.of(own, 3, 1, monitor.serverOf("0"), false).withoutStore());
-    } finally {
-      stuck.released.countDown();
-    }
-  }
-
   @Test
   void aReportThatTheStoreTakesLateIsNotLost() {
     StuckStore stuck = new StuckStore();
     try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1, TIMES, Time.SYSTEM)) {
       stuck.stuck = true;
-      FailureEvent own =
+      monitor.report(
           new FailureEvent(
-              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough");
-      assertThat(monitor.report(own)).isEqualTo(own);
-      assertThat(monitor.isUnheard()).isTrue();
+              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough"));
       monitor.awaitReports(Duration.ofMillis(10));
-      assertThat(monitor.isUnheard()).isTrue();
+      assertThat(shared.check(List.of("event/1"))).isFalse();
       stuck.released.countDown();
       monitor.awaitReports(Duration.ofMinutes(1));
-      assertThat(monitor.isUnheard()).isFalse();
       assertThat(FailureEvent.decode(shared.get("event/1")).message()).isEqualTo("enough");
     }
-  }
-
-  /** With the default, the report would count as lost after a second. */
-  @Test
-  void aReportMayTakeAsLongAsTheSettingSays() throws Exception {
-    StuckStore stuck = new StuckStore();
-    AnswerTimes times = new AnswerTimes(Duration.ofMinutes(4));
-    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, 0, times, Time.SYSTEM)) {
-      stuck.stuck = true;
-      FailureEvent own =
-          new FailureEvent(
-              "0",
-              FailureEvent.Kind.TIMEOUT,
-              1,
-              -1,
-              OpType.ALL_REDUCE,
-              3,
-              Duration.ZERO,
-              "no data");
-      CompletableFuture<FailureEvent> report =
-          CompletableFuture.supplyAsync(() -> monitor.report(own));
-      assertThat(catchThrowable(() -> report.get(1500, TimeUnit.MILLISECONDS)))
-          .isInstanceOf(TimeoutException.class);
-      stuck.released.countDown();
-      assertThat(report.get(60, TimeUnit.SECONDS)).isEqualTo(own);
-      assertThat(monitor.isUnheard()).isFalse();
-    }
-  }
-
-  @Test
-  void aSilentStoreIsLaidAtTheRankThatServesIt() throws Exception {
-    AgreedFailure known = reportInSilence(0, FailureEvent.Kind.TIMEOUT, -1);
-    assertThat(known.failedRank()).isZero();
-    assertThat(known.text()).isEqualTo("no data; rank 0, which serves the store, does not answer");
-    assertThat(reportInSilence(0, FailureEvent.Kind.TIMEOUT, 2).failedRank()).isZero();
-  }
-
-  @Test
-  void aSilentStoreOfNoRankIsLaidAtNobody() throws Exception {
-    AgreedFailure known = reportInSilence(-1, FailureEvent.Kind.TIMEOUT, -1);
-    assertThat(known.failedRank()).isEqualTo(-1);
-    assertThat(known.text())
-        .isEqualTo("no data; the store does not answer, so no rank can be asked");
-  }
-
-  @Test
-  void aLostPeerIsNamedThoughTheStoreIsSilent() throws Exception {
-    assertThat(reportInSilence(0, FailureEvent.Kind.PEER_LOST, 2).failedRank()).isEqualTo(2);
   }
 }

@@ -1,0 +1,59 @@
+package dev.tutti.runtime.failure;
+
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** What a {@link JobState} learns. */
+sealed interface JobInput {
+  /**
+   * This rank is in a group from now on.
+   *
+   * @param globalRanks for each rank of the group, its rank among all ranks
+   * @param isOpen whether its set-up is over
+   */
+  record Joined(String group, List<Integer> globalRanks, boolean isOpen) implements JobInput {}
+
+  /** This rank is no longer in a group. */
+  record Left(String group) implements JobInput {}
+
+  /** A group failed on this rank. */
+  record Failed(FailureEvent event) implements JobInput {}
+
+  /** An operation of this rank waits for long; the ranks are to be asked what keeps it. */
+  record Waits(Question question) implements JobInput {}
+
+  /**
+   * An entry of the log.
+   *
+   * @param number its place in the log, starting at 1
+   */
+  record Read(long number, LogEntry entry) implements JobInput {}
+
+  /** The entry that was to be appended is in the log. */
+  record Written(long number) implements JobInput {}
+
+  /** Another rank's entry is where this rank's was to be. */
+  record Taken(long number, LogEntry entry) implements JobInput {}
+
+  /** The store refused the entry that was to be appended. */
+  record Unwritten() implements JobInput {}
+
+  /**
+   * What the ranks of a group answered.
+   *
+   * @param evidence all that is known now; null if the store failed
+   */
+  record Collected(String group, @Nullable Evidence evidence) implements JobInput {}
+
+  /** The rank that serves the store is gone. */
+  record ServerLost(String why) implements JobInput {}
+
+  /** This rank can no longer read the log. */
+  record Deaf(String why) implements JobInput {}
+
+  /** The store has just failed to answer, so it is not asked again at once. */
+  record Silence() implements JobInput {}
+
+  /** Time has passed. */
+  record Tick() implements JobInput {}
+}

@@ -1,0 +1,43 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.runtime.status.Inquiry;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/** What follows from a {@link JobInput}, in this order. */
+sealed interface JobOutput {
+  /** Append an entry to the log, at a place that was free as far as is known. */
+  record Append(long number, LogEntry entry) implements JobOutput {}
+
+  /** Begin no more operations in a group, and end its set-up. */
+  record Fail(FailureEvent event) implements JobOutput {}
+
+  /**
+   * Publish where this rank stands, collect what the other ranks publish, or both.
+   *
+   * @param known what is known so far
+   * @param publishes whether this rank has yet to publish
+   * @param limit how long to wait for the others; null to collect nothing
+   */
+  record Ask(Evidence known, boolean publishes, @Nullable Duration limit) implements JobOutput {}
+
+  /** Look whether a lost rank closed its group before. */
+  record LookUp(Evidence known) implements JobOutput {}
+
+  /** End all that is pending in a group, with a verdict. */
+  record Settle(Evidence evidence, AgreedFailure verdict) implements JobOutput {}
+
+  /** Publish where this rank stands, because an operation of another one waits for long. */
+  record Answer(long number, String group) implements JobOutput {}
+
+  /**
+   * Find out what keeps an operation of this rank.
+   *
+   * @param number the place of the question in the log; negative if the store did not take it
+   * @param isOwn whether this rank asked, and so collects the answers; else it adopts the finding
+   */
+  record Find(Question question, long number, boolean isOwn) implements JobOutput {}
+
+  /** Answer somebody outside the job. */
+  record Report(Inquiry inquiry) implements JobOutput {}
+}

@@ -1,0 +1,84 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.runtime.failure.JobModel.Action;
+import dev.tutti.runtime.failure.JobModel.Violation;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Goes through all histories of a few ranks, and checks what must hold in each. */
+class JobExplorerTest {
+  /** A state, and how it came about. */
+  private record Node(JobModel model, @Nullable Node before, @Nullable Action action) {
+    List<Action> way() {
+      List<Action> way = new ArrayList<>();
+      for (Node node = this; node.before != null; node = node.before) {
+        way.add(node.action);
+      }
+      Collections.reverse(way);
+      return way;
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, -1, 2", "2, 0, 2", "3, -1, 1", "3, 0, 1", "3, -1, 2"})
+  void ranksAgreeInEachHistory(int size, int server, int faults) {
+    explore(new JobModel(size, server, faults));
+  }
+
+  /** Three million states. */
+  @Test
+  @Tag("full")
+  void threeRanksAgreeInEachHistoryOfTheStoreAndTwoFaults() {
+    explore(new JobModel(3, 0, 2));
+  }
+
+  /** Explores what is needed to find a fault; throws if there is one. */
+  static void exploreSome() {
+    explore(new JobModel(2, -1, 2));
+    explore(new JobModel(2, 0, 2));
+    explore(new JobModel(3, -1, 1));
+    explore(new JobModel(3, 0, 1));
+    explore(new JobModel(3, -1, 2));
+  }
+
+  private static void explore(JobModel start) {
+    Set<Long> seen = new HashSet<>(Set.of(start.fingerprint()));
+    Deque<Node> todo = new ArrayDeque<>(List.of(new Node(start, null, null)));
+    int ends = 0;
+    while (!todo.isEmpty()) {
+      Node node = todo.removeLast();
+      List<Action> actions = node.model.actions();
+      try {
+        if (actions.isEmpty()) {
+          node.model.checkEnd();
+          ends++;
+        }
+        for (Action action : actions) {
+          JobModel next = node.model.after(action);
+          long fingerprint = next.fingerprint();
+          if (fingerprint == node.model.fingerprint()) {
+            throw new Violation(action + " changes nothing");
+          }
+          if (seen.add(fingerprint)) {
+            todo.add(new Node(next, node, action));
+          }
+        }
+      } catch (Violation e) {
+        throw new AssertionError(e.getMessage() + "\n" + node.way() + "\n" + node.model, e);
+      }
+    }
+    assertThat(ends).isGreaterThan(100);
+  }
+}

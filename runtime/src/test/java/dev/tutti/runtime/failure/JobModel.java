@@ -1,0 +1,591 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.OpType;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The ranks of a job that wait in one collective, the log, and the answers in the store. Each rank
+ * has the real {@link JobState}; what its threads would do for it are actions, each of which may be
+ * the next.
+ */
+final class JobModel {
+  /*
+   * A call of the store has two actions, its effect and its reply, so a rank may be lost between
+   * them. Time passes only when no rank has anything left to do at this time: the ranks that run are
+   * fast beside the limits. A rank that is paused is arbitrarily slow; one that is cut off cannot use
+   * the store, though its peers reach it. What happens to ranks from outside counts as a fault, and
+   * their number is limited.
+   */
+  static final AnswerTimes TIMES = new AnswerTimes(Duration.ofNanos(100));
+  private static final String GROUP = "0";
+  private static final RankProgress CALLED =
+      RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, 1, "", "", -1, -1)));
+  private static final RankProgress ABSENT = RankProgress.ofCalls(List.of());
+
+  /** Something that must never be. */
+  static final class Violation extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Violation(String what) {
+      super(what);
+    }
+  }
+
+  /** What happens to a rank from outside. */
+  enum Fault {
+    CRASH,
+    PAUSE,
+    CUT_OFF,
+    ABORT,
+    STAY_AWAY
+  }
+
+  /** What may happen next. */
+  enum Step {
+    FAULT,
+    READ,
+    STORE,
+    REPLY,
+    ANSWER,
+    COLLECT,
+    LOOK_UP,
+    TICK,
+    TIME_OUT,
+    LOSE_PEER,
+    RESUME,
+    PASS_TIME
+  }
+
+  /**
+   * One action.
+   *
+   * @param rank the rank; -1 for all
+   * @param peer the rank that it concerns; -1 if there is none
+   * @param fault what happens to the rank; null unless that is the action
+   */
+  record Action(Step kind, int rank, int peer, @Nullable Fault fault) {
+    Action(Step kind, int rank) {
+      this(kind, rank, -1, null);
+    }
+
+    @Override
+    public String toString() {
+      return rank + " " + (fault == null ? kind : fault) + (peer < 0 ? "" : " " + peer);
+    }
+  }
+
+  /** A rank, and what its threads are about to do. */
+  private static final class Rank {
+    JobState state;
+    boolean isCrashed;
+    boolean isCutOff;
+    boolean isAway;
+    boolean isFailing;
+    long pausedSince = -1;
+    long lost;
+    long stoodStillUntil = Long.MIN_VALUE;
+    int read;
+    JobOutput.@Nullable Append append;
+    @Nullable JobInput reply;
+    boolean answers;
+    long collectLimit;
+    @Nullable Evidence collect;
+    long collectBy;
+    @Nullable Evidence lookUp;
+    long settleBy;
+    @Nullable Evidence settled;
+    @Nullable AgreedFailure verdict;
+
+    /** The hash of all this; 0 until somebody asks for it. */
+    int hash;
+
+    Rank(JobState state) {
+      this.state = state;
+    }
+
+    Rank(Rank other) {
+      state = new JobState(other.state);
+      isCrashed = other.isCrashed;
+      isCutOff = other.isCutOff;
+      isAway = other.isAway;
+      isFailing = other.isFailing;
+      pausedSince = other.pausedSince;
+      lost = other.lost;
+      stoodStillUntil = other.stoodStillUntil;
+      read = other.read;
+      append = other.append;
+      reply = other.reply;
+      answers = other.answers;
+      collectLimit = other.collectLimit;
+      collect = other.collect;
+      collectBy = other.collectBy;
+      lookUp = other.lookUp;
+      settleBy = other.settleBy;
+      settled = other.settled;
+      verdict = other.verdict;
+    }
+
+    boolean runs() {
+      return !isCrashed && pausedSince < 0;
+    }
+
+    int hash() {
+      if (hash == 0) {
+        hash = key().hashCode();
+      }
+      return hash;
+    }
+
+    private Object key() {
+      return isCrashed
+          ? List.of()
+          : Arrays.asList(
+              isCutOff,
+              isAway,
+              isFailing,
+              verdict == null ? settleBy : 0,
+              pausedSince,
+              lost,
+              stoodStillUntil,
+              read,
+              append,
+              reply,
+              answers,
+              collect,
+              collect == null ? 0 : collectLimit,
+              collect == null || answers ? 0 : collectBy,
+              lookUp,
+              verdict == null ? null : verdict.failedRank(),
+              settled != null && settled.alone(),
+              state.key());
+    }
+  }
+
+  private final Rank[] ranks;
+  private final @Nullable RankProgress[] published;
+  private final List<LogEntry> log;
+  private final Set<Integer> faulty;
+  private final int server;
+  private int faultsLeft;
+  private long now;
+
+  /**
+   * Creates a job without a failure.
+   *
+   * @param size the number of ranks
+   * @param server the rank whose end is that of the store; -1 if the store outlives all ranks
+   * @param faults how many faults may happen
+   */
+  JobModel(int size, int server, int faults) {
+    ranks = new Rank[size];
+    published = new RankProgress[size];
+    log = new ArrayList<>();
+    faulty = new TreeSet<>();
+    this.server = server;
+    faultsLeft = faults;
+    List<Integer> all = new ArrayList<>();
+    for (int r = 0; r < size; r++) {
+      all.add(r);
+    }
+    for (int r = 0; r < size; r++) {
+      ranks[r] = new Rank(new JobState(r, server, TIMES, 0));
+      offer(r, new JobInput.Joined(GROUP, all, true));
+    }
+  }
+
+  private JobModel(JobModel other) {
+    ranks = other.ranks.clone();
+    published = other.published.clone();
+    log = new ArrayList<>(other.log);
+    faulty = new TreeSet<>(other.faulty);
+    server = other.server;
+    faultsLeft = other.faultsLeft;
+    now = other.now;
+  }
+
+  /** Returns all that decides what may happen next, mixed to 64 bits. */
+  long fingerprint() {
+    long hash = now * 31 + faultsLeft;
+    for (Rank rank : ranks) {
+      hash = mix(hash, rank.hash());
+    }
+    hash = mix(hash, Arrays.asList(published).hashCode());
+    return mix(mix(hash, log.hashCode()), faulty.hashCode());
+  }
+
+  private static long mix(long hash, int part) {
+    long mixed = (hash ^ (part * 0x9E3779B97F4A7C15L)) * 0xBF58476D1CE4E5B9L;
+    return mixed ^ (mixed >>> 31);
+  }
+
+  /**
+   * Returns what may happen next. What one rank learns does not depend on what the others do next,
+   * nor they on it, so that if a rank can learn something, only its own actions are returned: the
+   * other orders lead to the same states.
+   */
+  List<Action> actions() {
+    List<Action> next = new ArrayList<>();
+    for (int r = 0; r < ranks.length; r++) {
+      List<Action> own = new ArrayList<>();
+      addSteps(r, own);
+      if (own.stream().anyMatch(this::isLocal)) {
+        addSurprises(r, own);
+        return own;
+      }
+      next.addAll(own);
+    }
+    boolean isQuiet = next.isEmpty();
+    for (int r = 0; r < ranks.length; r++) {
+      addSurprises(r, next);
+    }
+    if (isQuiet && nextTime() != Long.MAX_VALUE) {
+      next.add(new Action(Step.PASS_TIME, -1));
+    }
+    return next;
+  }
+
+  private boolean isLocal(Action action) {
+    return switch (action.kind) {
+      case READ, REPLY, LOOK_UP, TICK -> true;
+      case COLLECT -> {
+        Rank rank = ranks[action.rank];
+        yield !reachesStore(rank) || collected(rank.collect).silent().isEmpty();
+      }
+      default -> false;
+    };
+  }
+
+  private boolean reachesStore(Rank rank) {
+    return !rank.isCutOff && (server < 0 || !ranks[server].isCrashed);
+  }
+
+  private boolean isStoreSilent() {
+    return server >= 0 && !ranks[server].isCrashed && ranks[server].pausedSince >= 0;
+  }
+
+  /** Adds what a rank does by itself at this time. */
+  private void addSteps(int r, List<Action> to) {
+    Rank rank = ranks[r];
+    if (!rank.runs()) {
+      return;
+    }
+    boolean answers = !isStoreSilent();
+    if (rank.read < log.size() && reachesStore(rank) && answers) {
+      to.add(new Action(Step.READ, r));
+    }
+    if (rank.append != null && answers) {
+      to.add(new Action(Step.STORE, r));
+    }
+    if (rank.reply != null) {
+      to.add(new Action(Step.REPLY, r));
+    }
+    if (rank.answers && answers) {
+      to.add(new Action(Step.ANSWER, r));
+    }
+    if (rank.collect != null
+        && !rank.answers
+        && answers
+        && (!reachesStore(rank)
+            || (running(rank) >= rank.collectBy && !isAnswerUnderWay())
+            || collected(rank.collect).silent().isEmpty())) {
+      to.add(new Action(Step.COLLECT, r));
+    }
+    if (rank.lookUp != null && answers) {
+      to.add(new Action(Step.LOOK_UP, r));
+    }
+    if (rank.state.nextLimit() <= running(rank)) {
+      to.add(new Action(Step.TICK, r));
+    }
+  }
+
+  /**
+   * Tells whether an answer was sent that the store has yet to take. A store that was silent takes
+   * all that was sent to it before it answers the read with which a collection ends.
+   */
+  private boolean isAnswerUnderWay() {
+    return Arrays.stream(ranks).anyMatch(rank -> rank.runs() && rank.answers && reachesStore(rank));
+  }
+
+  /** Adds what may happen at any time. */
+  private void addSurprises(int r, List<Action> to) {
+    Rank rank = ranks[r];
+    if (rank.isCrashed) {
+      return;
+    }
+    if (rank.pausedSince >= 0) {
+      to.add(new Action(Step.RESUME, r));
+      return;
+    }
+    if (!rank.isFailing) {
+      boolean hasReason = !faulty.isEmpty() && !rank.isAway;
+      if (hasReason) {
+        to.add(new Action(Step.TIME_OUT, r));
+        for (int peer : faulty) {
+          if (peer != r) {
+            to.add(new Action(Step.TIME_OUT, r, peer, null));
+          }
+        }
+      }
+      for (int peer = 0; peer < ranks.length; peer++) {
+        if (ranks[peer].isCrashed) {
+          to.add(new Action(Step.LOSE_PEER, r, peer, null));
+        }
+      }
+    }
+    // Before the first fault, ranks that do not serve the store are alike.
+    boolean isUnlike = !faulty.isEmpty() || r <= Math.max(0, server + 1);
+    if (faultsLeft > 0 && isUnlike) {
+      for (Fault fault : Fault.values()) {
+        if ((fault != Fault.ABORT && fault != Fault.STAY_AWAY) || !rank.isFailing) {
+          to.add(new Action(Step.FAULT, r, -1, fault));
+        }
+      }
+    }
+  }
+
+  private long running(Rank rank) {
+    return now - rank.lost;
+  }
+
+  private long nextTime() {
+    long next = Long.MAX_VALUE;
+    boolean isPaused = false;
+    for (Rank rank : ranks) {
+      isPaused |= rank.pausedSince >= 0 && now - rank.pausedSince <= 300;
+      if (rank.runs()) {
+        long limit = rank.state.nextLimit();
+        next = Math.min(next, limit == Long.MAX_VALUE ? limit : limit + rank.lost);
+        boolean isCollecting = rank.collect != null && !rank.answers;
+        next = isCollecting ? Math.min(next, rank.collectBy + rank.lost) : next;
+      }
+    }
+    // Nothing else happens until a rank that is paused has stood still for long.
+    return next == Long.MAX_VALUE && isPaused ? now + 400 : Math.max(next, now);
+  }
+
+  /** Returns the state after an action. */
+  JobModel after(Action action) {
+    JobModel next = new JobModel(this);
+    next.run(action);
+    return next;
+  }
+
+  private void run(Action action) {
+    if (action.kind == Step.PASS_TIME) {
+      now = nextTime();
+      return;
+    }
+    int r = action.rank;
+    Rank rank = own(r);
+    switch (action.kind) {
+      case FAULT -> suffer(r, Objects.requireNonNull(action.fault));
+      case READ -> {
+        LogEntry entry = log.get(rank.read);
+        rank.read++;
+        offer(r, new JobInput.Read(rank.read, entry));
+      }
+      case STORE -> store(rank);
+      case REPLY -> {
+        JobInput reply = rank.reply;
+        rank.reply = null;
+        offer(r, reply);
+      }
+      case ANSWER -> {
+        if (reachesStore(rank)) {
+          published[r] = rank.isAway ? ABSENT : CALLED;
+        }
+        rank.answers = false;
+        rank.collectBy = running(rank) + rank.collectLimit;
+      }
+      case COLLECT -> {
+        Evidence evidence = reachesStore(rank) ? collected(rank.collect) : null;
+        rank.collect = null;
+        offer(r, new JobInput.Collected(GROUP, evidence));
+      }
+      case LOOK_UP -> {
+        Evidence evidence = reachesStore(rank) ? rank.lookUp : null;
+        rank.lookUp = null;
+        offer(r, new JobInput.Collected(GROUP, evidence));
+      }
+      case TICK -> offer(r, new JobInput.Tick());
+      case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer);
+      case LOSE_PEER -> fail(r, Kind.PEER_LOST, action.peer);
+      case RESUME -> {
+        long pause = now - rank.pausedSince;
+        rank.lost += pause;
+        rank.pausedSince = -1;
+        if (pause > TIMES.standstill().toNanos()) {
+          rank.stoodStillUntil = now + 2 * pause;
+        }
+      }
+      case PASS_TIME -> throw new AssertionError();
+    }
+  }
+
+  /** Returns a rank that no other state shares. */
+  private Rank own(int r) {
+    ranks[r] = new Rank(ranks[r]);
+    return ranks[r];
+  }
+
+  private void suffer(int r, Fault fault) {
+    Rank rank = ranks[r];
+    faultsLeft--;
+    faulty.add(r);
+    switch (fault) {
+      case CRASH -> {
+        rank.isCrashed = true;
+        if (r == server) {
+          for (int other = 0; other < ranks.length; other++) {
+            loseStore(other);
+          }
+        }
+      }
+      case PAUSE -> {
+        rank.pausedSince = now;
+      }
+      case CUT_OFF -> rank.isCutOff = true;
+      case ABORT -> fail(r, Kind.ABORTED, r);
+      case STAY_AWAY -> rank.isAway = true;
+    }
+  }
+
+  /** Ends the call of a rank whose store is gone. */
+  private void loseStore(int r) {
+    Rank rank = r == server ? ranks[r] : own(r);
+    if (rank.append != null) {
+      rank.append = null;
+      rank.reply = new JobInput.Unwritten();
+    }
+  }
+
+  private void fail(int r, Kind kind, int failedRank) {
+    ranks[r].isFailing = true;
+    offer(
+        r,
+        new JobInput.Failed(
+            new FailureEvent(
+                GROUP, kind, r, failedRank, OpType.BARRIER, 1, Duration.ZERO, kind.name())));
+  }
+
+  private void store(Rank rank) {
+    JobOutput.Append append = rank.append;
+    rank.append = null;
+    int number = (int) append.number();
+    if (!reachesStore(rank)) {
+      rank.reply = new JobInput.Unwritten();
+    } else if (number <= log.size()) {
+      rank.reply = new JobInput.Taken(number, log.get(number - 1));
+    } else {
+      require(number == log.size() + 1, "the log has no gaps");
+      log.add(append.entry());
+      rank.reply = new JobInput.Written(number);
+    }
+  }
+
+  private Evidence collected(Evidence known) {
+    Evidence all = known;
+    for (Set<Integer> needed = Blame.needed(all); !needed.isEmpty(); needed = Blame.needed(all)) {
+      for (int r : needed) {
+        RankProgress answer = published[r];
+        all =
+            answer == null
+                ? all.and(Map.of(), Set.of(r), Set.of())
+                : all.and(Map.of(r, answer), Set.of(), Set.of());
+      }
+    }
+    return all;
+  }
+
+  private void offer(int r, JobInput input) {
+    Rank rank = ranks[r];
+    boolean stoodStill = now < rank.stoodStillUntil;
+    for (JobOutput output : rank.state.step(running(rank), stoodStill, input)) {
+      switch (output) {
+        case JobOutput.Append append -> {
+          require(rank.append == null && rank.reply == null, "one append at a time");
+          rank.append = append;
+        }
+        case JobOutput.Fail _ -> {
+          rank.isFailing = true;
+          rank.settleBy = running(rank) + TIMES.answer().plus(TIMES.answers()).toNanos();
+        }
+        case JobOutput.Ask(Evidence known, boolean publishes, Duration limit) -> {
+          rank.answers |= publishes;
+          if (limit != null) {
+            rank.collect = known;
+            rank.collectLimit = limit.toNanos();
+            rank.collectBy = running(rank) + rank.collectLimit;
+          }
+        }
+        case JobOutput.LookUp(Evidence known) -> rank.lookUp = known;
+        case JobOutput.Settle(Evidence evidence, AgreedFailure verdict) -> {
+          require(rank.verdict == null, "a group is settled once");
+          require(running(rank) <= rank.settleBy, "a group is settled in time");
+          require(
+              evidence.alone() || !log.isEmpty(),
+              "no group ends before the cause is in the log, unless its rank is alone");
+          rank.settled = evidence;
+          rank.verdict = verdict;
+        }
+        default -> throw new AssertionError(output);
+      }
+    }
+  }
+
+  private void require(boolean holds, String what) {
+    if (!holds) {
+      throw new Violation(what);
+    }
+  }
+
+  /** Checks what holds once nothing more can happen. */
+  void checkEnd() {
+    AgreedFailure agreed = null;
+    for (int r = 0; r < ranks.length; r++) {
+      Rank rank = ranks[r];
+      AgreedFailure verdict = rank.verdict;
+      if (rank.isCrashed) {
+        continue;
+      }
+      require(rank.isFailing == (verdict != null), "rank " + r + " waits for ever");
+      if (verdict == null) {
+        continue;
+      }
+      int blamed = verdict.failedRank();
+      // A rank that is cut off cannot know that it is, and takes the server for silent.
+      boolean mayBlame = faulty.contains(blamed) || (rank.isCutOff && blamed == server);
+      require(blamed < 0 || mayBlame, "rank " + r + " blames " + verdict);
+      if (rank.settled.alone()) {
+        require(
+            rank.isCutOff || (server >= 0 && faulty.contains(server)),
+            "rank " + r + " decides alone though the store answers");
+      } else {
+        require(
+            agreed == null || agreed.failedRank() == blamed,
+            "ranks disagree: " + agreed + " and " + verdict);
+        agreed = verdict;
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder("at " + now + ", log " + log);
+    for (int r = 0; r < ranks.length; r++) {
+      text.append("\n  rank ").append(r).append(": ").append(ranks[r].state.key());
+    }
+    return text.toString();
+  }
+}

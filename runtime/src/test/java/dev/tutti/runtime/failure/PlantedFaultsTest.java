@@ -1,0 +1,159 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
+
+import java.io.File;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.spi.ToolProvider;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Tests that going through all histories finds faults in what decides about failures. */
+@Tag("full")
+class PlantedFaultsTest {
+  private static final String PACKAGE = "dev.tutti.runtime.failure.";
+  private static final Path SOURCES = Path.of("src/main/java/dev/tutti/runtime/failure");
+
+  /** Loads this package anew, and a class with a fault from a folder of its own. */
+  private static final class Faulty extends URLClassLoader {
+    Faulty(URL[] folders) {
+      super(folders, PlantedFaultsTest.class.getClassLoader());
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      synchronized (getClassLoadingLock(name)) {
+        Class<?> loaded = findLoadedClass(name);
+        if (loaded != null || !name.startsWith(PACKAGE)) {
+          return loaded != null ? loaded : super.loadClass(name, resolve);
+        }
+        return findClass(name);
+      }
+    }
+  }
+
+  /** Compiles a class in which a text is replaced, and explores with it. */
+  private static void explore(String type, String text, String fault, Path folder)
+      throws Exception {
+    String source = Files.readString(SOURCES.resolve(type + ".java"));
+    String spaced =
+        Arrays.stream(text.split(" ")).map(Pattern::quote).collect(Collectors.joining("\\s+"));
+    Matcher there = Pattern.compile(spaced).matcher(source);
+    assertThat(there.results()).as("places of that text").hasSize(1);
+    Path changed = folder.resolve(type + ".java");
+    Files.writeString(changed, there.replaceAll(Matcher.quoteReplacement(fault)));
+    String classPath = System.getProperty("java.class.path");
+    int result =
+        ToolProvider.findFirst("javac")
+            .orElseThrow()
+            .run(
+                System.out,
+                System.out,
+                "-proc:none",
+                "-cp",
+                classPath,
+                "-d",
+                folder.toString(),
+                changed.toString());
+    assertThat(result).as("compiled").isZero();
+    List<URL> folders = new ArrayList<>(List.of(folder.toUri().toURL()));
+    for (String entry : classPath.split(File.pathSeparator)) {
+      folders.add(new File(entry).toURI().toURL());
+    }
+    try (Faulty loader = new Faulty(folders.toArray(URL[]::new))) {
+      Method explore =
+          loader.loadClass(PACKAGE + "JobExplorerTest").getDeclaredMethod("exploreSome");
+      explore.setAccessible(true);
+      explore.invoke(null);
+    }
+  }
+
+  static Stream<Arguments> faults() {
+    return Stream.of(
+        arguments("JobState", "Append(delivered + 1, entry)", "Append(delivered + 2, entry)"),
+        arguments("JobState", "isOwn ? known : known.adopting(found.finding())", "known"),
+        arguments(
+            "JobState",
+            "isAsker ? Long.MAX_VALUE : now + nanos(times.finding()) + late",
+            "Long.MAX_VALUE"),
+        arguments("JobState", "now + nanos(times.answers()) + late", "Long.MAX_VALUE"),
+        arguments(
+            "JobState",
+            "now + nanos(times.answers()) + late",
+            "now + nanos(times.answer()) + late"),
+        arguments(
+            "JobState",
+            "group.reportBy = now + nanos(times.answer())",
+            "group.reportBy = Long.MAX_VALUE"),
+        arguments("JobState", "group.phase = Phase.REPORTING;", "accept(event);"),
+        arguments(
+            "JobState",
+            "case LogEntry.Found found -> settleAlone(group(found.group()));",
+            "case LogEntry.Found found -> {}"),
+        arguments("JobState", "answerLate(group, event); return;", "return;"),
+        arguments(
+            "JobState",
+            "paused && self >= 0 ? Blame.afterStandstill(event, self) : event",
+            "event"),
+        arguments("JobState", "Ask(known, true, isAsker", "Ask(known, isAsker, isAsker"),
+        arguments(
+            "JobState",
+            "Ask(group.known, false, times.lateAnswer())",
+            "Ask(group.known, false, times.answer())"),
+        arguments(
+            "JobState",
+            "group.phase != Phase.ASKING || group.known == null",
+            "group.known == null"),
+        arguments(
+            "JobState",
+            "group.known = evidence; group.isCollected = true;",
+            "group.isCollected = true;"),
+        arguments("JobState", "limitOf(group) > now", "limitOf(group) >= now"),
+        arguments("JobState", "outputs.add(new JobOutput.Fail(event)); } begin", "} begin"),
+        arguments(
+            "JobState",
+            "settleAlone(group); } else if (group.found != null)",
+            "} else if (group.found != null)"),
+        arguments(
+            "JobState",
+            "toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));",
+            "settle(group, evidence);"),
+        arguments(
+            "JobState", "boolean isAsker = self == event.reporter();", "boolean isAsker = false;"),
+        arguments(
+            "Blame",
+            "case TIMEOUT -> event.failedRank() != event.reporter();",
+            "case TIMEOUT -> false;"),
+        arguments(
+            "WaitsFor",
+            "new Diagnosis(rank, \"rank \" + rank + \" does not answer\")",
+            "new Diagnosis(rank + 1, \"\")"),
+        arguments("WaitsFor", "progress.issued() < sequence", "progress.issued() <= sequence"),
+        arguments("WaitsFor", "progress.issued() < sequence", "progress.issued() < 0"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("faults")
+  void areFound(String type, String text, String fault, @TempDir Path folder) {
+    Throwable thrown = catchThrowable(() -> explore(type, text, fault, folder));
+    assertThat(thrown).isInstanceOf(InvocationTargetException.class);
+    assertThat(thrown.getCause()).isInstanceOf(AssertionError.class);
+  }
+}
