@@ -78,7 +78,7 @@ final class JobState {
   }
 
   /** Returns all that decides what happens next, as a value; equal for states that act alike. */
-  Object key() {
+  List<Object> key() {
     boolean isAppending = isAppending();
     return List.of(
         groups.values().stream().map(group -> group.key(isAppending)).toList(),

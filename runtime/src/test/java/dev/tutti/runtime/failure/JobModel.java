@@ -63,6 +63,7 @@ final class JobModel {
     TICK,
     TIME_OUT,
     LOSE_PEER,
+    LOSE_SERVER,
     RESUME,
     PASS_TIME
   }
@@ -92,6 +93,7 @@ final class JobModel {
     boolean isCutOff;
     boolean isAway;
     boolean isFailing;
+    boolean hasLostServer;
     long pausedSince = -1;
     long lost;
     long stoodStillUntil = Long.MIN_VALUE;
@@ -108,7 +110,7 @@ final class JobModel {
     @Nullable AgreedFailure verdict;
 
     /** The hash of all this; 0 until somebody asks for it. */
-    int hash;
+    long hash;
 
     Rank(JobState state) {
       this.state = state;
@@ -120,6 +122,7 @@ final class JobModel {
       isCutOff = other.isCutOff;
       isAway = other.isAway;
       isFailing = other.isFailing;
+      hasLostServer = other.hasLostServer;
       pausedSince = other.pausedSince;
       lost = other.lost;
       stoodStillUntil = other.stoodStillUntil;
@@ -140,20 +143,21 @@ final class JobModel {
       return !isCrashed && pausedSince < 0;
     }
 
-    int hash() {
+    long hash() {
       if (hash == 0) {
-        hash = key().hashCode();
+        hash = JobModel.hash(key());
       }
       return hash;
     }
 
-    private Object key() {
+    private List<@Nullable Object> key() {
       return isCrashed
           ? List.of()
           : Arrays.asList(
               isCutOff,
               isAway,
               isFailing,
+              hasLostServer,
               verdict == null ? settleBy : 0,
               pausedSince,
               lost,
@@ -216,17 +220,52 @@ final class JobModel {
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
   long fingerprint() {
-    long hash = now * 31 + faultsLeft;
+    long hash = hash(List.of(now, faultsLeft, List.copyOf(faulty), log, Arrays.asList(published)));
     for (Rank rank : ranks) {
       hash = mix(hash, rank.hash());
     }
-    hash = mix(hash, Arrays.asList(published).hashCode());
-    return mix(mix(hash, log.hashCode()), faulty.hashCode());
+    return hash;
   }
 
-  private static long mix(long hash, int part) {
+  /**
+   * Hashes a value; unlike hash codes of Java, it is not the same for 0 and -1, or {0, 1} and {1}.
+   */
+  private static long hash(@Nullable Object value) {
+    return switch (value) {
+      case null -> 1;
+      case List<?> list -> {
+        long hash = 2;
+        for (Object element : list) {
+          hash = mix(hash, hash(element));
+        }
+        yield hash;
+      }
+      case Evidence all ->
+          hash(
+              Arrays.asList(
+                  all.event(),
+                  all.paused(),
+                  all.alone(),
+                  List.copyOf(all.answers().keySet()),
+                  all.answers().values().stream().map(RankProgress::issued).toList(),
+                  List.copyOf(all.silent()),
+                  all.adopted()));
+      case Long number -> number;
+      case FailureEvent event ->
+          hash(List.of(event.kind(), event.reporter(), event.failedRank(), event.message()));
+      case LogEntry.Failed(FailureEvent event) -> hash(event);
+      case LogEntry.Found(String _, int by, Diagnosis finding) ->
+          hash(List.of(by, finding.failedRank(), finding.text()));
+      case JobOutput.Append(long number, LogEntry entry) -> hash(List.of(number, entry));
+      case JobInput.Taken(long number, LogEntry entry) -> hash(List.of(number, entry));
+      default -> value.hashCode();
+    };
+  }
+
+  private static long mix(long hash, long part) {
     long mixed = (hash ^ (part * 0x9E3779B97F4A7C15L)) * 0xBF58476D1CE4E5B9L;
-    return mixed ^ (mixed >>> 31);
+    mixed = (mixed ^ (mixed >>> 29)) * 0x94D049BB133111EBL;
+    return mixed ^ (mixed >>> 32);
   }
 
   /**
@@ -327,6 +366,9 @@ final class JobModel {
       to.add(new Action(Step.RESUME, r));
       return;
     }
+    if (server >= 0 && ranks[server].isCrashed && !rank.hasLostServer) {
+      to.add(new Action(Step.LOSE_SERVER, r));
+    }
     if (!rank.isFailing) {
       boolean hasReason = !faulty.isEmpty() && !rank.isAway;
       if (hasReason) {
@@ -366,8 +408,10 @@ final class JobModel {
       if (rank.runs()) {
         long limit = rank.state.nextLimit();
         next = Math.min(next, limit == Long.MAX_VALUE ? limit : limit + rank.lost);
-        boolean isCollecting = rank.collect != null && !rank.answers;
-        next = isCollecting ? Math.min(next, rank.collectBy + rank.lost) : next;
+        // What is overdue waits for a store that is silent.
+        long collectBy = rank.collectBy + rank.lost;
+        boolean isCollecting = rank.collect != null && !rank.answers && collectBy > now;
+        next = isCollecting ? Math.min(next, collectBy) : next;
       }
     }
     // Nothing else happens until a rank that is paused has stood still for long.
@@ -421,6 +465,10 @@ final class JobModel {
       case TICK -> offer(r, new JobInput.Tick());
       case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer);
       case LOSE_PEER -> fail(r, Kind.PEER_LOST, action.peer);
+      case LOSE_SERVER -> {
+        rank.hasLostServer = true;
+        offer(r, new JobInput.ServerLost("the store ended"));
+      }
       case RESUME -> {
         long pause = now - rank.pausedSince;
         rank.lost += pause;
@@ -534,7 +582,7 @@ final class JobModel {
           require(rank.verdict == null, "a group is settled once");
           require(running(rank) <= rank.settleBy, "a group is settled in time");
           require(
-              evidence.alone() || !log.isEmpty(),
+              evidence.alone() || !log.isEmpty() || rank.hasLostServer,
               "no group ends before the cause is in the log, unless its rank is alone");
           rank.settled = evidence;
           rank.verdict = verdict;
@@ -567,11 +615,23 @@ final class JobModel {
       // A rank that is cut off cannot know that it is, and takes the server for silent.
       boolean mayBlame = faulty.contains(blamed) || (rank.isCutOff && blamed == server);
       require(blamed < 0 || mayBlame, "rank " + r + " blames " + verdict);
+      FailureEvent event = verdict.event();
+      boolean isOfWait = event.kind() == Kind.TIMEOUT && event.failedRank() != event.reporter();
       if (rank.settled.alone()) {
+        require(
+            !isOfWait
+                || rank.settled.paused()
+                || server < 0
+                || server == event.reporter()
+                || blamed == server,
+            "rank " + r + " does not name the server of a silent store");
         require(
             rank.isCutOff || (server >= 0 && faulty.contains(server)),
             "rank " + r + " decides alone though the store answers");
       } else {
+        boolean isAnyAbsent = Arrays.asList(published).contains(ABSENT);
+        require(
+            !isOfWait || !isAnyAbsent || blamed >= 0, "nobody is named though a rank is absent");
         require(
             agreed == null || agreed.failedRank() == blamed,
             "ranks disagree: " + agreed + " and " + verdict);

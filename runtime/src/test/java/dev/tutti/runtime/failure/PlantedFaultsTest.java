@@ -20,6 +20,7 @@ import java.util.spi.ToolProvider;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -103,15 +104,9 @@ class PlantedFaultsTest {
             "group.reportBy = now + nanos(times.answer())",
             "group.reportBy = Long.MAX_VALUE"),
         arguments("JobState", "group.phase = Phase.REPORTING;", "accept(event);"),
-        arguments(
-            "JobState",
-            "case LogEntry.Found found -> settleAlone(group(found.group()));",
-            "case LogEntry.Found found -> {}"),
+        arguments("JobState", "unheard = true; accept(own);", "unheard = true;"),
         arguments("JobState", "answerLate(group, event); return;", "return;"),
-        arguments(
-            "JobState",
-            "paused && self >= 0 ? Blame.afterStandstill(event, self) : event",
-            "event"),
+        arguments("JobState", "delivered = number;", ""),
         arguments("JobState", "Ask(known, true, isAsker", "Ask(known, isAsker, isAsker"),
         arguments(
             "JobState",
@@ -135,8 +130,7 @@ class PlantedFaultsTest {
             "JobState",
             "toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));",
             "settle(group, evidence);"),
-        arguments(
-            "JobState", "boolean isAsker = self == event.reporter();", "boolean isAsker = false;"),
+        arguments("JobState", "appending = false; read(number, entry);", "read(number, entry);"),
         arguments(
             "Blame",
             "case TIMEOUT -> event.failedRank() != event.reporter();",
@@ -155,5 +149,10 @@ class PlantedFaultsTest {
     Throwable thrown = catchThrowable(() -> explore(type, text, fault, folder));
     assertThat(thrown).isInstanceOf(InvocationTargetException.class);
     assertThat(thrown.getCause()).isInstanceOf(AssertionError.class);
+  }
+
+  @Test
+  void whatIsNotThereIsNotFound(@TempDir Path folder) throws Exception {
+    explore("JobState", "delivered = number;", "delivered = number;", folder);
   }
 }
