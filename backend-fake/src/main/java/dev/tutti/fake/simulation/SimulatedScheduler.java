@@ -30,6 +30,10 @@ final class SimulatedScheduler {
   private static final int CHANGES = 3;
   private static final int CHANGES_WITHIN = 2000;
   private static final int MOST_SETTLES = 20_000;
+
+  /** Some milliseconds, which a thread outside holds a monitor at most. */
+  private static final int OUTSIDER_SETTLES = 200;
+
   private static final long MOST_STEPS = 20_000_000;
 
   private final SplittableRandom random;
@@ -192,6 +196,7 @@ final class SimulatedScheduler {
     trace.add(nowNanos, next);
     running = next;
     next.takeContinuation().run();
+    passOutsiders(next);
     running = null;
     if (next.waitsByRealTime()) {
       fail(new IllegalStateException("a thread waits by real time\n" + next.describe()));
@@ -200,6 +205,20 @@ final class SimulatedScheduler {
     atMonitors = alive.stream().anyMatch(SimulatedThread::isAtMonitor);
     if (before || atMonitors) {
       virtual.settle();
+    }
+  }
+
+  /**
+   * Lets a thread go on in the same step that waits for a monitor of a thread outside of the run,
+   * such as the JDK's Cleaner after a garbage collection: no thread of the run releases it
+   * meanwhile.
+   */
+  private void passOutsiders(SimulatedThread thread) {
+    for (int i = 0; i < OUTSIDER_SETTLES && thread.isBlocked(); i++) {
+      virtual.settle();
+      if (released.remove(thread)) {
+        thread.takeContinuation().run();
+      }
     }
   }
 
