@@ -1,8 +1,8 @@
 package dev.tutti.runtime.failure;
 
+import static dev.tutti.runtime.operation.Deadlines.nanos;
+
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.operation.Deadlines;
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -231,10 +231,6 @@ final class JobState {
     return groups.computeIfAbsent(name, Group::new);
   }
 
-  private static long nanos(Duration duration) {
-    return Deadlines.nanos(duration);
-  }
-
   private void join(String name, List<Integer> globalRanks, boolean isOpen) {
     Group group = group(name);
     group.globalRanks = globalRanks;
@@ -261,11 +257,8 @@ final class JobState {
     }
   }
 
-  private void fail(FailureEvent event) {
-    fail(group(event.group()), event);
-  }
-
-  private void fail(Group group, FailureEvent cause) {
+  private void fail(FailureEvent cause) {
+    Group group = group(cause.group());
     if (group.first != null || group.own != null) {
       return;
     }

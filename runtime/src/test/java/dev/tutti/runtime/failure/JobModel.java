@@ -145,7 +145,7 @@ final class JobModel {
 
     long hash() {
       if (hash == 0) {
-        hash = JobModel.hash(key());
+        hash = StateHash.of(key());
       }
       return hash;
     }
@@ -220,52 +220,12 @@ final class JobModel {
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
   long fingerprint() {
-    long hash = hash(List.of(now, faultsLeft, List.copyOf(faulty), log, Arrays.asList(published)));
+    long hash =
+        StateHash.of(List.of(now, faultsLeft, List.copyOf(faulty), log, Arrays.asList(published)));
     for (Rank rank : ranks) {
-      hash = mix(hash, rank.hash());
+      hash = StateHash.mix(hash, rank.hash());
     }
     return hash;
-  }
-
-  /**
-   * Hashes a value; unlike hash codes of Java, it is not the same for 0 and -1, or {0, 1} and {1}.
-   */
-  private static long hash(@Nullable Object value) {
-    return switch (value) {
-      case null -> 1;
-      case List<?> list -> {
-        long hash = 2;
-        for (Object element : list) {
-          hash = mix(hash, hash(element));
-        }
-        yield hash;
-      }
-      case Evidence all ->
-          hash(
-              Arrays.asList(
-                  all.event(),
-                  all.paused(),
-                  all.alone(),
-                  List.copyOf(all.answers().keySet()),
-                  all.answers().values().stream().map(RankProgress::issued).toList(),
-                  List.copyOf(all.silent()),
-                  all.adopted()));
-      case Long number -> number;
-      case FailureEvent event ->
-          hash(List.of(event.kind(), event.reporter(), event.failedRank(), event.message()));
-      case LogEntry.Failed(FailureEvent event) -> hash(event);
-      case LogEntry.Found(String _, int by, Diagnosis finding) ->
-          hash(List.of(by, finding.failedRank(), finding.text()));
-      case JobOutput.Append(long number, LogEntry entry) -> hash(List.of(number, entry));
-      case JobInput.Taken(long number, LogEntry entry) -> hash(List.of(number, entry));
-      default -> value.hashCode();
-    };
-  }
-
-  private static long mix(long hash, long part) {
-    long mixed = (hash ^ (part * 0x9E3779B97F4A7C15L)) * 0xBF58476D1CE4E5B9L;
-    mixed = (mixed ^ (mixed >>> 29)) * 0x94D049BB133111EBL;
-    return mixed ^ (mixed >>> 32);
   }
 
   /**
