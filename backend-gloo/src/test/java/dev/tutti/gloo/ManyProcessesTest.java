@@ -43,7 +43,8 @@ class ManyProcessesTest {
       command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
       command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
       command.add(ManyProcessesMain.class.getName());
-      ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+      ProcessBuilder builder =
+          new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
       builder.environment().put("RANK", Integer.toString(number));
       builder.environment().put("WORLD_SIZE", Integer.toString(RANKS));
       builder.environment().put("MASTER_ADDR", "127.0.0.1");

@@ -6,6 +6,7 @@ import io.aeron.Publication;
 import io.aeron.Subscription;
 import io.aeron.cluster.ConsensusModule;
 import io.aeron.cluster.codecs.ClusterMembersExtendedResponseDecoder;
+import io.aeron.cluster.codecs.ClusterMembersExtendedResponseDecoder.ActiveMembersDecoder;
 import io.aeron.cluster.codecs.MessageHeaderDecoder;
 import io.aeron.cluster.service.ConsensusModuleProxy;
 import io.aeron.logbuffer.FragmentHandler;
@@ -40,7 +41,10 @@ final class MemberQuery {
                   && head.templateId() == ClusterMembersExtendedResponseDecoder.TEMPLATE_ID) {
                 body.wrapAndApplyHeader(buffer, offset, head);
                 if (body.correlationId() == question) {
-                  body.activeMembers().forEach(member -> positions.add(member.logPosition()));
+                  for (ActiveMembersDecoder member : body.activeMembers()) {
+                    positions.add(member.logPosition());
+                    member.sbeSkip(); // otherwise the next member is read from this one's endpoints
+                  }
                 }
               }
             });
