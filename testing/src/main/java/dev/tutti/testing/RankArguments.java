@@ -4,6 +4,8 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.fake.CallRecorder;
 import dev.tutti.fake.Faults;
+import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.spi.BackendProvider;
 import java.lang.reflect.Method;
 import java.lang.reflect.Parameter;
 import java.util.Arrays;
@@ -28,12 +30,14 @@ final class RankArguments {
     this.given = given;
   }
 
-  Faults faults() {
-    return faults;
-  }
-
-  CallRecorder recorder() {
-    return recorder;
+  /** Returns the world of a plan's ranks as threads, with the faults and the recorder asked for. */
+  ThreadedWorld world(WorldPlan plan, BackendProvider provider) {
+    ThreadedWorld world =
+        ThreadedWorld.of(plan.size()).withProvider(provider).withTimeout(plan.timeout());
+    if (has(Faults.class)) {
+      world = world.withFaults(faults);
+    }
+    return has(CallRecorder.class) ? world.withRecorder(recorder) : world;
   }
 
   boolean has(Class<?> type) {

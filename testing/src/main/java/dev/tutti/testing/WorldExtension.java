@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.Extension;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolutionException;
 import org.junit.jupiter.api.extension.ParameterResolver;
@@ -32,7 +33,12 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
       ExtensionContext context) {
     Method method = context.getRequiredTestMethod();
     return WorldPlan.of(method, context.getRequiredTestClass()).stream()
-        .map(plan -> new Invocation(method, plan));
+        .flatMap(
+            plan ->
+                plan.seeds() == 0
+                    ? Stream.of(new Invocation(method, plan.toString(), new WorldInterceptor(plan)))
+                    : SeedInterceptor.of(plan, context)
+                        .map(each -> new Invocation(method, each.toString(), each)));
   }
 
   /**
@@ -59,16 +65,16 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
   }
 
   /** An invocation of a test method on all ranks of one world. */
-  private record Invocation(Method method, WorldPlan plan)
+  private record Invocation(Method method, String world, InvocationInterceptor interceptor)
       implements TestTemplateInvocationContext, ParameterResolver {
     @Override
     public String getDisplayName(int invocationIndex) {
-      return method.getName() + " " + plan;
+      return method.getName() + " " + world;
     }
 
     @Override
     public List<Extension> getAdditionalExtensions() {
-      return List.of(this, new WorldInterceptor(plan));
+      return List.of(this, interceptor);
     }
 
     @Override

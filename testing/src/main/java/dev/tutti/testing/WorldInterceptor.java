@@ -2,7 +2,6 @@ package dev.tutti.testing;
 
 import dev.tutti.fake.CallRecorder;
 import dev.tutti.fake.Faults;
-import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.spi.BackendProvider;
 import java.lang.reflect.Method;
 import org.junit.jupiter.api.extension.ExtensionConfigurationException;
@@ -36,19 +35,11 @@ final class WorldInterceptor implements InvocationInterceptor {
       new RankProcesses(plan, method, context.getRequiredTestClass()).run();
       return;
     }
-    ThreadedWorld world =
-        ThreadedWorld.of(plan.size())
-            .withProvider(provider)
-            .withTimeout(plan.timeout())
-            .withThreads(leaks.newThreads(method.getName() + " " + plan));
-    if (arguments.has(Faults.class)) {
-      world = world.withFaults(arguments.faults());
-    }
-    if (arguments.has(CallRecorder.class)) {
-      world = world.withRecorder(arguments.recorder());
-    }
     Object test = call.getTarget().orElseThrow();
-    world.run(group -> ReflectionSupport.invokeMethod(method, test, arguments.of(group)));
+    arguments
+        .world(plan, provider)
+        .withThreads(leaks.newThreads(method.getName() + " " + plan))
+        .run(group -> ReflectionSupport.invokeMethod(method, test, arguments.of(group)));
   }
 
   private static void refuse(RankArguments arguments, Class<?> type) {

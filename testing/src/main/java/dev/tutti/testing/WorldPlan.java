@@ -20,8 +20,9 @@ import org.opentest4j.TestAbortedException;
  * @param backend the name of the backend
  * @param processes whether ranks are separate processes
  * @param timeout the deadline of all ranks together
+ * @param seeds the number of worlds to simulate; 0 for one in real time
  */
-record WorldPlan(int size, String backend, boolean processes, Duration timeout) {
+record WorldPlan(int size, String backend, boolean processes, Duration timeout, int seeds) {
   private static final int DEFAULT_SIZE = 2;
   private static final String DEFAULT_BACKEND = "threaded";
   private static final double DEFAULT_TIMEOUT_SECONDS = 30;
@@ -35,13 +36,29 @@ record WorldPlan(int size, String backend, boolean processes, Duration timeout) 
     ofClass.ifPresent(worlds::add);
     boolean processes = worlds.stream().anyMatch(World::processes);
     Duration timeout = timeout(worlds);
+    int seeds =
+        worlds.stream().mapToInt(World::seeds).filter(given -> given != 0).findFirst().orElse(0);
     List<WorldPlan> plans = new ArrayList<>();
     for (int size : sizes(worlds, method)) {
       for (String backend : backends(worlds)) {
-        plans.add(new WorldPlan(size, backend, processes, timeout));
+        plans.add(new WorldPlan(size, backend, processes, timeout, seeds));
       }
     }
+    plans.forEach(WorldPlan::requireSimulation);
     return plans;
+  }
+
+  /** Checks that this can be simulated, if it has to be. */
+  private void requireSimulation() {
+    if (seeds < 0) {
+      throw new ExtensionConfigurationException(
+          "seeds of a @World must be at least 0, not " + seeds);
+    }
+    if (seeds > 0 && (processes || !backend.equals(DEFAULT_BACKEND))) {
+      throw new ExtensionConfigurationException(
+          "a @World with seeds simulates ranks on backend 'threaded', not "
+              + (processes ? "separate processes" : "on '" + backend + "'"));
+    }
   }
 
   private static Optional<World> findOnClass(Class<?> testClass) {

@@ -11,7 +11,6 @@ import dev.tutti.Tensor;
 import dev.tutti.fake.CallRecorder;
 import dev.tutti.fake.Faults;
 import dev.tutti.fake.RankFailure;
-import dev.tutti.fake.WorldTimeoutException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -168,45 +167,6 @@ class WorldTest {
         throw new AssertionError("rank 2 does not like this");
       }
       group.barrier();
-    }
-  }
-
-  @Test
-  void atTheDeadlineStacksAndFlightRecordsAreReported() {
-    Throwable thrown = thrownByHanging(Hanging.class);
-    if (!String.valueOf(thrown.getMessage()).contains("WorldTest$Hanging.hangs")) {
-      // Its ranks had not begun by the deadline.
-      thrown = thrownByHanging(HangingLonger.class);
-    }
-    assertThat(thrown)
-        .isInstanceOf(WorldTimeoutException.class)
-        .hasMessageContaining("rank-1")
-        .hasMessageContaining(
-            " s; in no call of Tutti: rank 1 at dev.tutti.testing.WorldTest$Hanging.hangs(")
-        .hasMessageContaining("WorldTest$Hanging.hangs")
-        .hasMessageContaining("flight record")
-        .hasMessageContaining("allReduce");
-  }
-
-  private static Throwable thrownByHanging(Class<?> testClass) {
-    return Execution.of(testClass).thrownBy("hangs [size=2, backend=threaded]");
-  }
-
-  static class Hanging {
-    @World(size = 2, timeoutSeconds = 5)
-    void hangs(ProcessGroup group) throws InterruptedException {
-      group.allReduce(Tensor.of(1f));
-      if (group.rank() == 1) {
-        new CountDownLatch(1).await();
-      }
-    }
-  }
-
-  static class HangingLonger extends Hanging {
-    @Override
-    @World(size = 2, timeoutSeconds = 90)
-    void hangs(ProcessGroup group) throws InterruptedException {
-      super.hangs(group);
     }
   }
 

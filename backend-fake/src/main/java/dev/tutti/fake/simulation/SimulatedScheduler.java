@@ -39,7 +39,7 @@ final class SimulatedScheduler {
   private final SplittableRandom random;
   private final boolean uniform;
   private final long[] changes = new long[CHANGES];
-  private final VirtualThreads virtual = new VirtualThreads();
+  private final VirtualThreads virtual;
   private final List<SimulatedThread> ready = new ArrayList<>();
   private final Queue<SimulatedThread> released = new ConcurrentLinkedQueue<>();
   private final PriorityQueue<Timer> timers =
@@ -78,8 +78,15 @@ final class SimulatedScheduler {
    * Creates the scheduler of one run; the calling thread is its carrier.
    *
    * @param seed decides the order of threads
+   * @throws IllegalStateException if this JVM cannot simulate
    */
   SimulatedScheduler(long seed) {
+    SimulatedProgram.unusableReason()
+        .ifPresent(
+            reason -> {
+              throw new IllegalStateException(reason);
+            });
+    this.virtual = new VirtualThreads();
     this.random = new SplittableRandom(seed);
     this.uniform = random.nextBoolean();
     for (int i = 0; i < CHANGES; i++) {

@@ -36,7 +36,6 @@ import org.jspecify.annotations.Nullable;
 public record SimulatedWorld(
     int size, long seed, Duration timeout, FaultPlan plan, UnaryOperator<GroupOptions> options) {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
-  private static final Duration LIMIT = Duration.ofHours(24);
 
   /** How late peers see that the connections of a crashed process have ended, at most. */
   private static final long RESET_NANOS = 5_000_000;
@@ -168,7 +167,7 @@ public record SimulatedWorld(
         int self = rank;
         Thread _ = processes.get(rank).start("rank-" + rank, () -> runRank(self));
       }
-      scheduler.run(LIMIT.toNanos());
+      scheduler.run(SimulatedProgram.LIMIT.toNanos());
       List<RankEnd> all = new ArrayList<>();
       for (RankEnd end : ends) {
         all.add(Objects.requireNonNull(end));

@@ -20,8 +20,6 @@ final class VirtualThreads {
    * list of threads after the other, so when two threads that settle() blocks and releases one
    * after the other have come back, each list that was there at the beginning has been handled.
    */
-  static final String OPTION = "--add-opens=java.base/java.lang=ALL-UNNAMED";
-
   private static final Constructor<?> BUILDER = constructor();
   private static final VarHandle STATE = state();
 
@@ -51,7 +49,7 @@ final class VirtualThreads {
       found.setAccessible(true);
       return found;
     } catch (InaccessibleObjectException e) {
-      throw new IllegalStateException("a simulated world needs the JVM option " + OPTION, e);
+      throw new IllegalStateException(SimulatedProgram.unusableReason().orElseThrow(), e);
     } catch (ReflectiveOperationException e) {
       throw unusable(e);
     }

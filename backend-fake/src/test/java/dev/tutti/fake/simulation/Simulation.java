@@ -15,18 +15,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A simulated process that runs a test, and, as threads of the test, the ranks of jobs. Its store,
  * unlike that of a {@link SimulatedWorld}, answers without delay, so that times are exact.
  */
 public final class Simulation {
-  private static final Duration LIMIT = Duration.ofHours(24);
-
   /** A test. */
   public interface Body {
     void run() throws Throwable;
@@ -46,29 +42,7 @@ public final class Simulation {
 
   /** Runs a test on the only process of a simulation. */
   static void run(long seed, Body body) throws Throwable {
-    SimulatedScheduler scheduler = new SimulatedScheduler(seed);
-    SimulatedProcess process = new SimulatedProcess(scheduler, "process");
-    AtomicReference<@Nullable Throwable> thrown = new AtomicReference<>();
-    Thread _ =
-        process.start(
-            "main",
-            () -> {
-              try {
-                body.run();
-              } catch (Throwable e) {
-                thrown.set(e);
-              }
-            });
-    try {
-      scheduler.run(LIMIT.toNanos());
-    } catch (IllegalStateException e) {
-      Throwable first = thrown.get();
-      if (first != null) {
-        e.addSuppressed(first);
-      }
-      throw e;
-    }
-    Throwable failure = thrown.get();
+    Throwable failure = SimulatedProgram.run(seed, _ -> body.run()).failure();
     if (failure != null) {
       throw failure;
     }
