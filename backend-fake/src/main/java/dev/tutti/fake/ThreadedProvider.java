@@ -7,6 +7,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
@@ -77,7 +78,8 @@ public final class ThreadedProvider implements BackendProvider {
   /**
    * {@inheritDoc}
    *
-   * @throws BackendException if rank 0 is not in this JVM
+   * @throws BackendException if rank 0 is in another JVM
+   * @throws PeerLostException if rank 0 has given up
    * @throws dev.tutti.StoreClosedException if the context's store is closed meanwhile
    * @throws TimeoutException naming the ranks that did not arrive in time
    */
@@ -113,12 +115,17 @@ public final class ThreadedProvider implements BackendProvider {
                       .formatted(context.group(), context.timeout()))
               .initCause(e);
     }
-    @Nullable Hub hub = MEETING.get(new String(id, StandardCharsets.UTF_8));
-    if (hub == null) {
+    String name = new String(id, StandardCharsets.UTF_8);
+    if (!name.startsWith(JVM)) {
       throw new BackendException(
-          ("rank %s of group %s cannot find rank 0 in this JVM: either the ranks of backend"
-                  + " threaded are not threads of one JVM, or rank 0 has given up")
+          ("rank %s of group %s cannot find rank 0 in this JVM: the ranks of backend threaded must"
+                  + " be threads of one JVM")
               .formatted(context.rank(), context.group()));
+    }
+    @Nullable Hub hub = MEETING.get(name);
+    if (hub == null) {
+      throw PeerLostException.farewell(
+          0, "rank 0 has given up joining threaded group " + context.group());
     }
     hub.join(context, deadlineNanos);
     return new ThreadedBackend(hub, context.rank());

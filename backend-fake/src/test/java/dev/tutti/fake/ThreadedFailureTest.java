@@ -379,8 +379,24 @@ class ThreadedFailureTest {
                   PROVIDER.create(
                       RawWorld.context(
                           1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
+          .isInstanceOf(PeerLostException.class)
+          .hasMessage("rank 0 has given up joining threaded group test");
+    }
+  }
+
+  @Test
+  void ranksOfSeveralProcessesAreRefused() throws Exception {
+    try (HashStore store = new HashStore()) {
+      store.set(ThreadedProvider.KEY, "an id of another process");
+      assertThatThrownBy(
+              () ->
+                  PROVIDER.create(
+                      RawWorld.context(
+                          1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
           .isInstanceOf(BackendException.class)
-          .hasMessageContaining("rank 1 of group test cannot find rank 0 in this JVM");
+          .hasMessage(
+              "rank 1 of group test cannot find rank 0 in this JVM: the ranks of backend threaded"
+                  + " must be threads of one JVM");
     }
   }
 

@@ -304,6 +304,11 @@ public final class HashStore implements Store {
     }
   }
 
+  @Override
+  public String toString() {
+    return "HashStore";
+  }
+
   private static final class Shared {
     final ReentrantLock lock = new ReentrantLock();
     final KeyTable table = new KeyTable();

@@ -189,7 +189,7 @@ public final class PrefixStore implements Store {
 
   @Override
   public String toString() {
-    return "PrefixStore[" + prefix + " of " + store + "]";
+    return store + "/" + prefix;
   }
 
   private String below(String key) {

@@ -1,6 +1,9 @@
 package dev.tutti.fake.simulation;
 
+import dev.tutti.spi.Time;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.PriorityQueue;
@@ -31,8 +34,7 @@ final class SimulatedScheduler {
   private static final int CHANGES_WITHIN = 2000;
   private static final int MOST_SETTLES = 20_000;
 
-  /** Some milliseconds, which a thread outside holds a monitor at most. */
-  private static final int OUTSIDER_SETTLES = 200;
+  private static final Duration LEAST_OUTSIDER_HOLDS = Duration.ofMillis(3);
 
   private static final long MOST_STEPS = 20_000_000;
 
@@ -50,9 +52,17 @@ final class SimulatedScheduler {
   private final Trace trace = new Trace();
   private final SimulatedProcess outside = new SimulatedProcess(this, "world");
   private final Thread carrier = Thread.currentThread();
+  private final List<Thread> outsiders = cleaners();
   private @Nullable SimulatedThread running;
   private @Nullable Throwable failure;
   private boolean atMonitors;
+
+  /**
+   * In which real time a thread outside of the run gets or releases a monitor; less in runs whose
+   * own threads hold monitors while others want them.
+   */
+  private Duration outsiderHolds = Duration.ofMillis(50);
+
   private long nowNanos;
   private long steps;
   private long timerCount;
@@ -221,12 +231,37 @@ final class SimulatedScheduler {
    * meanwhile.
    */
   private void passOutsiders(SimulatedThread thread) {
-    for (int i = 0; i < OUTSIDER_SETTLES && thread.isBlocked(); i++) {
+    long deadline = thread.isEntering() ? Time.SYSTEM.deadline(outsiderHolds) : 0;
+    while (thread.isEntering()) {
+      boolean isOver = Time.SYSTEM.nanoTime() - deadline >= 0 && !isOutsiderRunning();
       virtual.settle();
       if (released.remove(thread)) {
         thread.takeContinuation().run();
+        deadline = Time.SYSTEM.deadline(outsiderHolds);
+      } else if (isOver && thread.isBlocked()) {
+        if (outsiderHolds.compareTo(LEAST_OUTSIDER_HOLDS) > 0) {
+          outsiderHolds = outsiderHolds.dividedBy(2);
+        }
+        return;
       }
     }
+  }
+
+  private boolean isOutsiderRunning() {
+    return outsiders.stream().anyMatch(each -> each.getState() == Thread.State.RUNNABLE);
+  }
+
+  /** Returns the threads outside of all runs that share monitors with threads of a run. */
+  private static List<Thread> cleaners() {
+    ThreadGroup root = Thread.currentThread().getThreadGroup();
+    while (root.getParent() != null) {
+      root = root.getParent();
+    }
+    Thread[] all = new Thread[root.activeCount() + 10];
+    int count = root.enumerate(all);
+    return Arrays.stream(all, 0, count)
+        .filter(thread -> thread.getName().contains("Cleaner"))
+        .toList();
   }
 
   private void addReleased() {

@@ -157,6 +157,11 @@ final class SimulatedStore implements Store {
             });
   }
 
+  @Override
+  public String toString() {
+    return "the simulated store";
+  }
+
   private KeyTable table() {
     return server.table;
   }

@@ -69,6 +69,11 @@ final class SimulatedThread {
     return !process.isGone() && thread.getState() == Thread.State.BLOCKED;
   }
 
+  /** Tells whether the thread waits for a monitor, or was released but has not continued yet. */
+  boolean isEntering() {
+    return !process.isGone() && VirtualThreads.isEntering(thread);
+  }
+
   /** Tells whether the thread waits with a limit that the JDK counts. */
   boolean waitsByRealTime() {
     return thread.getState() == Thread.State.TIMED_WAITING;

@@ -26,6 +26,7 @@ final class VirtualThreads {
   /** The states of a thread at a monitor, which the JDK numbers in a row. */
   private static final int FIRST_AT_MONITOR = constant("BLOCKING");
 
+  private static final int LAST_ENTERING = constant("UNBLOCKED");
   private static final int LAST_AT_MONITOR = constant("TIMED_WAIT");
   private static final int SUSPENDED = constant("SUSPENDED");
 
@@ -82,8 +83,18 @@ final class VirtualThreads {
 
   /** Tells whether a virtual thread waits for a monitor or in one, or was just released from it. */
   static boolean isAtMonitor(Thread thread) {
-    int state = (int) STATE.getVolatile(thread) & ~SUSPENDED;
+    int state = stateOf(thread);
     return state >= FIRST_AT_MONITOR && state <= LAST_AT_MONITOR;
+  }
+
+  /** Tells whether a virtual thread waits to enter a monitor, or may enter it but has not yet. */
+  static boolean isEntering(Thread thread) {
+    int state = stateOf(thread);
+    return state >= FIRST_AT_MONITOR && state <= LAST_ENTERING;
+  }
+
+  private static int stateOf(Thread thread) {
+    return (int) STATE.getVolatile(thread) & ~SUSPENDED;
   }
 
   /** Waits until the JVM has made all threads runnable whose monitors were released before. */

@@ -86,8 +86,7 @@ public record Blame(Kind kind, int rank) {
 
   /** Tells whether the ranks are asked what the reporter of a failure waited for. */
   static boolean isWait(FailureEvent event) {
-    return event.kind() == Kind.MISMATCH
-        || (event.kind() == Kind.TIMEOUT && event.failedRank() != event.reporter());
+    return event.kind() == Kind.MISMATCH || event.isTimeoutOfOthers();
   }
 
   /**
@@ -169,7 +168,7 @@ public record Blame(Kind kind, int rank) {
   /** Tells whether the other ranks would be asked who is to blame for a failure. */
   private static boolean isAskedAbout(FailureEvent event) {
     return switch (event.kind()) {
-      case TIMEOUT -> event.failedRank() != event.reporter();
+      case TIMEOUT -> event.isTimeoutOfOthers();
       case MISMATCH -> !event.op().isPointToPoint();
       default -> false;
     };

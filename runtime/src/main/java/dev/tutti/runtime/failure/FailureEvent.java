@@ -92,12 +92,17 @@ public record FailureEvent(
     return kind == Kind.PEER_LOST && reporter == failedRank;
   }
 
+  /** Tells whether the reporter ran out of time, and does not name itself. */
+  boolean isTimeoutOfOthers() {
+    return kind == Kind.TIMEOUT && failedRank != reporter;
+  }
+
   /**
    * Tells whether this is a time-out of ranks that waited for each other through the store to make
    * a group.
    */
   boolean isOfMeeting() {
-    return kind == Kind.TIMEOUT && sequence == 0 && failedRank != reporter;
+    return isTimeoutOfOthers() && sequence == 0;
   }
 
   /** Returns what the loss of a rank means to a group; null if that rank is not in the group. */

@@ -291,6 +291,7 @@ final class JobState {
   }
 
   private void loseServer(String why) {
+    unheard = true;
     for (Group group : List.copyOf(groups.values())) {
       int served = group.globalRanks.indexOf(serverRank);
       if (group.isJoined && served >= 0) {
@@ -420,7 +421,8 @@ final class JobState {
 
   private void begin(Group group, FailureEvent event) {
     int self = group.globalRanks.indexOf(rank);
-    boolean isAsked = group.isOpen ? Blame.isWait(event) : event.isOfMeeting();
+    // A rank that has not come so far has called nothing that could mismatch.
+    boolean isAsked = group.isOpen ? Blame.isWait(event) : event.isTimeoutOfOthers();
     Evidence known =
         Evidence.of(
             event,

@@ -468,11 +468,15 @@ final class Job {
   /** Returns the ranks that have not joined, or none if that cannot be found out at once. */
   InitFailure.Missing missing() {
     if (monitor.isUnheard()) {
-      return meeting.serverRank() < 0 || meeting.serverRank() == rank
-          ? InitFailure.Missing.NONE
+      int server = meeting.serverRank();
+      if (server == rank) {
+        return InitFailure.Missing.NONE;
+      }
+      return server < 0
+          ? new InitFailure.Missing(
+              List.of(), "the store does not answer, so no rank can be asked")
           : new InitFailure.Missing(
-              List.of(meeting.serverRank()),
-              "rank " + meeting.serverRank() + ", which serves the store, does not answer");
+              List.of(server), "rank " + server + ", which serves the store, does not answer");
     }
     try {
       List<Integer> missing =

@@ -52,13 +52,14 @@ public final class InitFailure {
       RuntimeException cause, Throwable reason, Missing missing) {
     String what = cause instanceof TuttiException ? cause.getMessage() : cause.toString();
     String who = "rank " + meeting.rank() + "/" + meeting.size();
+    boolean isSaid = missing.text().isEmpty() || reason instanceof StoreSilentException;
     return new RendezvousException(
         who
             + " cannot join the other ranks, which meet at "
             + meeting.place()
             + ": "
             + what
-            + (missing.text().isEmpty() ? "" : "; " + missing.text())
+            + (isSaid ? "" : "; " + missing.text())
             + advice(reason, meeting.server(), meeting.size(), timeout),
         cause,
         switch (reason) {

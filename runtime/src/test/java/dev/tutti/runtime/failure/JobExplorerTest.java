@@ -11,14 +11,22 @@ import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Goes through all histories of a few ranks, and checks what must hold in each. */
+/**
+ * Goes through all histories of a few ranks, and through random ones of more, and checks what must
+ * hold in each. {@code -Dtutti.seeds=1000000} sets how many random ones, {@code
+ * -Dtutti.firstSeed=…} with which seed they begin.
+ */
 class JobExplorerTest {
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 300);
+  private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
+
   /** A state, and how it came about. */
   private record Node(JobModel model, @Nullable Node before, @Nullable Action action) {
     List<Action> way() {
@@ -42,6 +50,28 @@ class JobExplorerTest {
   @Tag("full")
   void threeRanksAgreeInEachHistoryOfTheStoreAndTwoFaults() {
     explore(new JobModel(3, 0, 2));
+  }
+
+  @Test
+  void ranksAgreeInRandomHistories() {
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      SplittableRandom random = new SplittableRandom(seed);
+      int size = 3 + random.nextInt(4);
+      int server = random.nextInt(size + 1) - 1;
+      Node node = new Node(new JobModel(size, server, 1 + random.nextInt(4)), null, null);
+      try {
+        List<Action> actions = node.model.actions();
+        while (!actions.isEmpty()) {
+          Action action = actions.get(random.nextInt(actions.size()));
+          node = new Node(node.model.after(action), node, action);
+          actions = node.model.actions();
+        }
+        node.model.checkEnd();
+      } catch (Violation e) {
+        throw new AssertionError(
+            "seed %d: %s\n%s\n%s".formatted(seed, e.getMessage(), node.way(), node.model), e);
+      }
+    }
   }
 
   /** Explores what is needed to find a fault; throws if there is one. */

@@ -45,7 +45,11 @@ class JobStateTest {
   }
 
   private void read(long number, FailureEvent event) {
-    offer(new JobInput.Read(number, new LogEntry.Failed(event)));
+    read(number, new LogEntry.Failed(event));
+  }
+
+  private void read(long number, LogEntry entry) {
+    offer(new JobInput.Read(number, entry));
   }
 
   private void pass(Duration time) {
@@ -267,13 +271,22 @@ class JobStateTest {
   }
 
   @Test
+  void aRankThatHasNotComeLearnsWhomTheOthersFind() {
+    offer(new JobInput.Joined("0", List.of(0, 1, 2), false));
+    read(1, event(Kind.TIMEOUT, 2, -1));
+    assertThat(take(Ask.class)).hasSize(1);
+    read(2, new LogEntry.Found("0", 2, new Diagnosis(1, "rank 1 is silent")));
+    assertThat(verdict().failedRank()).isEqualTo(1);
+  }
+
+  @Test
   void theEndOfTheServerFailsItsGroups() {
     join("0", 0, 1, 2);
     join("a", 1, 2);
     offer(new JobInput.ServerLost("it served the store"));
-    assertThat(take(LookUp.class)).hasSize(1);
-    offer(new JobInput.Collected("0", null));
-    assertThat(verdict().failedRank()).isZero();
+    Settle settled = take(Settle.class).getFirst();
+    assertThat(settled.evidence().alone()).isTrue();
+    assertThat(settled.verdict().failedRank()).isZero();
   }
 
   @Test
