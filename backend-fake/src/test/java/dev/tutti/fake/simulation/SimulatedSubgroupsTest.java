@@ -8,6 +8,8 @@ import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
+import dev.tutti.fake.simulation.FaultPlan.Fault;
+import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
 import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
 import java.time.Duration;
@@ -158,5 +160,28 @@ class SimulatedSubgroupsTest {
                   assertThat(keys(group)).isEqualTo(before);
                 });
     requireAllDone(outcome, 0);
+  }
+
+  /** The others have judged and left when it goes on, so that it alone could blame them. */
+  @Test
+  void aRankThatStoodStillWhileItMadeAGroupNamesItself() {
+    for (long seed = 0; seed < SEEDS; seed++) {
+      Fault pause =
+          new Fault(Kind.PAUSE, 0, Duration.ofMillis(3010), Duration.ofMillis(8000 + 20 * seed));
+      Outcome outcome =
+          SimulatedWorld.of(3)
+              .withSeed(seed)
+              .withTimeout(Duration.ofSeconds(2))
+              .withFaults(new FaultPlan(List.of(pause)))
+              .run(
+                  group -> {
+                    SimulatedWorld.sleep(Duration.ofMillis(group.rank() == 0 ? 2990 : 3050));
+                    use(group.split(0, 0));
+                  });
+      assertThat(outcome.ends())
+          .as("seed %d", seed)
+          .extracting(end -> ((CollectiveException) end.failure()).failedRank().getAsInt())
+          .containsExactly(0, 0, 0);
+    }
   }
 }

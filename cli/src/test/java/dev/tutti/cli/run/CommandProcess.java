@@ -41,7 +41,10 @@ public final class CommandProcess implements AutoCloseable {
       throws IOException {
     List<String> command = new ArrayList<>(inside);
     command.addAll(TestPlans.DEFAULT_SIGNALS);
-    command.addAll(OwnJava.command());
+    List<String> java = OwnJava.command();
+    // First processes of several containers have the same number, and would share a file by it.
+    java.add(1, "-XX:-UsePerfData");
+    command.addAll(java);
     command.add(Main.class.getName());
     command.addAll(arguments);
     ProcessBuilder builder = new ProcessBuilder(command);

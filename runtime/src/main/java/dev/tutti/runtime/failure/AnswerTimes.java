@@ -49,9 +49,12 @@ public record AnswerTimes(Duration answer) {
     return answer.multipliedBy(2);
   }
 
-  /** Returns how late a thread of this rank must be for the rank to count as having stood still. */
+  /**
+   * Returns how late a thread of this rank must be for the rank to count as having stood still: the
+   * others may have judged without its answer.
+   */
   public Duration standstill() {
-    return answer.multipliedBy(5).dividedBy(2);
+    return answer;
   }
 
   /** Returns after what time a thread that waits for a verdict decides by itself. */

@@ -21,7 +21,7 @@ class AnswerTimesTest {
     assertThat(times.answer()).isEqualTo(Duration.ofSeconds(5));
     assertThat(times.call()).isEqualTo(Duration.ofSeconds(4));
     assertThat(times.answers()).isEqualTo(Duration.ofSeconds(10));
-    assertThat(times.standstill()).isEqualTo(Duration.ofMillis(12_500));
+    assertThat(times.standstill()).isEqualTo(Duration.ofSeconds(5));
     assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(20));
     assertThat(times.question()).isEqualTo(Duration.ofSeconds(25));
     assertThat(times("4m").verdict()).isEqualTo(Duration.ofMinutes(16));
