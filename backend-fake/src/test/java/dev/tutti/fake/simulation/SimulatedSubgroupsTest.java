@@ -162,7 +162,7 @@ class SimulatedSubgroupsTest {
     requireAllDone(outcome, 0);
   }
 
-  /** The others have judged and left when it goes on, so that it alone could blame them. */
+  /** The others have judged and left when it continues. */
   @Test
   void aRankThatStoodStillWhileItMadeAGroupNamesItself() {
     for (long seed = 0; seed < SEEDS; seed++) {
