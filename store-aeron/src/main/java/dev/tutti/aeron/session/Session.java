@@ -93,6 +93,10 @@ public final class Session implements StoreSession {
   private final BusyCores cores = BusyCores.ofStore();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
+
+  /** Whether the driver's client has ended, for a reason that the control connection may tell. */
+  private volatile boolean isClientOver;
+
   private volatile boolean closed;
 
   Session(
@@ -167,7 +171,7 @@ public final class Session implements StoreSession {
 
   @Override
   public boolean isUsable() {
-    return !closed && loss == null;
+    return !closed && loss == null && !isClientOver;
   }
 
   @Override
@@ -204,7 +208,9 @@ public final class Session implements StoreSession {
       }
     } catch (FrameWriter.ClosedStreamException e) {
       awaitLoss();
-      lose("the stream to it ended: " + e.getMessage());
+      if (!isClientOver) {
+        lose("the stream to it ended: " + e.getMessage());
+      }
       requireUsable(e);
       throw e;
     } finally {
@@ -331,7 +337,8 @@ public final class Session implements StoreSession {
   /** Waits a moment for the control connection to reveal why the server is gone. */
   private void awaitLoss() {
     long deadline = Arguments.deadline(Time.SYSTEM, GRACE_NANOS);
-    boolean _ = WaitStrategy.until(() -> !isUsable(), deadline, FULL_PAUSE_NANOS, Time.SYSTEM);
+    boolean _ =
+        WaitStrategy.until(() -> closed || loss != null, deadline, FULL_PAUSE_NANOS, Time.SYSTEM);
   }
 
   @Override
@@ -518,11 +525,27 @@ public final class Session implements StoreSession {
     end("store server at %s is gone: %s; its keys are lost".formatted(server, why));
   }
 
+  /**
+   * Handles the end of the driver's client, which a server that closes causes as well; called by a
+   * thread of the client, which must not wait.
+   */
   private void endedItself() {
+    isClientOver = true;
+    wakeAll();
+    Thread.ofVirtual()
+        .name("tutti-al-end")
+        .start(
+            () -> {
+              awaitClientLoss();
+              control.close();
+            });
+  }
+
+  private void awaitClientLoss() {
+    awaitLoss();
     end(
         "session with store server at %s is lost: %s"
             .formatted(server, EmbeddedDriver.ENDED_ITSELF));
-    control.close();
   }
 
   private void end(String why) {
@@ -550,6 +573,9 @@ public final class Session implements StoreSession {
   private void requireUsable(@Nullable Throwable cause) {
     if (closed) {
       throw new StoreClosedException("the store at " + server + " was closed during a call");
+    }
+    if (isClientOver && loss == null) {
+      awaitClientLoss();
     }
     String why = loss;
     if (why != null) {
