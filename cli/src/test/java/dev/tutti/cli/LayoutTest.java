@@ -81,7 +81,8 @@ class LayoutTest {
           "dev.tutti.runtime.group.FlightRecords",
           "dev.tutti.runtime.operation.PerTime",
           "dev.tutti.fake.ThreadedProvider",
-          "dev.tutti.fake.ThreadedWorld");
+          "dev.tutti.fake.ThreadedWorld",
+          "dev.tutti.fake.simulation.SimulatedScheduler");
 
   /** How many calls of the real clock, timed waits and so on the other modules make at most. */
   private static final Map<String, Integer> REAL_TIME =
