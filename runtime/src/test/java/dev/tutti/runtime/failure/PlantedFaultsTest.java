@@ -131,10 +131,7 @@ class PlantedFaultsTest {
             "toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));",
             "settle(group, evidence);"),
         arguments("JobState", "appending = false; read(number, entry);", "read(number, entry);"),
-        arguments(
-            "Blame",
-            "case TIMEOUT -> event.failedRank() != event.reporter();",
-            "case TIMEOUT -> false;"),
+        arguments("Blame", "case TIMEOUT -> event.isTimeoutOfOthers();", "case TIMEOUT -> false;"),
         arguments(
             "WaitsFor",
             "new Diagnosis(rank, \"rank \" + rank + \" does not answer\")",
