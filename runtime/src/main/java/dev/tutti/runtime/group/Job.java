@@ -473,8 +473,7 @@ final class Job {
         return InitFailure.Missing.NONE;
       }
       return server < 0
-          ? new InitFailure.Missing(
-              List.of(), "the store does not answer, so no rank can be asked")
+          ? new InitFailure.Missing(List.of(), "the store does not answer, so no rank can be asked")
           : new InitFailure.Missing(
               List.of(server), "rank " + server + ", which serves the store, does not answer");
     }

@@ -83,8 +83,8 @@ final class LockedFile implements AutoCloseable {
         LOG.log(
             Level.WARNING,
             "store files are locked against JVM ranks only: flock needs"
-                + " --enable-native-access=dev.tutti.store",
-            e);
+                + " --enable-native-access=dev.tutti.store");
+        LOG.log(Level.DEBUG, "flock cannot be called", e);
         return false;
       }
     }
