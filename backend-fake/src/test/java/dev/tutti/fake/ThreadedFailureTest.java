@@ -18,6 +18,7 @@ import dev.tutti.Work;
 import dev.tutti.fake.simulation.Simulated;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.Simulation;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
@@ -363,22 +364,19 @@ class ThreadedFailureTest {
         .hasMessageContaining("Already closed");
   }
 
+  private static Backend create(int rank, int size, HashStore store, Duration timeout)
+      throws Exception {
+    return PROVIDER.create(RawWorld.context(rank, size, store, timeout, new ConcurrentHashMap<>()));
+  }
+
   @Test
   void setUpNamesTheRanksThatDoNotCome() throws Exception {
     try (HashStore store = new HashStore()) {
-      assertThatThrownBy(
-              () ->
-                  PROVIDER.create(
-                      RawWorld.context(
-                          0, 3, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
+      assertThatThrownBy(() -> create(0, 3, store, Duration.ofMillis(100)))
           .isInstanceOf(TimeoutException.class)
           .hasMessage("ranks 1, 2 did not join threaded group test within PT0.1S");
       // Rank 0 closed the world, so rank 1 is told that.
-      assertThatThrownBy(
-              () ->
-                  PROVIDER.create(
-                      RawWorld.context(
-                          1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
+      assertThatThrownBy(() -> create(1, 3, store, Duration.ofSeconds(5)))
           .isInstanceOf(PeerLostException.class)
           .hasMessage("rank 0 has given up joining threaded group test");
     }
@@ -388,11 +386,7 @@ class ThreadedFailureTest {
   void ranksOfSeveralProcessesAreRefused() throws Exception {
     try (HashStore store = new HashStore()) {
       store.set(ThreadedProvider.KEY, "an id of another process");
-      assertThatThrownBy(
-              () ->
-                  PROVIDER.create(
-                      RawWorld.context(
-                          1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
+      assertThatThrownBy(() -> create(1, 3, store, Duration.ofSeconds(5)))
           .isInstanceOf(BackendException.class)
           .hasMessage(
               "rank 1 of group test cannot find rank 0 in this JVM: the ranks of backend threaded"
@@ -439,11 +433,7 @@ class ThreadedFailureTest {
   @Test
   void setUpThatRankZeroMissesNamesIt() throws Exception {
     try (HashStore store = new HashStore()) {
-      assertThatThrownBy(
-              () ->
-                  PROVIDER.create(
-                      RawWorld.context(
-                          1, 2, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
+      assertThatThrownBy(() -> create(1, 2, store, Duration.ofMillis(100)))
           .isInstanceOf(TimeoutException.class)
           .hasMessage("rank 0 did not join threaded group test within PT0.1S");
     }

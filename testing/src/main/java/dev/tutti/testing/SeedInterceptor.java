@@ -106,7 +106,7 @@ final class SeedInterceptor implements InvocationInterceptor {
                             ReflectionSupport.invokeMethod(method, test, arguments.of(group))));
     String steps = "%d steps of hash %x".formatted(outcome.steps(), outcome.hash());
     String before = outcomes.putIfAbsent(seed, steps);
-    if (before == null && outcome.failure() != null) {
+    if (!again && outcome.failure() != null) {
       outcome.failure().addSuppressed(new Repetition(method, seed));
       throw outcome.failure();
     }

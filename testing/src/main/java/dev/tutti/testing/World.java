@@ -63,16 +63,15 @@ public @interface World {
    * Returns the number of worlds to simulate, from seed 0 on; 0 means that of the class, or else a
    * world in real time. A seed decides the order of all threads, how long messages to the store
    * take, and random numbers, and time passes only while all threads wait ({@link
-   * dev.tutti.fake.simulation.SimulatedWorld}). Each seed is run twice and must do the same in both
-   * runs; {@code -Dtutti.seed=17} runs that seed alone. The backend must be {@code threaded}, and
-   * no other test may run at the same time in the JVM.
+   * dev.tutti.fake.simulation.SimulatedProgram}). Each seed is run twice and must do the same in
+   * both runs; {@code -Dtutti.seed=17} runs that seed alone. The backend must be {@code threaded},
+   * and no other test may run at the same time in the JVM.
    */
   int seeds() default 0;
 
   /**
    * Returns the deadline of all ranks together, in seconds, more than 0; without it, that of the
-   * class counts, or else 30. In a simulation it is the deadline of each operation, in simulated
-   * time.
+   * class counts, or else 30. In a simulation it is simulated time.
    */
   double timeoutSeconds() default NO_TIMEOUT;
 }

@@ -3,7 +3,6 @@ package dev.tutti.fake.simulation;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.reflect.Constructor;
-import java.lang.reflect.InaccessibleObjectException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Queue;
@@ -49,8 +48,6 @@ final class VirtualThreads {
               .getDeclaredConstructor(Executor.class);
       found.setAccessible(true);
       return found;
-    } catch (InaccessibleObjectException e) {
-      throw new IllegalStateException(SimulatedProgram.unusableReason().orElseThrow(), e);
     } catch (ReflectiveOperationException e) {
       throw unusable(e);
     }

@@ -158,11 +158,18 @@ public record Blame(Kind kind, int rank) {
       return event;
     }
     int named = silent < 0 ? event.failedRank() : silent;
-    String why =
-        silent < 0
-            ? "the store does not answer, so no rank can be asked"
-            : "rank " + silent + ", which serves the store, does not answer";
-    return event.naming(named, why);
+    return event.naming(named, ofSilence(silent));
+  }
+
+  /**
+   * Says that the store does not answer.
+   *
+   * @param server the rank that serves the store; -1 if no rank does
+   */
+  public static String ofSilence(int server) {
+    return server < 0
+        ? "the store does not answer, so no rank can be asked"
+        : "rank " + server + ", which serves the store, does not answer";
   }
 
   /** Tells whether the other ranks would be asked who is to blame for a failure. */

@@ -69,7 +69,7 @@ public final class SlowReports {
           monitor.times().question(),
           () -> monitor.whatKeeps(question, identity));
     } catch (Exception e) {
-      return "the store does not answer, so no rank can be asked";
+      return Blame.ofSilence(-1);
     }
   }
 

@@ -472,10 +472,8 @@ final class Job {
       if (server == rank) {
         return InitFailure.Missing.NONE;
       }
-      return server < 0
-          ? new InitFailure.Missing(List.of(), "the store does not answer, so no rank can be asked")
-          : new InitFailure.Missing(
-              List.of(server), "rank " + server + ", which serves the store, does not answer");
+      return new InitFailure.Missing(
+          server < 0 ? List.of() : List.of(server), Blame.ofSilence(server));
     }
     try {
       List<Integer> missing =

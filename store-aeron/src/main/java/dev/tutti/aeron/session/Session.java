@@ -571,11 +571,11 @@ public final class Session implements StoreSession {
   }
 
   private void requireUsable(@Nullable Throwable cause) {
-    if (closed) {
-      throw new StoreClosedException("the store at " + server + " was closed during a call");
-    }
     if (isClientOver && loss == null) {
       awaitClientLoss();
+    }
+    if (closed) {
+      throw new StoreClosedException("the store at " + server + " was closed during a call");
     }
     String why = loss;
     if (why != null) {
