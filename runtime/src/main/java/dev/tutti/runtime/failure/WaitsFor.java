@@ -26,8 +26,9 @@ final class WaitsFor {
    * progress proves counts against a rank: that it does not answer, that it has not come to the
    * collective, that it closed the group, or that it does nothing while a peer waits for its
    * message. A rank that itself waits for a message passes the question on to the rank it waits
-   * for, and one that waits in a collective to the ranks that have not reached it. Nor is a rank
-   * blamed that never joined through this store, such as a rank of PyTorch: it cannot know of the
+   * for, and one that waits in a collective to the ranks that have not reached it. What holds a
+   * rank in an earlier collective than the one that failed is thus the cause. Nor is a rank blamed
+   * that never joined through this store, such as a rank of PyTorch: it cannot know of the
    * question. If the ranks made different calls, the text says what each called, and the odd one
    * out is blamed.
    *
@@ -110,14 +111,28 @@ final class WaitsFor {
 
   private Diagnosis ofCollective(long sequence) {
     SortedMap<Integer, RankProgress> answers = answers();
+    Diagnosis late = Diagnosis.NONE;
+    Diagnosis held = Diagnosis.NONE;
+    long heldIn = sequence;
     Diagnosis found = Diagnosis.NONE;
     for (int r = 0; r < evidence.size(); r++) {
       RankProgress progress = answers.get(r);
-      if (progress != null && progress.issued() < sequence) {
-        found = found.and(absence(r, progress));
-      } else if (progress == null && !evidence.strangers().contains(r)) {
-        found = found.and(silence(r));
+      if (progress == null) {
+        found = evidence.strangers().contains(r) ? found : found.and(silence(r));
+      } else if (progress.issued() < sequence) {
+        Diagnosis absence = absence(r, progress);
+        found = found.and(absence);
+        if (progress.closed() || progress.oldestCollective() >= sequence) {
+          late = late.and(absence);
+        } else {
+          held = held.and(new Diagnosis(-1, absence.text()));
+          heldIn = Math.min(heldIn, progress.oldestCollective());
+        }
       }
+    }
+    if (heldIn < sequence) {
+      Diagnosis cause = held.and(ofCollective(heldIn));
+      return cause.failedRank() < 0 ? cause.and(late) : cause;
     }
     if (!evidence.strangers().isEmpty()) {
       found = found.and(unasked(List.copyOf(evidence.strangers())));

@@ -129,6 +129,15 @@ public record RankProgress(
         .orElseThrow();
   }
 
+  /** Returns the number of the first collective that has not ended; the greatest if none waits. */
+  public long oldestCollective() {
+    return pending.stream()
+        .filter(op -> !op.type.isPointToPoint())
+        .mapToLong(Pending::sequence)
+        .min()
+        .orElse(Long.MAX_VALUE);
+  }
+
   private static int order(Pending op, Set<Integer> asked) {
     if (!op.type.isPointToPoint()) {
       return 1;

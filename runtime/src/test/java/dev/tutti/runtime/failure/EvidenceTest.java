@@ -28,6 +28,7 @@ class EvidenceTest {
     REFUSED,
     IN_ANOTHER_GROUP,
     JOINS_A_GROUP,
+    IN_THE_CALL_BEFORE,
     IN_THE_CALL,
     IN_ANOTHER_CALL,
     DONE,
@@ -81,6 +82,7 @@ class EvidenceTest {
         };
     List<Pending> pending =
         switch (standing) {
+          case IN_THE_CALL_BEFORE -> List.of(new Pending(OpType.BARRIER, CALL - 1, -1, 0));
           case IN_THE_CALL -> List.of(new Pending(OpType.ALL_REDUCE, CALL, -1, 0));
           case IN_ANOTHER_CALL -> List.of(new Pending(OpType.BROADCAST, CALL, -1, 0));
           case AHEAD -> List.of(new Pending(OpType.BARRIER, CALL + 1, -1, 0));
@@ -268,9 +270,39 @@ class EvidenceTest {
               Standing standing = standings.get(rank);
               expected = standing == Standing.SILENT || standing.isLate() ? rank : expected;
             }
+            List<Integer> silent = ranksAt(standings, Set.of(Standing.SILENT));
+            if (standings.contains(Standing.IN_THE_CALL_BEFORE) && !silent.isEmpty()) {
+              expected = silent.getFirst();
+            }
           }
           assertThat(blamed).as(text(event, standings)).isEqualTo(expected);
         });
+  }
+
+  @Test
+  void aRankThatIsHeldInAnEarlierCollectiveIsNotToBlameForTheNext() {
+    FailureEvent event = event(Kind.TIMEOUT, -1, OpType.ALL_REDUCE, CALL, -1);
+    RankProgress reporter = progress(Standing.IN_THE_CALL, 0);
+    RankProgress held = progress(Standing.IN_THE_CALL_BEFORE, 1);
+    RankProgress absent = RankProgress.ofCalls(List.of());
+    assertThat(judge(event, Map.of(0, reporter, 1, held, 2, absent)))
+        .isEqualTo(
+            "2: no data; rank 1 has not called it (its last collective was #1); it waits in barrier"
+                + " #1, rank 2 has not called it (it has called no collective so far)");
+    assertThat(
+            judge(
+                event,
+                Map.of(0, reporter.without(List.of(1)), 1, held.without(List.of(0)), 2, reporter)))
+        .isEqualTo(
+            "-1: no data; rank 1 has not called it (its last collective was #1); it waits in"
+                + " barrier #1, all ranks have called it by now, but ranks 0 and 1 do not reach"
+                + " each other");
+  }
+
+  private static String judge(FailureEvent event, Map<Integer, RankProgress> answers) {
+    AgreedFailure verdict =
+        Blame.judge(Evidence.of(event, SIZE, 0, 0, false).and(answers, Set.of(), Set.of()));
+    return verdict.failedRank() + ": " + verdict.text();
   }
 
   private static List<Integer> ranksAt(List<Standing> standings, Set<Standing> places) {
