@@ -11,10 +11,7 @@ import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -191,32 +188,38 @@ public final class CudaDevice {
    * Waits for all work that is now in any stream of the process; first waits until the graph
    * captures known here have ended, since the driver would invalidate them.
    *
-   * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
+   * @param time by which to wait
+   * @param deadlineNanos the deadline, in terms of that time
    * @return false if the work is not done by the deadline, or if the driver cannot tell
    */
-  boolean awaitAll(long deadlineNanos) {
-    if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS, Time.SYSTEM)) {
+  boolean awaitAll(Time time, long deadlineNanos) {
+    if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS, time)) {
       return false;
     }
-    FutureTask<?> wait =
-        new FutureTask<>(
-            () ->
+    AtomicBoolean idle = new AtomicBoolean();
+    Thread wait =
+        time.start(
+            "tutti-cuda-idle-" + index,
+            () -> {
+              try {
                 context.callRelaxed(
                     () -> {
                       owner.driver().contexts().synchronize();
                       return null;
-                    }));
-    Thread _ = Thread.ofPlatform().daemon().name("tutti-cuda-idle-" + index).start(wait);
+                    });
+                idle.set(true);
+              } catch (RuntimeException _) {
+                // The driver cannot tell.
+              }
+            });
     boolean interrupted = false;
     try {
       while (true) {
         try {
-          wait.get(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
-          return true;
+          boolean ended = time.join(wait, Math.max(0, deadlineNanos - time.nanoTime()));
+          return ended && idle.get();
         } catch (InterruptedException e) {
           interrupted = true;
-        } catch (ExecutionException | TimeoutException e) {
-          return false;
         }
       }
     } finally {

@@ -12,6 +12,7 @@ import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -79,8 +80,8 @@ final class Internals extends CudaAccess {
   }
 
   @Override
-  public boolean awaitAll(CudaDevice device, long deadlineNanos) {
-    return device.awaitAll(deadlineNanos);
+  public boolean awaitAll(CudaDevice device, Time time, long deadlineNanos) {
+    return device.awaitAll(time, deadlineNanos);
   }
 
   @Override

@@ -6,6 +6,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -39,6 +40,7 @@ public final class CudaRanks {
   private final Cuda cuda;
   private Settings settings = Settings.ofEnvironment(SMALL);
   private Duration timeout = LIMIT;
+  private Time time = Time.SYSTEM;
   private UnaryOperator<Settings> ofLast = UnaryOperator.identity();
   private int devices;
   private BackendProvider provider;
@@ -82,6 +84,12 @@ public final class CudaRanks {
     return this;
   }
 
+  /** Sets the time of the groups; devices have that of the machine. */
+  public CudaRanks withTime(Time newTime) {
+    time = newTime;
+    return this;
+  }
+
   public GroupOptions options(HashStore store, int rank, int size) {
     return GroupOptions.DEFAULT
         .withStore(store)
@@ -90,6 +98,7 @@ public final class CudaRanks {
         .withDevice(Device.cuda(rank % devices))
         .withProvider(provider)
         .withSettings(rank == size - 1 ? ofLast.apply(settings) : settings)
+        .withTime(time)
         .withTimeout(LIMIT);
   }
 

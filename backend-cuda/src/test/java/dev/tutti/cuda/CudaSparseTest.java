@@ -19,6 +19,7 @@ import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession.Recording;
+import dev.tutti.spi.Time;
 import dev.tutti.testing.Sampled;
 import dev.tutti.testing.TestTier;
 import java.lang.foreign.Arena;
@@ -301,7 +302,7 @@ class CudaSparseTest {
               } finally {
                 hold.countDown();
               }
-              assertThat(device.awaitAll(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+              assertThat(device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG))).isTrue();
             });
   }
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.DType;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.GraphCalls;
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -261,17 +262,17 @@ class CudaStreamTest {
     GraphCalls graphs = machine.fake.driver().graphs();
     device.context().enter();
     graphs.beginCapture(recorded.handle(), GraphCalls.GLOBAL);
-    assertThat(device.awaitAll(System.nanoTime() + 5_000_000)).isFalse();
+    assertThat(device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Duration.ofMillis(5)))).isFalse();
     CompletableFuture<Boolean> idle =
         CompletableFuture.supplyAsync(
-            () -> device.awaitAll(System.nanoTime() + Until.LONG.toNanos()));
+            () -> device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG)));
     assertThat(machine.fake.calls("cuCtxSynchronize")).isEmpty();
     graphs.destroy(graphs.endCapture(recorded.handle()));
     assertThat(idle.get()).isTrue();
     CountDownLatch held = machine.hold(recorded);
-    assertThat(device.awaitAll(System.nanoTime() + 5_000_000)).isFalse();
+    assertThat(device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Duration.ofMillis(5)))).isFalse();
     held.countDown();
-    assertThat(device.awaitAll(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    assertThat(device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG))).isTrue();
   }
 
   @Test

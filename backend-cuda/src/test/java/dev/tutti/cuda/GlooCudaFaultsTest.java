@@ -12,6 +12,7 @@ import dev.tutti.Work;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
+import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -115,7 +116,7 @@ class GlooCudaFaultsTest {
               PinnedBlock block = own.pinned().allocate(8);
               block.segment().fill((byte) 1);
               hold.countDown();
-              assertThat(own.awaitAll(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+              assertThat(own.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG))).isTrue();
               assertThat(block.segment().get(ValueLayout.JAVA_INT, 0)).isEqualTo(0x01010101);
               own.pinned().free(block);
             });

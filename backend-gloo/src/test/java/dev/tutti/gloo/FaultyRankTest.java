@@ -14,10 +14,13 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.HeldTime;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
@@ -27,7 +30,7 @@ import java.util.OptionalInt;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -42,8 +45,6 @@ class FaultyRankTest {
   private static final int ODD = 2;
   private static final int COUNT = 1000;
   private static final Duration SHORT = Duration.ofSeconds(1);
-
-  private static final int MOST_RUNS = 4;
 
   /**
    * Longer than any rank needs to learn of a failure, and shorter than its own timeout would take.
@@ -89,26 +90,15 @@ class FaultyRankTest {
 
   @TempDir Path directory;
 
-  /** A run in which an operation runs out of time. */
-  private interface Attempt {
-    /** Returns false if a rank called so late that the run proves nothing. */
-    boolean isPunctual(Duration timeout) throws Exception;
-  }
-
-  /** Makes an attempt, and further ones, each with four times more time, until it is punctual. */
-  private static void repeat(Attempt attempt) throws Exception {
-    Duration timeout = SHORT;
-    for (int run = 1; !attempt.isPunctual(timeout); run++) {
-      assertThat(run).as("runs in which a rank called late").isLessThan(MOST_RUNS);
-      timeout = timeout.multipliedBy(4);
-    }
-  }
-
   private static void open(CountDownLatch latch) throws InterruptedException {
     assertThat(latch.await(GlooWorld.TIMEOUT.toSeconds(), TimeUnit.SECONDS)).isTrue();
   }
 
   private <T> List<T> run(Way way, GlooWorld.Body<T> body) throws Exception {
+    return run(way, Time.SYSTEM, body);
+  }
+
+  private <T> List<T> run(Way way, Time time, GlooWorld.Body<T> body) throws Exception {
     Settings settings =
         GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), way == Way.SOCKETS ? "0" : "1M");
     int ranksOfHost = way == Way.TWO_LEVELS ? SIZE / 2 : SIZE;
@@ -119,6 +109,7 @@ class FaultyRankTest {
             SIZE,
             settings,
             hosts,
+            time,
             group -> {
               Tensor tensor = Tensor.of(1f);
               group.allReduce(tensor);
@@ -188,40 +179,33 @@ class FaultyRankTest {
   @ParameterizedTest
   @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
   void aLateRankIsNamedOnAllRanks(Way way) throws Exception {
-    repeat(timeout -> isNamedOnAllRanks(way, timeout));
-  }
-
-  /** Returns false if a rank besides the late one was itself late. */
-  private boolean isNamedOnAllRanks(Way way, Duration timeout) throws Exception {
+    HeldTime time = new HeldTime();
+    CountDownLatch called = new CountDownLatch(SIZE - 1);
     CountDownLatch failed = new CountDownLatch(SIZE - 1);
-    AtomicLong firstCall = new AtomicLong(Long.MAX_VALUE);
-    AtomicLong lastCall = new AtomicLong();
-    long origin = System.nanoTime();
     List<Throwable> thrown =
         run(
             way,
+            time,
             group -> {
               if (group.rank() == ODD) {
                 open(failed);
                 return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
               }
-              Tensor tensor = Tensor.of(1f);
-              CallOptions options = CallOptions.timeout(timeout);
-              long start = System.nanoTime();
-              firstCall.accumulateAndGet(start - origin, Math::min);
-              lastCall.accumulateAndGet(start - origin, Math::max);
-              Throwable failure =
-                  catchThrowable(() -> group.allReduce(tensor, ReduceOp.SUM, options).await());
+              time.hold();
+              long start = time.nanoTime();
+              Work work =
+                  group.allReduce(
+                      Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(SHORT).withAsync());
+              called.countDown();
+              open(called);
+              time.release();
+              Throwable failure = catchThrowable(work::await);
               failed.countDown();
-              long end = System.nanoTime();
-              // A rank that begins after the others learns of their timeout before its own expires.
-              assertThat(Duration.ofNanos(end - origin)).isGreaterThan(timeout);
-              assertThat(Duration.ofNanos(end - start)).isLessThan(timeout.plus(SLACK));
+              assertThat(Duration.ofNanos(time.nanoTime() - start))
+                  .isGreaterThanOrEqualTo(SHORT)
+                  .isLessThan(SHORT.plus(SLACK));
               return failure;
             });
-    if (Duration.ofNanos(lastCall.get() - firstCall.get()).compareTo(timeout.dividedBy(2)) > 0) {
-      return false;
-    }
     for (int rank = 0; rank < SIZE; rank++) {
       assertThat(thrown.get(rank))
           .isInstanceOf(rank == ODD ? CollectiveException.class : CollectiveTimeoutException.class)
@@ -230,7 +214,6 @@ class FaultyRankTest {
         assertThat(((CollectiveException) thrown.get(rank)).failedRank()).hasValue(ODD);
       }
     }
-    return true;
   }
 
   /** Lets a rank be rejected and close its group, as it does at the end of a {@code try}. */
@@ -267,40 +250,37 @@ class FaultyRankTest {
   @ParameterizedTest
   @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
   void aTimeoutIsThatOfTheOperationThatHadIt(Way way) throws Exception {
-    repeat(timeout -> timesOutInTheMiddle(way, timeout));
+    HeldTime time = new HeldTime();
+    runOnRankZero(way, time, group -> timesOutInTheMiddle(group, time));
   }
 
-  /** Returns false if the timeout expired before the last of three operations was issued. */
-  private boolean timesOutInTheMiddle(Way way, Duration timeout) throws Exception {
+  /** Runs a body on rank 0, whose group fails first. */
+  private void runOnRankZero(Way way, HeldTime time, Consumer<ProcessGroup> body) throws Exception {
     CountDownLatch failed = new CountDownLatch(1);
-    return run(
-            way,
-            group -> {
-              if (group.rank() != 0) {
-                open(failed);
-                return true;
-              }
-              try {
-                return timesOutInTheMiddle(group, timeout);
-              } finally {
-                failed.countDown();
-              }
-            })
-        .getFirst();
+    run(
+        way,
+        time,
+        group -> {
+          if (group.rank() != 0) {
+            // Otherwise other ranks may fail first, each in its own way.
+            open(failed);
+            return true;
+          }
+          try {
+            body.accept(group);
+          } finally {
+            failed.countDown();
+          }
+          return true;
+        });
   }
 
-  private static boolean timesOutInTheMiddle(ProcessGroup group, Duration timeout) {
+  private static void timesOutInTheMiddle(ProcessGroup group, HeldTime time) {
     Work message = group.recv(Tensor.of(1f), ODD, 0, CallOptions.ASYNC);
-    long start = System.nanoTime();
-    Work late =
-        group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(timeout));
-    Work behind;
-    try {
-      behind = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-    } catch (CollectiveException e) {
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(timeout);
-      return false;
-    }
+    time.hold();
+    Work late = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(SHORT));
+    Work behind = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+    time.release();
     Throwable first = catchThrowable(late::await);
     assertThat(first)
         .isInstanceOf(CollectiveTimeoutException.class)
@@ -317,95 +297,58 @@ class FaultyRankTest {
     assertThatThrownBy(group::barrier)
         .isExactlyInstanceOf(CollectiveException.class)
         .hasMessageContaining("the group had already failed: this rank timed out in allReduce");
-    return true;
   }
 
   @Test
   void aBatchThatTimesOutShowsEachExceptionOnce() throws Exception {
-    repeat(timeout -> aBatchTimesOut(timeout));
+    HeldTime time = new HeldTime();
+    runOnRankZero(Way.MEMORY, time, group -> aBatchTimesOut(group, time));
   }
 
-  /** Returns false if the timeout expired before the last of the batch was issued. */
-  private boolean aBatchTimesOut(Duration timeout) throws Exception {
-    CountDownLatch failed = new CountDownLatch(1);
-    return run(
-            Way.MEMORY,
-            group -> {
-              // Otherwise other ranks may fail first, each in its own way.
-              if (group.rank() != 0) {
-                open(failed);
-                return true;
-              }
-              try {
-                return aBatchTimesOut(group, timeout);
-              } finally {
-                failed.countDown();
-              }
-            })
-        .getFirst();
-  }
-
-  private static boolean aBatchTimesOut(ProcessGroup group, Duration timeout) {
-    long start = System.nanoTime();
-    Throwable thrown =
-        catchThrowable(
-            () ->
-                group
-                    .batch()
-                    .allReduce(Tensor.of(1f), ReduceOp.SUM)
-                    .recv(Tensor.of(1f), ODD, 0)
-                    .withTimeout(timeout)
-                    .run());
-    if (String.valueOf(thrown).contains("refused because the group had already failed")) {
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(timeout);
-      return false;
-    }
+  private static void aBatchTimesOut(ProcessGroup group, HeldTime time) {
+    time.hold();
+    Work batch =
+        group
+            .batch()
+            .allReduce(Tensor.of(1f), ReduceOp.SUM)
+            .recv(Tensor.of(1f), ODD, 0)
+            .withTimeout(SHORT)
+            .start();
+    time.release();
+    Throwable thrown = catchThrowable(batch::await);
     assertThat(thrown).isInstanceOf(CollectiveTimeoutException.class);
     StringWriter trace = new StringWriter();
     thrown.printStackTrace(new PrintWriter(trace));
     assertThat(trace.toString())
         .contains("Suppressed: ", ": recv failed: ")
         .doesNotContain("CIRCULAR");
-    return true;
   }
 
   @Test
   void aRankThatDoesNotComeToTheGroupIsNamed() throws Exception {
-    Duration timeout = SHORT;
-    while (!isMissedAtTheRendezvous(timeout)) {
-      timeout = timeout.multipliedBy(4);
-    }
-  }
-
-  /** Returns false if one of the ranks that come was so late that the other one missed it, too. */
-  private static boolean isMissedAtTheRendezvous(Duration timeout) throws Exception {
-    HashStore store = new HashStore();
-    long origin = System.nanoTime();
+    HeldTime time = new HeldTime();
+    time.hold();
+    HashStore store = new HashStore(Store.DEFAULT_TIMEOUT, time);
     List<Throwable> thrown =
         GlooWorld.inParallel(
-            2,
+            3,
             rank -> {
-              GroupOptions options =
-                  GlooWorld.options(store, rank, 3, GlooWorld.settings()).withTimeout(timeout);
-              long start = System.nanoTime();
-              Throwable failure = catchThrowable(() -> ProcessGroup.init(options));
-              long end = System.nanoTime();
-              // A rank that begins after the other learns of that one's timeout.
-              assertThat(Duration.ofNanos(end - origin)).isGreaterThan(timeout.minusMillis(50));
-              assertThat(Duration.ofNanos(end - start)).isLessThan(timeout.plus(SLACK));
-              return failure;
+              if (rank == 2) {
+                store.await(List.of("tutti/0/joined/0", "tutti/0/joined/1"), SHORT);
+                time.release();
+                return null;
+              }
+              GroupOptions options = GlooWorld.options(store, rank, 3, GlooWorld.settings());
+              return catchThrowable(
+                  () -> ProcessGroup.init(options.withTimeout(SHORT).withTime(time)));
             });
-    boolean misses =
-        thrown.stream().anyMatch(each -> String.valueOf(each).matches("(?s).*ranks [01], 2.*"));
-    if (misses) {
-      return false;
-    }
-    assertThat(thrown)
+    assertThat(thrown.subList(0, 2))
         .allSatisfy(
             failure ->
                 assertThat(failure)
                     .isInstanceOf(RendezvousException.class)
-                    .hasMessageContaining("rank 2"));
-    return true;
+                    .hasMessageContaining("rank 2")
+                    .message()
+                    .doesNotContainPattern("ranks [01], 2"));
   }
 }

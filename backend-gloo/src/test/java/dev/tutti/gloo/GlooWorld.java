@@ -7,7 +7,9 @@ import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -82,12 +84,31 @@ final class GlooWorld {
   static <T> List<T> run(
       int size, Settings settings, BackendProvider provider, Duration limit, Body<T> body)
       throws Exception {
-    HashStore store = new HashStore();
+    return run(size, settings, provider, Time.SYSTEM, limit, body);
+  }
+
+  /** Runs a body in a time of its own. */
+  static <T> List<T> run(
+      int size, Settings settings, BackendProvider provider, Time time, Body<T> body)
+      throws Exception {
+    return run(size, settings, provider, time, LIMIT, body);
+  }
+
+  private static <T> List<T> run(
+      int size,
+      Settings settings,
+      BackendProvider provider,
+      Time time,
+      Duration limit,
+      Body<T> body)
+      throws Exception {
+    HashStore store = new HashStore(Store.DEFAULT_TIMEOUT, time);
     return inParallel(
         size,
         limit,
         rank -> {
-          GroupOptions options = options(store, rank, size, settings).withProvider(provider);
+          GroupOptions options =
+              options(store, rank, size, settings).withProvider(provider).withTime(time);
           try (ProcessGroup group = ProcessGroup.init(options)) {
             return body.run(group);
           }

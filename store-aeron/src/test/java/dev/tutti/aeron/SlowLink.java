@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -34,8 +35,12 @@ final class SlowLink implements AutoCloseable {
   private static final MethodHandle READ = function("read", 3, long.class, "ipl");
   private static final MethodHandle WRITE = function("write", 3, long.class, "ipl");
 
+  /** The most that waits for a link with a rate, as in a router; the rest is lost. */
+  private static final long QUEUE_BYTES = 256 << 10;
+
   private final double loss;
   private final long delayNanos;
+  private final long bytesPerSecond;
   private final int[] devices = new int[2];
   private final Thread[] threads = new Thread[2];
   private final AtomicLong lost = new AtomicLong();
@@ -53,6 +58,16 @@ final class SlowLink implements AutoCloseable {
    * @throws IOException if this process lacks the permission, or the devices cannot be created
    */
   SlowLink(String first, String second, double loss, long delayMillis) throws IOException {
+    this(first, second, loss, delayMillis, Long.MAX_VALUE);
+  }
+
+  /**
+   * Creates the devices and starts to carry packets, of which a limited number of bytes a second
+   * passes in each direction.
+   */
+  SlowLink(String first, String second, double loss, long delayMillis, long bytesPerSecond)
+      throws IOException {
+    this.bytesPerSecond = bytesPerSecond;
     this.loss = loss;
     this.delayNanos = TimeUnit.MILLISECONDS.toNanos(delayMillis);
     devices[0] = open(first);
@@ -121,19 +136,24 @@ final class SlowLink implements AutoCloseable {
 
   private void carry(int from, int to, SplittableRandom random) {
     ArrayDeque<Packet> late = new ArrayDeque<>();
+    long free = Time.SYSTEM.nanoTime();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment buffer = arena.allocate(LARGEST_PACKET);
       while (!closed) {
         long length = (long) READ.invokeExact(from, buffer, (long) LARGEST_PACKET);
-        if (length > 0 && random.nextDouble() < loss) {
+        long now = Time.SYSTEM.nanoTime();
+        free = free - now < 0 ? now : free;
+        boolean isFull = free - now > nanos(QUEUE_BYTES);
+        if (length > 0 && (isFull || random.nextDouble() < loss)) {
           lost.incrementAndGet();
         } else if (length > 0) {
+          free += nanos(length);
           MemorySegment copy = Arena.ofAuto().allocate(length);
           copy.copyFrom(buffer.asSlice(0, length));
-          late.add(new Packet(copy, System.nanoTime() + delayNanos));
+          late.add(new Packet(copy, free + delayNanos));
         }
         Packet next = late.peek();
-        if (next != null && System.nanoTime() - next.due >= 0) {
+        if (next != null && Time.SYSTEM.nanoTime() - next.due >= 0) {
           var _ = (long) WRITE.invokeExact(to, next.bytes, next.bytes.byteSize());
           late.remove();
         } else if (length <= 0) {
@@ -143,6 +163,10 @@ final class SlowLink implements AutoCloseable {
     } catch (Throwable e) {
       throw new AssertionError(e);
     }
+  }
+
+  private long nanos(long bytes) {
+    return (long) (1e9 * bytes / bytesPerSecond);
   }
 
   /** Returns how many packets were lost. */

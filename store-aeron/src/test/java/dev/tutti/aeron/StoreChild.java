@@ -61,6 +61,9 @@ final class StoreChild implements AutoCloseable {
         store.leaveWill("will/", "gone".getBytes(StandardCharsets.UTF_8));
         store.duplicate().leaveWill("will/", "both".getBytes(StandardCharsets.UTF_8));
       }
+      if (args[0].equals("large")) {
+        store.set("large", new byte[Integer.parseInt(System.getenv("COUNT"))]);
+      }
       store.add("here", 1);
       System.out.println("READY " + (store instanceof AeronStore own && own.isShared()));
       try {
@@ -178,7 +181,7 @@ final class StoreChild implements AutoCloseable {
   /**
    * Starts a process.
    *
-   * @param role one of serve, member, wait, will, barrier, clients, or rank
+   * @param role one of serve, member, wait, will, large, barrier, clients, or rank
    * @param port the port of the server, 0 for a free one; or the number of a member
    * @param environment additional variables, as NAME=VALUE
    */

@@ -38,10 +38,14 @@ final class TestCluster implements AutoCloseable {
   }
 
   TestCluster(Path directory, JobToken token, long snapshotBytes) throws IOException {
+    this(directory, token, snapshotBytes, freeMembers());
+  }
+
+  TestCluster(Path directory, JobToken token, long snapshotBytes, String members) {
     this.snapshotBytes = snapshotBytes;
     this.directory = directory;
     this.token = token;
-    this.members = freeMembers();
+    this.members = members;
     for (int i = 0; i < SIZE; i++) {
       servers.add(start(i));
     }

@@ -74,15 +74,11 @@ public interface BarrierContract extends GroupContract {
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (MissingRanks named : MissingRanks.values()) {
-      CallTimes.repeat(
-          Duration.ofSeconds(1).plusMillis(10L * world.size()),
-          timeout ->
-              CallTimes.arePunctual(
-                  world,
-                  rank -> rank < world.size() - 2,
-                  timeout,
-                  member -> assertMissingNamed(member, named, timeout),
-                  member -> {}));
+      JointCall.run(
+          world,
+          rank -> rank < world.size() - 2,
+          member -> assertMissingNamed(member, named, TimeoutContract.SHORT),
+          member -> {});
     }
   }
 
@@ -119,15 +115,11 @@ public interface BarrierContract extends GroupContract {
   /** Fails all ranks when rank 0 does not come. */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
   default void monitoredBarrierFailsWithoutRankZero(ContractWorld world) throws Exception {
-    CallTimes.repeat(
-        Duration.ofMillis(300),
-        timeout ->
-            CallTimes.arePunctual(
-                world,
-                rank -> rank > 0,
-                timeout,
-                member -> assertRankZeroNamed(member, timeout),
-                member -> {}));
+    JointCall.run(
+        world,
+        rank -> rank > 0,
+        member -> assertRankZeroNamed(member, TimeoutContract.SHORT),
+        member -> {});
   }
 
   private static void assertRankZeroNamed(Member member, Duration timeout) {

@@ -6,6 +6,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
 import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalInt;
@@ -107,8 +108,17 @@ public final class ContractWorld {
         });
   }
 
+  /** Runs a body on all ranks of a new group whose time is given. */
+  void run(Time time, Body body) throws Exception {
+    run(options -> options, time, body);
+  }
+
   /** Runs a body on all ranks of a new group that is created with changed options. */
   void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
+    run(change, Time.SYSTEM, body);
+  }
+
+  private void run(UnaryOperator<GroupOptions> change, Time time, Body body) throws Exception {
     Probe<Boolean> probe =
         member -> {
           body.run(member);
@@ -120,12 +130,13 @@ public final class ContractWorld {
       GroupOptions options =
           GroupOptions.DEFAULT
               .withProvider(subject.provider())
+              .withTime(time)
               .withRank(only.getAsInt())
               .withSize(size);
       new LoneRank(complete(change, options), subject.timeout())
           .run(threads, group -> enter(group, probe));
     } else {
-      world(change, threads).run(group -> enter(group, probe));
+      world(change, threads).withTime(time).run(group -> enter(group, probe));
     }
     Leaks.assertNoThreads(threads, subject.sharedThreads());
   }

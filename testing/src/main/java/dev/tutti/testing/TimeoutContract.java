@@ -187,30 +187,18 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
-  /**
-   * Runs the first collective on all ranks except the last, which stays away. A rank that calls
-   * late looks as absent, so the run is repeated with more time if one did.
-   */
+  /** Runs the first collective on all ranks except the last, which stays away. */
   private static void checkAbsence(ContractWorld world, BriefCall call) throws Exception {
     int absent = world.size() - 1;
-    CallTimes.repeat(
-        SHORT,
-        timeout -> {
-          AtomicLong longest = new AtomicLong();
-          boolean punctual =
-              CallTimes.arePunctual(
-                  world,
-                  rank -> rank < absent,
-                  timeout,
-                  member -> longest.accumulateAndGet(elapsed(member, timeout, call), Math::max),
-                  member -> CaughtFailures.assertFailed(member, absent));
-          if (punctual) {
-            assertThat(longest.get())
-                .as("ms until the first rank's deadline, which ends the operation on all")
-                .isGreaterThanOrEqualTo(timeout.toMillis());
-          }
-          return punctual;
-        });
+    AtomicLong longest = new AtomicLong();
+    JointCall.run(
+        world,
+        rank -> rank < absent,
+        member -> longest.accumulateAndGet(elapsed(member, SHORT, call), Math::max),
+        member -> CaughtFailures.assertFailed(member, absent));
+    assertThat(longest.get())
+        .as("ms until the first rank's deadline, which ends the operation on all")
+        .isGreaterThanOrEqualTo(SHORT.toMillis());
   }
 
   /** Returns how long a call took that the last rank does not make, in milliseconds. */

@@ -13,6 +13,7 @@ import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
+import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -94,9 +95,10 @@ public abstract class CudaAccess {
   public abstract DeviceAllocator sharable(CudaDevice device);
 
   /**
-   * Waits until all streams of the process are done, and returns whether they are by the deadline.
+   * Waits until all streams of the process are done, and returns whether they are by the deadline,
+   * which is in terms of the time that is given.
    */
-  public abstract boolean awaitAll(CudaDevice device, long deadlineNanos);
+  public abstract boolean awaitAll(CudaDevice device, Time time, long deadlineNanos);
 
   /** Returns whether an event was already seen to be reached, without querying the device. */
   public abstract boolean isKnownReached(CudaEvent event);

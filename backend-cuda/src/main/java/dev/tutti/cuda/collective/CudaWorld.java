@@ -23,6 +23,7 @@ import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Printable;
+import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -49,6 +50,7 @@ public final class CudaWorld implements AutoCloseable {
   private final CudaDevice device;
   private final int rank;
   private final int size;
+  private final Time time;
   private final IpcChannel channel;
   private final List<CudaStream> streams;
   private final AtomicInteger messageStreams = new AtomicInteger();
@@ -102,6 +104,7 @@ public final class CudaWorld implements AutoCloseable {
     this.device = device;
     this.rank = context.rank();
     this.size = context.size();
+    this.time = context.time();
     this.channel = channel;
     this.streams = streams;
     this.symmetric = new CudaSymmetricMemories(device, peers, context.group(), context.settings());
@@ -410,14 +413,14 @@ public final class CudaWorld implements AutoCloseable {
       streams.forEach(access().reserve(device)::give);
       return;
     }
-    long until = System.nanoTime() + CLOSE_NANOS;
+    long until = time.nanoTime() + CLOSE_NANOS;
     boolean idle = collectives.awaitIdle(until);
     for (MessageLauncher each : messageLanes) {
       idle &= each.awaitIdle(until);
     }
     if (idle && replays != null && replays.hasRecorded()) {
       // Nothing else knows of a replay.
-      idle = access().awaitAll(device, until);
+      idle = access().awaitAll(device, time, until);
     }
     if (!idle) {
       LOG.log(

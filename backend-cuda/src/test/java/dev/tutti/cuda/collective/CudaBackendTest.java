@@ -27,6 +27,7 @@ import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.spi.DeviceSession.Recording;
+import dev.tutti.testing.HeldTime;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -34,18 +35,13 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class CudaBackendTest {
-  /** How long the close of a group waits for kernels. */
-  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
-
   private final FakeMachine machine = new FakeMachine(4);
   private final Cuda cuda = machine.cuda;
 
@@ -343,34 +339,22 @@ class CudaBackendTest {
 
   @Test
   void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
-    Duration timeout = Duration.ofMillis(200);
-    while (!isReplayAloneNoticed(timeout)) {
-      timeout = timeout.multipliedBy(4);
-    }
-  }
-
-  /** Returns false if a rank stood still while it recorded the operation, which thus timed out. */
-  private boolean isReplayAloneNoticed(Duration timeout) throws Exception {
-    AtomicBoolean late = new AtomicBoolean();
+    HeldTime time = new HeldTime();
+    CallOptions soon = CallOptions.timeout(Duration.ofMillis(200));
     new CudaRanks(cuda)
+        .withTime(time)
         .run(
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
-              CallOptions soon = CallOptions.timeout(timeout);
+              // The deadline must not pass while a rank records.
+              time.hold();
               try (CudaSession session = new CudaSession(device);
                   Recording graph =
-                      recordUnlessLate(
-                          session, () -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
-                if (graph == null) {
-                  late.set(true);
-                }
-                // The failure would also end the recording of a rank that has not made it yet.
+                      session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
                 group.store().barrier("recorded", 2, Until.LONG);
-                if (graph == null || late.get()) {
-                  return;
-                }
+                time.release();
                 if (group.rank() == 0) {
                   graph.replay();
                 }
@@ -379,33 +363,15 @@ class CudaBackendTest {
                     .hasMessageContaining("rank 0 waited for rank 1 on its device");
               }
             });
-    return !late.get();
-  }
-
-  /** Returns null if the operation, or that of the other rank, timed out. */
-  private static @Nullable Recording recordUnlessLate(CudaSession session, Runnable call) {
-    try {
-      return session.record(call);
-    } catch (TuttiException e) {
-      assertThat(e).hasMessageContaining("in time");
-      return null;
-    }
   }
 
   @Test
   void aCloseWaitsForAReplayThatHasNotBegun() throws Exception {
-    boolean isAwaited = false;
-    while (!isAwaited) {
-      isAwaited = isReplayAwaited();
-    }
-  }
-
-  /** Returns false if a rank closed for so long that a close gives up, and leaves the memory. */
-  private static boolean isReplayAwaited() throws Exception {
     FakeMachine own = new FakeMachine(2);
     CountDownLatch looked = new CountDownLatch(2);
-    AtomicBoolean late = new AtomicBoolean();
+    HeldTime time = new HeldTime();
     new CudaRanks(own.cuda)
+        .withTime(time)
         .run(
             2,
             (group, device) -> {
@@ -416,31 +382,22 @@ class CudaBackendTest {
                 CountDownLatch held = own.hold(device.currentStream());
                 graph.replay();
                 group.store().barrier("replayed", 2, Until.LONG);
-                long start = System.nanoTime();
+                // A close that waits too long leaves the memory.
+                time.hold();
                 FutureTask<?> close = new FutureTask<>(group::close, null);
                 Thread.ofPlatform().daemon().start(close);
                 Until.holds("the waits", () -> own.fake.calls("cuCtxSynchronize").size() == 2);
                 assertThat(own.fake.calls("cuMemUnmap")).isEmpty();
-                boolean isClosed = close.isDone();
+                assertThat(close.isDone()).isFalse();
                 looked.countDown();
                 assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
                 held.countDown();
                 close.get(60, TimeUnit.SECONDS);
-                if (System.nanoTime() - start > CLOSE_NANOS) {
-                  late.set(true);
-                } else {
-                  assertThat(isClosed).isFalse();
-                }
                 device.currentStream().await(Until.LONG);
               }
             });
-    if (late.get()) {
-      own.fake.close();
-      return false;
-    }
     assertThat(own.fake.calls("cuMemUnmap")).hasSize(4);
     own.close();
-    return true;
   }
 
   @Test

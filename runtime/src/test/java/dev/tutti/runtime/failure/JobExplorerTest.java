@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.runtime.failure.JobModel.Action;
 import dev.tutti.runtime.failure.JobModel.Violation;
+import dev.tutti.runtime.failure.JobModel.Wait;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -40,16 +41,25 @@ class JobExplorerTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"2, -1, 2", "2, 0, 2", "3, -1, 1", "3, 0, 1", "3, -1, 2"})
-  void ranksAgreeInEachHistory(int size, int server, int faults) {
-    explore(new JobModel(size, server, faults));
+  @CsvSource({
+    "COLLECTIVE, 2, -1, 2",
+    "COLLECTIVE, 2, 0, 2",
+    "COLLECTIVE, 3, -1, 1",
+    "COLLECTIVE, 3, 0, 1",
+    "COLLECTIVE, 3, -1, 2",
+    "MESSAGES, 2, -1, 2",
+    "MESSAGES, 3, -1, 1",
+    "MESSAGES, 3, 0, 1"
+  })
+  void ranksAgreeInEachHistory(Wait wait, int size, int server, int faults) {
+    explore(new JobModel(wait, size, server, faults));
   }
 
   /** Three million states. */
   @Test
   @Tag("full")
   void threeRanksAgreeInEachHistoryOfTheStoreAndTwoFaults() {
-    explore(new JobModel(3, 0, 2));
+    explore(new JobModel(Wait.COLLECTIVE, 3, 0, 2));
   }
 
   @Test
@@ -58,7 +68,9 @@ class JobExplorerTest {
       SplittableRandom random = new SplittableRandom(seed);
       int size = 3 + random.nextInt(4);
       int server = random.nextInt(size + 1) - 1;
-      Node node = new Node(new JobModel(size, server, 1 + random.nextInt(4)), null, null);
+      int faults = 1 + random.nextInt(4);
+      Wait wait = random.nextBoolean() ? Wait.COLLECTIVE : Wait.MESSAGES;
+      Node node = new Node(new JobModel(wait, size, server, faults), null, null);
       try {
         List<Action> actions = node.model.actions();
         while (!actions.isEmpty()) {
@@ -76,11 +88,12 @@ class JobExplorerTest {
 
   /** Explores what is needed to find a fault; throws if there is one. */
   static void exploreSome() {
-    explore(new JobModel(2, -1, 2));
-    explore(new JobModel(2, 0, 2));
-    explore(new JobModel(3, -1, 1));
-    explore(new JobModel(3, 0, 1));
-    explore(new JobModel(3, -1, 2));
+    explore(new JobModel(Wait.COLLECTIVE, 2, -1, 2));
+    explore(new JobModel(Wait.COLLECTIVE, 2, 0, 2));
+    explore(new JobModel(Wait.COLLECTIVE, 3, -1, 1));
+    explore(new JobModel(Wait.COLLECTIVE, 3, 0, 1));
+    explore(new JobModel(Wait.COLLECTIVE, 3, -1, 2));
+    explore(new JobModel(Wait.MESSAGES, 3, 0, 1));
   }
 
   private static void explore(JobModel start) {

@@ -4,9 +4,11 @@ import dev.tutti.OpType;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.operation.RankProgress.Pending;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -15,9 +17,9 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The ranks of a job that wait in one collective, the log, and the answers in the store. Each rank
- * has the real {@link JobState}; what its threads would do for it are actions, each of which may be
- * the next.
+ * The ranks of a job that wait in one collective, or each for a message of the next, the log, and
+ * the answers in the store. Each rank has the real {@link JobState}; what its threads would do for
+ * it are actions, each of which may be the next.
  */
 final class JobModel {
   /*
@@ -31,7 +33,15 @@ final class JobModel {
   private static final String GROUP = "0";
   private static final RankProgress CALLED =
       RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, 1, "", "", -1, -1)));
+  private static final RankProgress CALLED_OTHER =
+      RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)));
   private static final RankProgress ABSENT = RankProgress.ofCalls(List.of());
+
+  /** What the ranks wait for. */
+  enum Wait {
+    COLLECTIVE,
+    MESSAGES
+  }
 
   /** Something that must never be. */
   static final class Violation extends RuntimeException {
@@ -48,7 +58,8 @@ final class JobModel {
     PAUSE,
     CUT_OFF,
     ABORT,
-    STAY_AWAY
+    STAY_AWAY,
+    CALL_OTHER
   }
 
   /** What may happen next. */
@@ -62,6 +73,7 @@ final class JobModel {
     LOOK_UP,
     TICK,
     TIME_OUT,
+    MISMATCH,
     LOSE_PEER,
     LOSE_SERVER,
     RESUME,
@@ -92,6 +104,7 @@ final class JobModel {
     boolean isCrashed;
     boolean isCutOff;
     boolean isAway;
+    boolean isOdd;
     boolean isFailing;
     boolean hasLostServer;
     long pausedSince = -1;
@@ -121,6 +134,7 @@ final class JobModel {
       isCrashed = other.isCrashed;
       isCutOff = other.isCutOff;
       isAway = other.isAway;
+      isOdd = other.isOdd;
       isFailing = other.isFailing;
       hasLostServer = other.hasLostServer;
       pausedSince = other.pausedSince;
@@ -156,6 +170,7 @@ final class JobModel {
           : Arrays.asList(
               isCutOff,
               isAway,
+              isOdd,
               isFailing,
               hasLostServer,
               verdict == null ? settleBy : 0,
@@ -180,6 +195,7 @@ final class JobModel {
   private final @Nullable RankProgress[] published;
   private final List<LogEntry> log;
   private final Set<Integer> faulty;
+  private final Wait wait;
   private final int server;
   private int faultsLeft;
   private long now;
@@ -187,11 +203,13 @@ final class JobModel {
   /**
    * Creates a job without a failure.
    *
+   * @param wait what the ranks wait for
    * @param size the number of ranks
    * @param server the rank whose end is that of the store; -1 if the store outlives all ranks
    * @param faults how many faults may happen
    */
-  JobModel(int size, int server, int faults) {
+  JobModel(Wait wait, int size, int server, int faults) {
+    this.wait = wait;
     ranks = new Rank[size];
     published = new RankProgress[size];
     log = new ArrayList<>();
@@ -213,6 +231,7 @@ final class JobModel {
     published = other.published.clone();
     log = new ArrayList<>(other.log);
     faulty = new TreeSet<>(other.faulty);
+    wait = other.wait;
     server = other.server;
     faultsLeft = other.faultsLeft;
     now = other.now;
@@ -339,6 +358,9 @@ final class JobModel {
           }
         }
       }
+      if (!rank.isAway && Arrays.stream(ranks).anyMatch(each -> each.isOdd)) {
+        to.add(new Action(Step.MISMATCH, r));
+      }
       for (int peer = 0; peer < ranks.length; peer++) {
         if (ranks[peer].isCrashed) {
           to.add(new Action(Step.LOSE_PEER, r, peer, null));
@@ -349,11 +371,27 @@ final class JobModel {
     boolean isUnlike = !faulty.isEmpty() || r <= Math.max(0, server + 1);
     if (faultsLeft > 0 && isUnlike) {
       for (Fault fault : Fault.values()) {
-        if ((fault != Fault.ABORT && fault != Fault.STAY_AWAY) || !rank.isFailing) {
+        if (maySuffer(rank, fault)) {
           to.add(new Action(Step.FAULT, r, -1, fault));
         }
       }
     }
+  }
+
+  private boolean maySuffer(Rank rank, Fault fault) {
+    return switch (fault) {
+      case CRASH, PAUSE, CUT_OFF -> true;
+      case ABORT -> !rank.isFailing;
+      case STAY_AWAY -> !rank.isFailing && !rank.isOdd;
+      case CALL_OTHER ->
+          !rank.isFailing && !rank.isAway && wait == Wait.COLLECTIVE && mayOneMoreBeOdd();
+    };
+  }
+
+  /** Tells whether those that call something else are not more than half of the ranks. */
+  private boolean mayOneMoreBeOdd() {
+    long odd = Arrays.stream(ranks).filter(each -> each.isOdd).count();
+    return 2 * (odd + 1) <= ranks.length;
   }
 
   private long running(Rank rank) {
@@ -407,7 +445,7 @@ final class JobModel {
       }
       case ANSWER -> {
         if (reachesStore(rank)) {
-          published[r] = rank.isAway ? ABSENT : CALLED;
+          published[r] = progress(r);
         }
         rank.answers = false;
         rank.collectBy = running(rank) + rank.collectLimit;
@@ -424,6 +462,7 @@ final class JobModel {
       }
       case TICK -> offer(r, new JobInput.Tick());
       case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer);
+      case MISMATCH -> fail(r, Kind.MISMATCH, -1);
       case LOSE_PEER -> fail(r, Kind.PEER_LOST, action.peer);
       case LOSE_SERVER -> {
         rank.hasLostServer = true;
@@ -466,6 +505,7 @@ final class JobModel {
       case CUT_OFF -> rank.isCutOff = true;
       case ABORT -> fail(r, Kind.ABORTED, r);
       case STAY_AWAY -> rank.isAway = true;
+      case CALL_OTHER -> rank.isOdd = true;
     }
   }
 
@@ -478,13 +518,41 @@ final class JobModel {
     }
   }
 
+  private RankProgress progress(int r) {
+    if (ranks[r].isAway) {
+      return ABSENT;
+    }
+    return switch (wait) {
+      case COLLECTIVE -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
+      case MESSAGES ->
+          new RankProgress(
+              false,
+              0,
+              "",
+              "",
+              "",
+              Map.of(),
+              Map.of(),
+              List.of(new Pending(OpType.RECV, 1, next(r), 0)),
+              List.of(),
+              List.of());
+    };
+  }
+
+  private int next(int r) {
+    return (r + 1) % ranks.length;
+  }
+
   private void fail(int r, Kind kind, int failedRank) {
     ranks[r].isFailing = true;
+    boolean isMessage = wait == Wait.MESSAGES;
+    OpType op = isMessage ? OpType.RECV : OpType.BARRIER;
+    int peer = isMessage ? next(r) : -1;
     offer(
         r,
         new JobInput.Failed(
             new FailureEvent(
-                GROUP, kind, r, failedRank, OpType.BARRIER, 1, Duration.ZERO, kind.name())));
+                GROUP, kind, r, failedRank, op, 1, peer, 0, Duration.ZERO, kind.name())));
   }
 
   private void store(Rank rank) {
@@ -589,6 +657,9 @@ final class JobModel {
             rank.isCutOff || (server >= 0 && faulty.contains(server)),
             "rank " + r + " decides alone though the store answers");
       } else {
+        require(
+            event.kind() != Kind.MISMATCH || soleOddRank() < 0 || blamed == soleOddRank(),
+            "the rank that called something else is not named");
         boolean isAnyAbsent = Arrays.asList(published).contains(ABSENT);
         require(
             !isOfWait || !isAnyAbsent || blamed >= 0, "nobody is named though a rank is absent");
@@ -598,6 +669,15 @@ final class JobModel {
         agreed = verdict;
       }
     }
+  }
+
+  /** Returns the rank whose call all others can tell from their own, or -1. */
+  private int soleOddRank() {
+    List<@Nullable RankProgress> said = Arrays.asList(published);
+    boolean isSole =
+        said.indexOf(CALLED_OTHER) == said.lastIndexOf(CALLED_OTHER)
+            && 2 * Collections.frequency(said, CALLED) > ranks.length;
+    return isSole ? said.indexOf(CALLED_OTHER) : -1;
   }
 
   @Override

@@ -50,9 +50,11 @@ public final class ClusterSession implements StoreSession, EgressListener {
    *
    * Aeron does not notify a client whose session ended while there was no leader, as all sessions
    * do when all members restart. If this process hears nothing for a while, it therefore sends a
-   * request, and checks whether the cluster answers others. It gives up if that is so, or if it
+   * question, and checks whether the cluster answers others. It gives up if that is so, or if it
    * hears nothing for a long time, not counting the time in which the process itself was stopped.
-   * After a pause so long that Aeron's client has ended itself, it gives up at once.
+   * After a pause so long that Aeron's client has ended itself, it gives up at once. On a slow path,
+   * one large request can fill the window for longer than that, so a question that is due goes
+   * before the next part of a request, and the silence before it proves nothing.
    */
   private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final long LEAST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
@@ -70,7 +72,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private final ClusterProbe probe;
   private final boolean spin;
   private final FrameReader reader;
-  private final FrameWriter writer;
+  private final FrameWriter questions;
   private final ClusterRequests requests;
   private final BodyWriter body = new BodyWriter();
   private final DirectBufferVector[] vectors = {
@@ -87,6 +89,10 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private long lastSign = System.nanoTime();
   private long lastLook = System.nanoTime();
   private long silentNanos;
+
+  /** How long it had been silent when the first question since was sent; -1 if none was. */
+  private long askedNanos = -1;
+
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
   private volatile boolean closed;
@@ -108,8 +114,10 @@ public final class ClusterSession implements StoreSession, EgressListener {
     this.probe = probe;
     this.spin = spin;
     this.reader = new FrameReader(session, new Replies());
-    this.writer = new FrameWriter(this::offer, ClusterEgress.FRAME_BYTES, session);
-    this.requests = new ClusterRequests(writer);
+    this.questions = new FrameWriter(this::offer, ClusterEgress.FRAME_BYTES, session);
+    this.requests =
+        new ClusterRequests(
+            new FrameWriter(this::offerAfterSign, ClusterEgress.FRAME_BYTES, session));
     this.poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   }
 
@@ -251,6 +259,10 @@ public final class ClusterSession implements StoreSession, EgressListener {
     return isUsable() && cluster().ingressPublication().isConnected();
   }
 
+  private long offerAfterSign(UnsafeBuffer head, DirectBuffer part, int at, int bytes) {
+    return sign(System.nanoTime()) ? offer(head, part, at, bytes) : Publication.BACK_PRESSURED;
+  }
+
   private long offer(UnsafeBuffer head, DirectBuffer part, int at, int bytes) {
     vectors[1].reset(head, 0, Protocol.HEADER_BYTES);
     vectors[2].reset(bytes == 0 ? head : part, bytes == 0 ? 0 : at, bytes); // none may be empty
@@ -328,10 +340,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
       return found;
     }
     long now = System.nanoTime();
-    if (now - lastSign > SIGN_NANOS && cluster().sendKeepAlive()) {
-      lastSign = now;
-      ask();
-    }
+    boolean _ = sign(now);
     silentNanos += Math.min(now - lastLook, LONGEST_LOOK_NANOS);
     lastLook = now;
     if (silentNanos > timing.leaseNanos()) {
@@ -341,7 +350,10 @@ public final class ClusterSession implements StoreSession, EgressListener {
   }
 
   private void doubt(long now) {
-    if (probe.isAnswered(now)) {
+    boolean isUnanswered =
+        askedNanos >= 0
+            && silentNanos - askedNanos > timing.leaseNanos() - timing.askNanos() - SIGN_NANOS;
+    if (isUnanswered && probe.isAnswered(now)) {
       lose(
           "it does not know the session of this process, as after a restart of members; its keys"
               + " are kept, but not what this process waited for");
@@ -352,11 +364,26 @@ public final class ClusterSession implements StoreSession, EgressListener {
     }
   }
 
-  /** Sends a request that the cluster answers immediately. */
-  private void ask() {
-    if (silentNanos > timing.askNanos()) {
-      var _ = writer.write(Protocol.CANCEL, PROBE, new UnsafeBuffer(new byte[0]), 0, 0);
+  /**
+   * Shows, if that is due, that this process is alive, and in a silence asks for an answer; returns
+   * false if there is no room for that.
+   */
+  private boolean sign(long now) {
+    if (now - lastSign <= SIGN_NANOS) {
+      return true;
     }
+    if (!cluster().sendKeepAlive()) {
+      return false;
+    }
+    if (silentNanos > timing.askNanos()) {
+      UnsafeBuffer nothing = new UnsafeBuffer(new byte[0]);
+      if (questions.write(Protocol.CANCEL, PROBE, nothing, 0, 0) >= 0) {
+        return false;
+      }
+      askedNanos = askedNanos < 0 ? silentNanos : askedNanos;
+    }
+    lastSign = now;
+    return true;
   }
 
   private void heard() {
@@ -364,6 +391,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
       probe.close();
     }
     silentNanos = 0;
+    askedNanos = -1;
   }
 
   private void resend() {
