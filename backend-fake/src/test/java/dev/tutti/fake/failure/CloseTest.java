@@ -68,6 +68,25 @@ class CloseTest {
     assertThatThrownBy(work::await).hasMessageContaining("enough");
   }
 
+  @Simulated
+  void theSettingsSayHowLongCloseWaits() {
+    CountDownLatch aborted = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.collective =
+        op -> {
+          aborted.await();
+          throw new IllegalStateException("aborted");
+        };
+    GroupOptions options = options(1);
+    ProcessGroup group =
+        ProcessGroup.init(
+            options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "200ms")));
+    Work work = allReduce(group);
+    group.close();
+    assertThat(Simulation.now()).isEqualTo(Duration.ofMillis(200));
+    assertThatThrownBy(work::await).hasMessageContaining("closed with operations pending");
+  }
+
   /** After its limit, close gives the backend a few seconds to end what it was told to abort. */
   @Simulated
   void aWorkStuckInItsBackendEndsWithClose() {

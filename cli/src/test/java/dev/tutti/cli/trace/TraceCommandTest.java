@@ -2,7 +2,6 @@ package dev.tutti.cli.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
@@ -30,9 +29,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -95,108 +92,6 @@ class TraceCommandTest {
 
   private TraceAnalysis analysis() throws IOException {
     return TraceAnalysis.of(TraceFiles.read(List.of(folder)));
-  }
-
-  /** A program of three ranks, of which the last comes late to a barrier and to ten reductions. */
-  private static final class LateRank implements Role {
-    private static final int RANK = 2;
-    private static final int STEPS = 10;
-
-    private final long pauseMillis;
-    private final Semaphore called = new Semaphore(0);
-
-    /** The longest that the late rank was in a call, and that another one was, in nanoseconds. */
-    private final AtomicLong longestCall = new AtomicLong();
-
-    private final AtomicLong longestWait = new AtomicLong();
-
-    LateRank(long pauseMillis) {
-      this.pauseMillis = pauseMillis;
-    }
-
-    @Override
-    public void play(ProcessGroup group) throws Exception {
-      for (int i = 0; i <= STEPS; i++) {
-        long start = System.nanoTime();
-        if (group.rank() == RANK) {
-          assertThat(called.tryAcquire(2, 60, TimeUnit.SECONDS)).isTrue();
-          TimeUnit.MILLISECONDS.sleep(pauseMillis);
-          start = System.nanoTime();
-        }
-        Work work =
-            i == 0
-                ? group.barrier(CallOptions.ASYNC)
-                : group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-        if (group.rank() != RANK) {
-          called.release();
-        }
-        work.await();
-        (group.rank() == RANK ? longestCall : longestWait)
-            .accumulateAndGet(System.nanoTime() - start, Math::max);
-      }
-    }
-
-    long pauseNanos() {
-      return TimeUnit.MILLISECONDS.toNanos(pauseMillis);
-    }
-
-    /** Tells whether nothing but the pauses made ranks wait for a time that matters. */
-    boolean isUndisturbed() {
-      return longestCall.get() < pauseNanos() / 5 && longestWait.get() < pauseNanos() * 6 / 5;
-    }
-  }
-
-  /**
-   * Tells whether by the records, too, nothing but the pauses took long: the thread that ends an
-   * operation notes that only after it has released those that wait, and may be held up between the
-   * two.
-   */
-  private boolean areEndsNotedInTime(LateRank role) throws IOException {
-    return TraceFiles.read(List.of(folder)).entries().values().stream()
-        .flatMap(List::stream)
-        .allMatch(
-            entry ->
-                entry.nanos() < role.pauseNanos() * (entry.rank() == LateRank.RANK ? 1 : 6) / 5);
-  }
-
-  @Test
-  void itNamesARankThatIsLateInEachStep() throws Exception {
-    int late = LateRank.RANK;
-    LateRank role = new LateRank(50);
-    run(3, Duration.ofSeconds(60), role);
-    // On a busy machine, ranks also wait for a processor; longer pauses make up for that.
-    while (!(role.isUndisturbed() && areEndsNotedInTime(role)) && role.pauseMillis < 3000) {
-      role = new LateRank(2 * role.pauseMillis);
-      run(3, Duration.ofSeconds(60), role);
-    }
-    assumeThat(role.isUndisturbed()).as("no rank waits for a processor for long").isTrue();
-    TraceAnalysis analysis = analysis();
-    assertThat(analysis.problems).isEmpty();
-    TraceAnalysis.Straggling last = analysis.stragglers.get(late);
-    assertThat(last.times).isGreaterThanOrEqualTo(LateRank.STEPS - 1);
-    long pause = role.pauseNanos();
-    assertThat(last.medianLag()).isBetween(pause * 4 / 5, pause * 7 / 5);
-    // A record that is written at once may lack the end of the last operation.
-    int reductions = last.byOperation.getOrDefault("allReduce", 0);
-    assertThat(reductions).isBetween(LateRank.STEPS - 1, LateRank.STEPS);
-    assertThat(last.waitedNanos).isGreaterThanOrEqualTo(2L * last.times * pause * 4 / 5);
-    assertThat(analysis.shares.get(0).waitingNanos)
-        .isGreaterThan(analysis.shares.get(late).waitingNanos);
-    Path html = folder.resolveSibling("page-" + System.nanoTime() + ".html");
-    Path perfetto = folder.resolveSibling("events-" + System.nanoTime() + ".json");
-    try {
-      assertThat(tutti(folder, "--html", html, "--perfetto", perfetto)).isZero();
-      assertThat(terminal.out())
-          .startsWith("all collectives match, and no rank is missing")
-          .contains(" last in\n", "allReduce (" + reductions + "x)");
-      assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
-      assertThat(JsonReader.read(Files.readString(perfetto)))
-          .isInstanceOfSatisfying(
-              Map.class, map -> assertThat((List<?>) map.get("traceEvents")).hasSize(3 + 3 * 11));
-    } finally {
-      Files.deleteIfExists(html);
-      Files.deleteIfExists(perfetto);
-    }
   }
 
   @Test
