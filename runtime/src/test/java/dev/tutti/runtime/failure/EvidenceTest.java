@@ -179,12 +179,12 @@ class EvidenceTest {
           for (int rank = 0; rank < SIZE; rank++) {
             if (standings.get(rank) != Standing.SILENT) {
               assertThat(text)
-                  .as(text(event, standings))
+                  .as(() -> text(event, standings))
                   .doesNotContain("rank " + rank + " does not answer");
             }
             if (standings.get(rank) == Standing.STRANGER && isWait(event)) {
               int blamed = Blame.find(evidence(event, standings)).failedRank();
-              assertThat(blamed).as(text(event, standings)).isNotEqualTo(rank);
+              assertThat(blamed).as(() -> text(event, standings)).isNotEqualTo(rank);
             }
           }
         });
@@ -198,10 +198,10 @@ class EvidenceTest {
           Diagnosis found = Blame.find(evidence(event, standings));
           for (int self = 0; self < SIZE; self++) {
             Evidence own = evidence(event, self, standings, Set.of(0, 1, 2));
-            assertThat(Blame.judge(own)).as(text(event, standings)).isEqualTo(first);
+            assertThat(Blame.judge(own)).as(() -> text(event, standings)).isEqualTo(first);
             if (isWait(event)) {
               Evidence told = Evidence.of(event, SIZE, self, 0, false).adopting(found);
-              assertThat(Blame.judge(told)).as(text(event, standings)).isEqualTo(first);
+              assertThat(Blame.judge(told)).as(() -> text(event, standings)).isEqualTo(first);
             }
           }
         });
@@ -220,7 +220,7 @@ class EvidenceTest {
           }
           if (isWait(event)) {
             assertThat(Blame.judge(known))
-                .as(text(event, standings))
+                .as(() -> text(event, standings))
                 .isEqualTo(Blame.judge(evidence(event, standings)));
           } else {
             assertThat(asked).isEmpty();
@@ -235,13 +235,13 @@ class EvidenceTest {
           AgreedFailure verdict = Blame.judge(evidence(event, standings));
           if (!isWait(event)) {
             assertThat(verdict.failedRank())
-                .as(text(event, standings))
+                .as(() -> text(event, standings))
                 .isEqualTo(event.failedRank());
             boolean closed =
                 event.kind() == Kind.PEER_LOST
                     && event.failedRank() >= 0
                     && standings.get(event.failedRank()) == Standing.CLOSED;
-            assertThat(verdict.closed()).as(text(event, standings)).isEqualTo(closed);
+            assertThat(verdict.closed()).as(() -> text(event, standings)).isEqualTo(closed);
             Evidence alone = evidence(event, standings).withoutStore();
             assertThat(Blame.judge(alone).failedRank()).isEqualTo(event.failedRank());
           }
@@ -275,7 +275,7 @@ class EvidenceTest {
               expected = silent.getFirst();
             }
           }
-          assertThat(blamed).as(text(event, standings)).isEqualTo(expected);
+          assertThat(blamed).as(() -> text(event, standings)).isEqualTo(expected);
         });
   }
 
@@ -323,12 +323,12 @@ class EvidenceTest {
             return;
           }
           int blamed = Blame.judge(evidence(event, standings)).failedRank();
-          assertThat(blamed).as(text(event, standings)).isNotEqualTo(event.reporter());
+          assertThat(blamed).as(() -> text(event, standings)).isNotEqualTo(event.reporter());
           if (blamed == event.peer() && blamed >= 0) {
-            assertThat(standings.get(blamed).isMessage()).as(text(event, standings)).isFalse();
+            assertThat(standings.get(blamed).isMessage()).as(() -> text(event, standings)).isFalse();
           }
           if (event.peer() >= 0 && standings.get(event.peer()) == Standing.SILENT) {
-            assertThat(blamed).as(text(event, standings)).isEqualTo(event.peer());
+            assertThat(blamed).as(() -> text(event, standings)).isEqualTo(event.peer());
           }
         });
   }

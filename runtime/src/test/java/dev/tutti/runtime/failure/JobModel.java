@@ -198,6 +198,10 @@ final class JobModel {
   private final Wait wait;
   private final int server;
   private int faultsLeft;
+
+  /** Whether nothing has happened but that ranks called something else. */
+  private boolean allAnswer = true;
+
   private long now;
 
   /**
@@ -234,13 +238,16 @@ final class JobModel {
     wait = other.wait;
     server = other.server;
     faultsLeft = other.faultsLeft;
+    allAnswer = other.allAnswer;
     now = other.now;
   }
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
   long fingerprint() {
     long hash =
-        StateHash.of(List.of(now, faultsLeft, List.copyOf(faulty), log, Arrays.asList(published)));
+        StateHash.of(
+            List.of(
+                now, faultsLeft, allAnswer, List.copyOf(faulty), log, Arrays.asList(published)));
     for (Rank rank : ranks) {
       hash = StateHash.mix(hash, rank.hash());
     }
@@ -489,6 +496,7 @@ final class JobModel {
   private void suffer(int r, Fault fault) {
     Rank rank = ranks[r];
     faultsLeft--;
+    allAnswer &= fault == Fault.CALL_OTHER;
     faulty.add(r);
     switch (fault) {
       case CRASH -> {
@@ -658,7 +666,10 @@ final class JobModel {
             "rank " + r + " decides alone though the store answers");
       } else {
         require(
-            event.kind() != Kind.MISMATCH || soleOddRank() < 0 || blamed == soleOddRank(),
+            event.kind() != Kind.MISMATCH
+                || !allAnswer
+                || soleOddRank() < 0
+                || blamed == soleOddRank(),
             "the rank that called something else is not named");
         boolean isAnyAbsent = Arrays.asList(published).contains(ABSENT);
         require(
