@@ -1,5 +1,6 @@
 package dev.tutti.runtime.record;
 
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
@@ -25,16 +26,21 @@ public final class PrivateFiles {
     Files.createDirectories(folder, FOLDER);
   }
 
-  /** Creates a file for writing, or empties an existing one, which keeps its permissions. */
+  /**
+   * Creates a file for writing; deletes what is in its place, be it a file or a link.
+   *
+   * @throws java.nio.file.FileAlreadyExistsException if somebody puts something there at this time
+   */
   public static OutputStream create(Path file) throws IOException {
+    Files.deleteIfExists(file);
+    return createNew(file);
+  }
+
+  /** Never opens an existing file, and never follows a link. */
+  private static OutputStream createNew(Path file) throws IOException {
     return Channels.newOutputStream(
         Files.newByteChannel(
-            file,
-            Set.of(
-                StandardOpenOption.CREATE,
-                StandardOpenOption.TRUNCATE_EXISTING,
-                StandardOpenOption.WRITE),
-            FILE));
+            file, Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE), FILE));
   }
 
   /**
@@ -42,10 +48,12 @@ public final class PrivateFiles {
    * a name that nobody can foresee, and never is an existing file or a link.
    */
   public static void replace(Path file, byte[] content) throws IOException {
-    Path folder = file.toAbsolutePath().getParent();
-    Path whole = Files.createTempFile(folder, "." + file.getFileName() + ".", ".tmp", FILE);
+    String random = Long.toHexString(Time.SYSTEM.random());
+    Path whole = file.resolveSibling("." + file.getFileName() + "." + random + ".tmp");
     try {
-      Files.write(whole, content);
+      try (OutputStream out = createNew(whole)) {
+        out.write(content);
+      }
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
     } finally {
       Files.deleteIfExists(whole);

@@ -59,18 +59,24 @@ class PrivateFilesTest {
     }
   }
 
+  /** Another user has made a file that all can read, or a link, where a log is about to begin. */
   @Test
-  void aFileThatExistsIsEmptiedAndKeepsItsMode() throws IOException {
+  void whatIsInThePlaceOfALogIsReplaced() throws IOException {
     Path file = Files.writeString(folder.resolve("log"), "long before");
-    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r-----"));
-    try (OutputStream out = PrivateFiles.create(file)) {
-      out.write("new".getBytes(UTF_8));
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-rw-rw-"));
+    Path victim = Files.writeString(folder.resolve("victim"), "precious");
+    Path link = Files.createSymbolicLink(folder.resolve("link"), victim);
+    Path missing = folder.resolve("missing");
+    Path dangling = Files.createSymbolicLink(folder.resolve("dangling"), missing);
+    for (Path each : new Path[] {file, link, dangling, folder.resolve("new")}) {
+      try (OutputStream out = PrivateFiles.create(each)) {
+        out.write("new".getBytes(UTF_8));
+      }
+      assertThat(each).hasContent("new");
+      assertThat(Files.isRegularFile(each, LinkOption.NOFOLLOW_LINKS)).isTrue();
+      assertThat(mode(each)).isEqualTo("rw-------");
     }
-    assertThat(file).hasContent("new");
-    assertThat(mode(file)).isEqualTo("rw-r-----");
-    try (OutputStream out = PrivateFiles.create(folder.resolve("other"))) {
-      out.write(1);
-    }
-    assertThat(mode(folder.resolve("other"))).isEqualTo("rw-------");
+    assertThat(victim).hasContent("precious");
+    assertThat(missing).doesNotExist();
   }
 }
