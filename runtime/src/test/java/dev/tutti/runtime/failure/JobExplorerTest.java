@@ -47,6 +47,9 @@ class JobExplorerTest {
     "COLLECTIVE, 3, -1, 1",
     "COLLECTIVE, 3, 0, 1",
     "COLLECTIVE, 3, -1, 2",
+    "MISMATCH, 2, -1, 2",
+    "MISMATCH, 3, -1, 1",
+    "MISMATCH, 3, 0, 1",
     "MESSAGES, 2, -1, 2",
     "MESSAGES, 3, -1, 1",
     "MESSAGES, 3, 0, 1"
@@ -69,7 +72,8 @@ class JobExplorerTest {
       int size = 3 + random.nextInt(4);
       int server = random.nextInt(size + 1) - 1;
       int faults = 1 + random.nextInt(4);
-      Wait wait = random.nextBoolean() ? Wait.COLLECTIVE : Wait.MESSAGES;
+      List<Wait> waits = List.of(Wait.values());
+      Wait wait = waits.get(random.nextInt(waits.size()));
       Node node = new Node(new JobModel(wait, size, server, faults), null, null);
       try {
         List<Action> actions = node.model.actions();
@@ -93,6 +97,7 @@ class JobExplorerTest {
     explore(new JobModel(Wait.COLLECTIVE, 3, -1, 1));
     explore(new JobModel(Wait.COLLECTIVE, 3, 0, 1));
     explore(new JobModel(Wait.COLLECTIVE, 3, -1, 2));
+    explore(new JobModel(Wait.MISMATCH, 3, 0, 1));
     explore(new JobModel(Wait.MESSAGES, 3, 0, 1));
   }
 

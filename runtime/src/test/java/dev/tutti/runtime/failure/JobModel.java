@@ -37,9 +37,10 @@ final class JobModel {
       RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)));
   private static final RankProgress ABSENT = RankProgress.ofCalls(List.of());
 
-  /** What the ranks wait for. */
+  /** What the ranks wait for: one collective, of which some may call another, or messages. */
   enum Wait {
     COLLECTIVE,
+    MISMATCH,
     MESSAGES
   }
 
@@ -194,6 +195,7 @@ final class JobModel {
   private final Rank[] ranks;
   private final @Nullable RankProgress[] published;
   private final List<LogEntry> log;
+  private long logHash;
   private final Set<Integer> faulty;
   private final Wait wait;
   private final int server;
@@ -234,6 +236,7 @@ final class JobModel {
     ranks = other.ranks.clone();
     published = other.published.clone();
     log = new ArrayList<>(other.log);
+    logHash = other.logHash;
     faulty = new TreeSet<>(other.faulty);
     wait = other.wait;
     server = other.server;
@@ -244,10 +247,11 @@ final class JobModel {
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
   long fingerprint() {
-    long hash =
-        StateHash.of(
-            List.of(
-                now, faultsLeft, allAnswer, List.copyOf(faulty), log, Arrays.asList(published)));
+    long hash = StateHash.of(List.of(now, faultsLeft, allAnswer, List.copyOf(faulty)));
+    hash = StateHash.mix(hash, logHash);
+    for (RankProgress progress : published) {
+      hash = StateHash.mix(hash, said(progress));
+    }
     for (Rank rank : ranks) {
       hash = StateHash.mix(hash, rank.hash());
     }
@@ -391,7 +395,7 @@ final class JobModel {
       case ABORT -> !rank.isFailing;
       case STAY_AWAY -> !rank.isFailing && !rank.isOdd;
       case CALL_OTHER ->
-          !rank.isFailing && !rank.isAway && wait == Wait.COLLECTIVE && mayOneMoreBeOdd();
+          !rank.isFailing && !rank.isAway && wait == Wait.MISMATCH && mayOneMoreBeOdd();
     };
   }
 
@@ -531,7 +535,7 @@ final class JobModel {
       return ABSENT;
     }
     return switch (wait) {
-      case COLLECTIVE -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
+      case COLLECTIVE, MISMATCH -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
       case MESSAGES ->
           new RankProgress(
               false,
@@ -545,6 +549,14 @@ final class JobModel {
               List.of(),
               List.of());
     };
+  }
+
+  /** Tells apart what a rank may have answered. */
+  private static long said(@Nullable RankProgress progress) {
+    if (progress == null) {
+      return 0;
+    }
+    return progress.equals(ABSENT) ? 1 : progress.recent().equals(CALLED_OTHER.recent()) ? 2 : 3;
   }
 
   private int next(int r) {
@@ -574,6 +586,7 @@ final class JobModel {
     } else {
       require(number == log.size() + 1, "the log has no gaps");
       log.add(append.entry());
+      logHash = StateHash.mix(logHash, StateHash.of(List.of(append.entry())));
       rank.reply = new JobInput.Written(number);
     }
   }
