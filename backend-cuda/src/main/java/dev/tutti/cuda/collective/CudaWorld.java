@@ -413,14 +413,15 @@ public final class CudaWorld implements AutoCloseable {
       streams.forEach(access().reserve(device)::give);
       return;
     }
-    long until = time.nanoTime() + CLOSE_NANOS;
+    long allUntil = time.nanoTime() + CLOSE_NANOS;
+    long until = System.nanoTime() + CLOSE_NANOS;
     boolean idle = collectives.awaitIdle(until);
     for (MessageLauncher each : messageLanes) {
       idle &= each.awaitIdle(until);
     }
     if (idle && replays != null && replays.hasRecorded()) {
       // Nothing else knows of a replay.
-      idle = access().awaitAll(device, time, until);
+      idle = access().awaitAll(device, time, allUntil);
     }
     if (!idle) {
       LOG.log(

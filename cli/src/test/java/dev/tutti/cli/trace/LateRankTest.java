@@ -12,7 +12,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -32,7 +31,7 @@ class LateRankTest {
   /** Lets all ranks meet in a barrier and reduce ten times, and writes their records. */
   private Path records() throws IOException {
     Map<Integer, String> records = new TreeMap<>();
-    List<Tensor> tensors = IntStream.range(0, SIZE).mapToObj(_ -> Tensor.of(1f)).toList();
+    List<Tensor> tensors = ReplayTest.tensors(SIZE);
     var _ =
         SimulatedWorld.of(SIZE)
             .run(

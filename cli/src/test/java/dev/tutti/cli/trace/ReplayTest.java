@@ -52,7 +52,7 @@ class ReplayTest {
   }
 
   /** Makes the tensors of all ranks, as the JDK's cleaner would bring real time into a world. */
-  private static List<Tensor> tensors(int size) {
+  static List<Tensor> tensors(int size) {
     return IntStream.range(0, size).mapToObj(_ -> Tensor.of(1f)).toList();
   }
 

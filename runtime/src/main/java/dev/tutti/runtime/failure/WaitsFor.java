@@ -111,28 +111,27 @@ final class WaitsFor {
 
   private Diagnosis ofCollective(long sequence) {
     SortedMap<Integer, RankProgress> answers = answers();
-    Diagnosis late = Diagnosis.NONE;
+    Diagnosis found = Diagnosis.NONE;
     Diagnosis held = Diagnosis.NONE;
     long heldIn = sequence;
-    Diagnosis found = Diagnosis.NONE;
     for (int r = 0; r < evidence.size(); r++) {
       RankProgress progress = answers.get(r);
       if (progress == null) {
         found = evidence.strangers().contains(r) ? found : found.and(silence(r));
       } else if (progress.issued() < sequence) {
         Diagnosis absence = absence(r, progress);
-        found = found.and(absence);
-        if (progress.closed() || progress.oldestCollective() >= sequence) {
-          late = late.and(absence);
+        long oldest = progress.oldestCollective();
+        if (progress.closed() || oldest >= sequence) {
+          found = found.and(absence);
         } else {
           held = held.and(new Diagnosis(-1, absence.text()));
-          heldIn = Math.min(heldIn, progress.oldestCollective());
+          heldIn = Math.min(heldIn, oldest);
         }
       }
     }
     if (heldIn < sequence) {
       Diagnosis cause = held.and(ofCollective(heldIn));
-      return cause.failedRank() < 0 ? cause.and(late) : cause;
+      return cause.failedRank() < 0 ? cause.and(found) : cause;
     }
     if (!evidence.strangers().isEmpty()) {
       found = found.and(unasked(List.copyOf(evidence.strangers())));

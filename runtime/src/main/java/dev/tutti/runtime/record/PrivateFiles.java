@@ -1,6 +1,5 @@
 package dev.tutti.runtime.record;
 
-import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.channels.Channels;
@@ -33,11 +32,6 @@ public final class PrivateFiles {
    */
   public static OutputStream create(Path file) throws IOException {
     Files.deleteIfExists(file);
-    return createNew(file);
-  }
-
-  /** Never opens an existing file, and never follows a link. */
-  private static OutputStream createNew(Path file) throws IOException {
     return Channels.newOutputStream(
         Files.newByteChannel(
             file, Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE), FILE));
@@ -48,10 +42,10 @@ public final class PrivateFiles {
    * a name that nobody can foresee, and never is an existing file or a link.
    */
   public static void replace(Path file, byte[] content) throws IOException {
-    String random = Long.toHexString(Time.SYSTEM.random());
-    Path whole = file.resolveSibling("." + file.getFileName() + "." + random + ".tmp");
+    Path folder = file.toAbsolutePath().getParent();
+    Path whole = Files.createTempFile(folder, "." + file.getFileName() + ".", ".tmp", FILE);
     try {
-      try (OutputStream out = createNew(whole)) {
+      try (OutputStream out = create(whole)) {
         out.write(content);
       }
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);

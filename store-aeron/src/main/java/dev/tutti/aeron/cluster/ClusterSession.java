@@ -89,6 +89,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   private long lastSign = System.nanoTime();
   private long lastLook = System.nanoTime();
   private long silentNanos;
+  private boolean owesQuestion;
 
   /** How long it had been silent when the first question since was sent; -1 if none was. */
   private long askedNanos = -1;
@@ -369,20 +370,20 @@ public final class ClusterSession implements StoreSession, EgressListener {
    * false if there is no room for that.
    */
   private boolean sign(long now) {
-    if (now - lastSign <= SIGN_NANOS) {
-      return true;
-    }
-    if (!cluster().sendKeepAlive()) {
-      return false;
-    }
-    if (silentNanos > timing.askNanos()) {
-      UnsafeBuffer nothing = new UnsafeBuffer(new byte[0]);
-      if (questions.write(Protocol.CANCEL, PROBE, nothing, 0, 0) >= 0) {
+    if (now - lastSign > SIGN_NANOS) {
+      if (!cluster().sendKeepAlive()) {
         return false;
       }
+      lastSign = now;
+      owesQuestion = silentNanos > timing.askNanos();
+    }
+    if (owesQuestion) {
+      if (questions.write(Protocol.CANCEL, PROBE, new UnsafeBuffer(new byte[0]), 0, 0) >= 0) {
+        return false;
+      }
+      owesQuestion = false;
       askedNanos = askedNanos < 0 ? silentNanos : askedNanos;
     }
-    lastSign = now;
     return true;
   }
 
@@ -391,6 +392,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
       probe.close();
     }
     silentNanos = 0;
+    owesQuestion = false;
     askedNanos = -1;
   }
 
