@@ -325,7 +325,9 @@ class EvidenceTest {
           int blamed = Blame.judge(evidence(event, standings)).failedRank();
           assertThat(blamed).as(() -> text(event, standings)).isNotEqualTo(event.reporter());
           if (blamed == event.peer() && blamed >= 0) {
-            assertThat(standings.get(blamed).isMessage()).as(() -> text(event, standings)).isFalse();
+            assertThat(standings.get(blamed).isMessage())
+                .as(() -> text(event, standings))
+                .isFalse();
           }
           if (event.peer() >= 0 && standings.get(event.peer()) == Standing.SILENT) {
             assertThat(blamed).as(() -> text(event, standings)).isEqualTo(event.peer());
