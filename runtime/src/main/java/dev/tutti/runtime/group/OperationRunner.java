@@ -266,7 +266,7 @@ final class OperationRunner {
       pending.onStream.add();
       group.watchdog().expect(op.deadlineNanos());
       group.endIfFailed(op);
-      op.throwIfFailed();
+      op.throwFailure();
       return op;
     } catch (Throwable t) {
       queue.exit();
@@ -285,7 +285,7 @@ final class OperationRunner {
       if (op.type() == OpType.BARRIER && op.deviceEvent() != null) {
         op.awaitUninterrupted();
       } else {
-        op.throwIfFailed();
+        op.throwFailure();
       }
     } finally {
       exitOnStream(op);
@@ -440,7 +440,7 @@ final class OperationRunner {
     } finally {
       queue.exit();
     }
-    throwIfFailed(op);
+    op.throwFailure();
   }
 
   private long awaitTurn(GroupOperation op, long deadline) {
@@ -506,14 +506,6 @@ final class OperationRunner {
       op.awaitUninterrupted();
     } else {
       op.synchronizeUninterrupted();
-    }
-  }
-
-  private void throwIfFailed(GroupOperation op) {
-    try {
-      op.throwIfFailed();
-    } catch (TuttiException e) {
-      throw op.asThrown(e);
     }
   }
 

@@ -313,8 +313,22 @@ public final class GroupOperation extends OperationState implements Work {
       await(endable);
       return;
     }
-    throwIfFailed();
+    throwFailure(endable);
     pending.orderCurrentStream();
+  }
+
+  /**
+   * Throws to the caller of a collective if it has failed, once the ranks agree on the cause. What
+   * the backend reported on this rank may only follow from the failure of another.
+   */
+  public void throwFailure() {
+    throwFailure(false);
+  }
+
+  private void throwFailure(boolean endable) {
+    if (isDone() && currentState() != WorkState.COMPLETED) {
+      await(endable);
+    }
   }
 
   /** Waits until a thread of the group has done its part and only the device's part remains. */

@@ -17,6 +17,7 @@ import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.List;
@@ -163,6 +164,38 @@ class FailureTest {
         return false;
       }
     }
+  }
+
+  @Test
+  void aStreamIsNotOrderedAfterWorkWhoseFailureIsNotJudgedYet() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    AtomicReference<Operation> running = new AtomicReference<>();
+    provider.allReduce =
+        (op, tensor) -> {
+          op.enqueued(new NeverEvent());
+          running.set(op);
+        };
+    StuckStore store = new StuckStore();
+    LocalWorld.ranks(
+        1,
+        store.store(),
+        provider,
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options.withSize(2))) {
+            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+            LocalWorld.until("the backend has the operation", () -> running.get() != null);
+            store.stuck = true;
+            running.get().fail(new PeerLostException(1, "rank 1 closed the group", null), 1);
+            assertThatThrownBy(work::synchronize)
+                .isInstanceOfSatisfying(
+                    CollectiveException.class,
+                    failure -> assertThat(failure.failedRank()).hasValue(1))
+                .hasMessageContaining("rank 1 closed the group");
+            store.released.countDown();
+          }
+          return null;
+        });
   }
 
   @Test
