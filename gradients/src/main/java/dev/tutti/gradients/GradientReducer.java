@@ -35,12 +35,16 @@ public final class GradientReducer implements AutoCloseable {
   private final StepFailure failure;
   private final Marks marks;
   private final StepClock clock = new StepClock();
+  private final StepTurn turn;
   private final StepSequence sequence;
   private final StepRunner runner;
-  private final Registration noSync = this::synchronizeAgain;
   private final AtomicBoolean awaiting = new AtomicBoolean();
   private final AtomicBoolean closed = new AtomicBoolean();
-  private volatile boolean synchronizing = true;
+
+  /** Reused, so that steps allocate nothing. */
+  private final NoSync noSync = new NoSync();
+
+  private volatile int openNoSyncs;
 
   /**
    * Creates a reducer with the default options, as {@link #GradientReducer(ProcessGroup, List,
@@ -78,6 +82,7 @@ public final class GradientReducer implements AutoCloseable {
     ParameterAgreement.require(group, this.parameters, options);
     ParameterAgreement.broadcast(group, parameters, 0);
     ParameterAgreement.broadcast(group, options.buffers(), 0);
+    turn = StepTurn.of(group);
     failure = new StepFailure(group);
     marks = new Marks(parameters.size());
     sequence = new StepSequence(group, this.parameters, options, marks, clock, failure);
@@ -149,8 +154,8 @@ public final class GradientReducer implements AutoCloseable {
    * The gradient must not be written to after this call.
    *
    * @param index the index of the parameter
-   * @throws GradientException if the gradient was already marked in this pass, or the reducer has
-   *     failed
+   * @throws GradientException if the gradient was already marked in this pass, another reducer of
+   *     the group is in a step, or the reducer has failed
    * @throws IndexOutOfBoundsException if there is no such parameter
    */
   public void ready(int index) {
@@ -162,12 +167,12 @@ public final class GradientReducer implements AutoCloseable {
               .formatted(sequence.step(), parameters.describe(index)),
           index);
     }
-    if (!synchronizing) {
+    if (!isSynchronizing()) {
       return;
     }
     boolean begins = marks.begin();
     if (begins) {
-      clock.begin();
+      begin();
     }
     clock.ready();
     if (sequence.add(index) || (begins && sequence.awaitsStart())) {
@@ -188,7 +193,7 @@ public final class GradientReducer implements AutoCloseable {
       throw new IllegalStateException("another thread is already waiting in await()");
     }
     try {
-      if (synchronizing) {
+      if (isSynchronizing()) {
         awaitMeans();
       } else {
         marks.nextPass(false);
@@ -198,10 +203,21 @@ public final class GradientReducer implements AutoCloseable {
     }
   }
 
+  private void begin() {
+    if (!turn.take(this)) {
+      throw failed(
+          ("step %d began before another reducer of group %s ended its step in await(); give each"
+                  + " of them a group of its own (ProcessGroup.split)")
+              .formatted(sequence.step(), group.name()),
+          -1);
+    }
+    clock.begin();
+  }
+
   private void awaitMeans() {
     long since = System.nanoTime();
     if (marks.begin()) {
-      clock.begin();
+      begin();
       clock.ready();
     }
     if (marks.count() < parameters.count()) {
@@ -215,6 +231,7 @@ public final class GradientReducer implements AutoCloseable {
     clock.end(since, sequence.memory().count());
     StepEvents.record(group.name(), group.rank(), clock);
     sequence.reset();
+    turn.release(this);
   }
 
   private void requireUnusedAllowed() {
@@ -231,21 +248,36 @@ public final class GradientReducer implements AutoCloseable {
   /**
    * Lets backward passes accumulate gradients on each rank without reducing them, until the
    * registration is closed. Each pass ends with {@link #await}. The first pass after that reduces
-   * the accumulated sum.
+   * the accumulated sum. If several registrations are open, the first pass after closing the last
+   * one does. Do not close a registration again after a later call of this method.
    *
    * @throws IllegalStateException if a pass has begun; closing the registration then throws it, too
    */
   public Registration noSync() {
+    check();
     requireBetweenPasses("noSync()");
-    synchronizing = false;
-    return noSync;
+    NoSync opened = noSync.isOpen ? new NoSync() : noSync;
+    opened.isOpen = true;
+    openNoSyncs++;
+    return opened;
   }
 
-  private void synchronizeAgain() {
-    if (!synchronizing) {
-      requireBetweenPasses("the end of noSync()");
-      synchronizing = true;
+  private final class NoSync implements Registration {
+    private boolean isOpen;
+
+    @Override
+    public void close() {
+      if (isOpen) {
+        requireBetweenPasses("the end of noSync()");
+        isOpen = false;
+        openNoSyncs--;
+      }
     }
+  }
+
+  /** Tells whether the next pass is reduced, which is so outside {@link #noSync}. */
+  public boolean isSynchronizing() {
+    return openNoSyncs == 0;
   }
 
   /**
@@ -327,6 +359,7 @@ public final class GradientReducer implements AutoCloseable {
 
   private GradientException failed(String what, int parameter) {
     GradientException thrown = failure.fail(what, parameter, null);
+    turn.release(this);
     runner.end();
     return thrown;
   }
@@ -340,7 +373,7 @@ public final class GradientReducer implements AutoCloseable {
     if (closed.getAndSet(true)) {
       return;
     }
-    if (synchronizing && marks.count() > 0 && !failure.isThere()) {
+    if (isSynchronizing() && marks.count() > 0 && !failure.isThere()) {
       List<Integer> missing = marks.unmarked();
       GradientException _ =
           failure.fail(
@@ -353,6 +386,7 @@ public final class GradientReducer implements AutoCloseable {
               missing.size() == 1 ? missing.getFirst() : -1,
               null);
     }
+    turn.release(this);
     if (runner.end()) {
       sequence.close();
     }

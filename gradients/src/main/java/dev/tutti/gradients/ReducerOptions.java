@@ -86,10 +86,11 @@ public final class ReducerOptions {
    * Copies gradients into the buckets and the means back, for an engine that keeps gradients in
    * memory of its own. Without this option, the reducer hands out the memory and nothing is copied.
    *
-   * @param gradients one tensor for each parameter, of its type, shape and device, at any strides
+   * @param gradients one tensor for each parameter, of its type, shape and device, at any strides;
+   *     none to undo this option
    */
   public ReducerOptions withGradients(List<Tensor> gradients) {
-    return with(copy -> copy.gradients = List.copyOf(gradients));
+    return with(copy -> copy.gradients = gradients.isEmpty() ? null : List.copyOf(gradients));
   }
 
   /**

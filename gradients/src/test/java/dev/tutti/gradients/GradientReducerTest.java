@@ -560,8 +560,49 @@ class GradientReducerTest {
             noSync.close();
             noSync.close();
             step(reducer, 2, 1);
+            Registration outer = reducer.noSync();
+            Registration inner = reducer.noSync();
+            inner.close();
+            inner.close();
+            assertThat(reducer.isSynchronizing()).isFalse();
+            outer.close();
+            assertThat(reducer.isSynchronizing()).isTrue();
+            step(reducer, 2, 1);
           }
           assertThat(group.failure()).isEmpty();
+        });
+  }
+
+  @Test
+  void reducersOfAGroupTakeStepsInTurn() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          try (GradientReducer first = new GradientReducer(group, parameters(1, 1));
+              GradientReducer second = new GradientReducer(group, parameters(1, 1))) {
+            step(first, 2, 1);
+            step(second, 2, 5);
+            GradientReducer early = group.rank() == 0 ? first : second;
+            GradientReducer late = group.rank() == 0 ? second : first;
+            early.ready(1);
+            assertThatThrownBy(() -> late.ready(1))
+                .isInstanceOf(GradientException.class)
+                .hasMessageContaining("another reducer of group 0 ended its step in await()");
+          }
+        });
+  }
+
+  @Test
+  void noGradientsUndoTheOption() {
+    Worlds.THREADED.run(
+        1,
+        group -> {
+          ReducerOptions options =
+              ReducerOptions.DEFAULT.withGradients(List.of(Tensor.of(7f))).withGradients(List.of());
+          try (GradientReducer reducer =
+              new GradientReducer(group, List.of(Tensor.of(1f)), options)) {
+            assertThat(reducer.gradient(0).getFloat(0)).isZero();
+          }
         });
   }
 

@@ -70,6 +70,7 @@ final class ReducedGradients implements AutoCloseable {
               options
                   .withNames(names)
                   .withBuffers(bufferViews)
+                  .withGradients(List.of())
                   .withoutRebuild()
                   .withAccumulation()
                   .withAllocator(new ModelMemory(trainer.getModel().getNDManager()))

@@ -32,8 +32,8 @@ import org.jspecify.annotations.Nullable;
  * the previous gradient of the same backward and thread is complete, if it was written; {@link
  * #await} signals this for the others. No gradient is therefore reduced while autograd writes it,
  * and {@code torch.grad}, which calls the hooks but writes no gradient, does not disturb a step.
- * Between such a call and {@link #await}, the program may clear gradients, but not change them
- * otherwise.
+ * The program may clear gradients before a backward, but not change them between a backward and
+ * {@link #await}, since they are being reduced.
  *
  * <p>Gradients accumulate until the program clears them: a parameter that a backward does not use
  * counts with the gradient that it has.
@@ -49,7 +49,6 @@ public final class DataParallel implements AutoCloseable {
   private final GradientReducer reducer;
   private final Map<Thread, Arrival> latest = new ConcurrentHashMap<>();
   private final boolean[] marked;
-  private boolean synchronizing = true;
   private final AtomicReference<@Nullable RuntimeException> failure = new AtomicReference<>();
 
   /**
@@ -74,8 +73,9 @@ public final class DataParallel implements AutoCloseable {
    *     compares are taken from the module
    * @throws GradientException on all ranks, if their parameters or options differ; describes the
    *     first difference, and leaves the group usable
-   * @throws IllegalArgumentException if no parameter requires a gradient, or a parameter is of a
-   *     kind that {@link Tensors#of} or the reducer refuses
+   * @throws IllegalArgumentException if no parameter requires a gradient, a parameter belongs to
+   *     another instance that is open, or is of a kind that {@link Tensors#of} or the reducer
+   *     refuses
    */
   public DataParallel(Module module, ProcessGroup group, ReducerOptions options) {
     this.module = module;
@@ -92,6 +92,7 @@ public final class DataParallel implements AutoCloseable {
         frozen.put(item.key().getString(), parameter);
         buffers.add(Tensors.of(parameter));
       } else if (trained.stream().noneMatch(parameter::is_same)) {
+        ModuleParameter.refuseIfTrained(item.key().getString(), parameter);
         names.add(item.key().getString());
         tensors.add(Tensors.of(parameter));
         trained.add(parameter);
@@ -104,6 +105,7 @@ public final class DataParallel implements AutoCloseable {
         options
             .withNames(names)
             .withBuffers(buffers)
+            .withGradients(List.of())
             .withAllocator(new TorchAllocator())
             .withAccumulation()
             .withDigested(this::onHost);
@@ -197,7 +199,7 @@ public final class DataParallel implements AutoCloseable {
     reducer.await();
     for (int i = 0; i < parameters.size(); i++) {
       bind(i);
-      if (synchronizing && !marked[i] && reducer.isUsed(i)) {
+      if (reducer.isSynchronizing() && !marked[i] && reducer.isUsed(i)) {
         parameters.get(i).putView();
       }
       marked[i] = false;
@@ -217,13 +219,16 @@ public final class DataParallel implements AutoCloseable {
           }
         });
     for (int i = 0; i < parameters.size(); i++) {
-      String complaint = parameters.get(i).complaint();
+      // Before a gradient completes the step of the other ranks.
+      String complaint = parameters.get(i).complaint(marked[i]);
       if (complaint != null) {
         throw reducer.fail(complaint);
       }
+    }
+    for (int i = 0; i < parameters.size(); i++) {
       if (parameters.get(i).isChangedInStep()) {
         complete(i);
-      } else if (synchronizing && !marked[i]) {
+      } else if (reducer.isSynchronizing() && !marked[i]) {
         bind(i);
         parameters.get(i).collectUnused();
       }
@@ -238,18 +243,13 @@ public final class DataParallel implements AutoCloseable {
   /**
    * Lets several backwards accumulate gradients on each rank without reducing them, until the
    * registration is closed. Each backward ends with {@link #await}. The first backward after
-   * closing the registration reduces the sum.
+   * closing the registration reduces the sum; if several are open, after closing the last.
    *
-   * @throws IllegalStateException if called amid a step; closing the registration amid a step
-   *     throws it too
+   * @throws IllegalStateException if called amid a step, or after {@link #close}; closing the
+   *     registration amid a step throws it too
    */
   public Registration noSync() {
-    Registration noSync = reducer.noSync();
-    synchronizing = false;
-    return () -> {
-      noSync.close();
-      synchronizing = true;
-    };
+    return reducer.noSync();
   }
 
   /** Returns the reducer, for its statistics and buckets. */

@@ -17,18 +17,25 @@ final class ModuleParameter implements AutoCloseable {
    * the gradient; the thread that awaits the step looks at what is left. The map of hooks in
    * DataParallel orders the two threads.
    */
+
+  /** Where PyTorch keeps the parameters that are registered; their hooks keep them there. */
+  private static final Set<Long> TRAINED = ConcurrentHashMap.newKeySet();
+
   private final org.bytedeco.pytorch.Tensor parameter;
   private final String name;
   private final long address;
   private final int type;
   private final Hook hook;
   private final int handle;
+  private final long identity;
   private @Nullable Tensor bucket;
   private org.bytedeco.pytorch.@Nullable Tensor view;
   private boolean expected;
   private boolean changedBefore;
   private long tensorBefore;
   private long versionBefore;
+  private long tensorCollected;
+  private long versionCollected;
 
   /**
    * Registers a hook that runs before the parameter adds to its gradient.
@@ -36,14 +43,29 @@ final class ModuleParameter implements AutoCloseable {
    * @param name the parameter's name in its module
    * @param parameter the parameter, which requires a gradient
    * @param comes the action, called by the thread that adds
+   * @throws IllegalArgumentException if the parameter is already registered
    */
   ModuleParameter(String name, org.bytedeco.pytorch.Tensor parameter, Runnable comes) {
     this.parameter = parameter;
     this.name = name;
     address = Tensors.addressOf(parameter);
     type = parameter.scalar_type().value;
+    identity = parameter.unsafeGetTensorImpl().address();
+    refuseIfTrained(name, parameter);
+    TRAINED.add(identity);
     hook = new Hook(comes);
     handle = parameter.register_hook(hook);
+  }
+
+  /** Throws if a parameter is registered, as two owners would reduce the same gradient. */
+  static void refuseIfTrained(String name, org.bytedeco.pytorch.Tensor parameter) {
+    if (TRAINED.contains(parameter.unsafeGetTensorImpl().address())) {
+      throw new IllegalArgumentException(
+          "the parameter '"
+              + name
+              + "' belongs to another DataParallel that is open; close that one first, or give both"
+              + " one module that has the parameters of both");
+    }
   }
 
   /** Sets the bucket to use from now on; its content later becomes the gradient. */
@@ -103,18 +125,38 @@ final class ModuleParameter implements AutoCloseable {
 
   /** Makes sure that the gradient is in the bucket, copying it there if it is not. */
   void collect() {
-    if (isInBucket()) {
-      return;
+    if (!isInBucket()) {
+      try (org.bytedeco.pytorch.Tensor gradient = parameter.grad();
+          org.bytedeco.pytorch.Tensor detached = gradient.detach();
+          org.bytedeco.pytorch.Tensor dense = dense(detached)) {
+        view().copy_(dense);
+      }
+      putView();
     }
-    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad();
-        org.bytedeco.pytorch.Tensor detached = gradient.detach();
-        org.bytedeco.pytorch.Tensor dense =
-            gradient.has_storage()
-                ? new org.bytedeco.pytorch.Tensor(detached)
-                : detached.to_dense()) {
-      view().copy_(dense);
+    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
+      tensorCollected = gradient.unsafeGetTensorImpl().address();
+      versionCollected = gradient._version();
     }
-    putView();
+  }
+
+  /** Returns a dense tensor with the same values, which may be copied into the bucket. */
+  private org.bytedeco.pytorch.Tensor dense(org.bytedeco.pytorch.Tensor gradient) {
+    if (!gradient.has_storage()) {
+      return gradient.to_dense();
+    }
+    boolean isView = bucket != null && Tensors.addressOf(gradient) == bucket.segment().address();
+    return isView ? gradient.clone() : new org.bytedeco.pytorch.Tensor(gradient);
+  }
+
+  private boolean isChangedSinceCollected() {
+    if (expected || changedBefore) {
+      return false;
+    }
+    try (org.bytedeco.pytorch.Tensor gradient = parameter.grad()) {
+      return !gradient.defined()
+          || gradient.unsafeGetTensorImpl().address() != tensorCollected
+          || gradient._version() != versionCollected;
+    }
   }
 
   /**
@@ -132,15 +174,25 @@ final class ModuleParameter implements AutoCloseable {
     }
   }
 
-  /** Returns what the program did to the parameter that no rank can make good, or null. */
-  @Nullable String complaint() {
-    if (parameter.scalar_type().value == type && Tensors.addressOf(parameter) == address) {
-      return null;
+  /**
+   * Returns what the program did to the parameter that no rank can make good, or null.
+   *
+   * @param collected whether the gradient was collected in this step
+   */
+  @Nullable String complaint(boolean collected) {
+    if (parameter.scalar_type().value != type || Tensors.addressOf(parameter) != address) {
+      return "the parameter '"
+          + name
+          + "' got other memory or another type after DataParallel was created, as by set_data or"
+          + " Module.to; close this DataParallel and create another one after such a change";
     }
-    return "the parameter '"
-        + name
-        + "' got other memory or another type after DataParallel was created, as by set_data or"
-        + " Module.to; close this DataParallel and create another one after such a change";
+    if (collected && isChangedSinceCollected()) {
+      return "the program changed the gradient of the parameter '"
+          + name
+          + "' between backward and await(), while ranks reduced it; clear and change gradients"
+          + " before backward or after await()";
+    }
+    return null;
   }
 
   /** Makes the content of the bucket the gradient. */
@@ -162,13 +214,25 @@ final class ModuleParameter implements AutoCloseable {
       return bucket != null
           && gradient.defined()
           && gradient.has_storage()
-          && Tensors.addressOf(gradient) == bucket.segment().address();
+          && Tensors.addressOf(gradient) == bucket.segment().address()
+          && hasStridesOfBucket(gradient, bucket);
     }
+  }
+
+  private static boolean hasStridesOfBucket(org.bytedeco.pytorch.Tensor gradient, Tensor bucket) {
+    long[] strides = bucket.strides();
+    for (int i = 0; i < strides.length; i++) {
+      if (gradient.stride(i) != strides[i] && bucket.size(i) > 1) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Removes the hook, and gives the gradient its own memory. */
   @Override
   public void close() {
+    TRAINED.remove(identity);
     parameter.remove_hook(handle);
     hook.close();
     if (isInBucket()) {

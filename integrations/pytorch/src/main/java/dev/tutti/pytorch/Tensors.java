@@ -99,13 +99,23 @@ public final class Tensors {
    *
    * @param tensor a dense tensor, in native memory of the host or of a CUDA device; an arena that
    *     owns the memory must stay open while PyTorch uses the result
-   * @throws IllegalArgumentException if the tensor is sparse or in an array, or if PyTorch does not
-   *     support its device
+   * @throws IllegalArgumentException if the tensor is sparse, in an array or read-only, since
+   *     PyTorch has no read-only tensors, or if PyTorch does not support its device
+   * @throws IllegalStateException if the memory has been freed
    */
   public static org.bytedeco.pytorch.Tensor toTorch(Tensor tensor) {
     if (tensor.isSparse() || !tensor.segment().isNative()) {
       throw new IllegalArgumentException(
           "PyTorch can view only dense tensors in native memory, not " + tensor.describe());
+    }
+    if (tensor.segment().isReadOnly()) {
+      throw new IllegalArgumentException(
+          "PyTorch would write to the read-only memory of "
+              + tensor.describe()
+              + "; give it a copy (Tensor.copy)");
+    }
+    if (!tensor.segment().scope().isAlive()) {
+      throw new IllegalStateException("the memory of " + tensor.describe() + " has been freed");
     }
     try (TensorOptions typed = new TensorOptions(scalarType(tensor.dtype()));
         TensorOptions options = typed.device(deviceOf(tensor.device()))) {

@@ -10,6 +10,7 @@ import dev.tutti.gradients.GradientException;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.testing.World;
 import java.lang.foreign.Arena;
+import java.util.List;
 import java.util.function.Consumer;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.pytorch.BoolOptional;
@@ -234,6 +235,117 @@ class AutogradUsesTest {
         },
         message);
     requireFailure(group, _ -> {}, pair -> pair.to(torch.ScalarType.Double, false), message);
+  }
+
+  @World
+  void gradientsThatChangeAfterBackwardAreNamed(ProcessGroup group) {
+    for (int kind = 0; kind < 3; kind++) {
+      ProcessGroup own = group.split(0, group.rank()).orElseThrow();
+      Pair pair = new Pair();
+      try (DataParallel parallel = new DataParallel(pair, own)) {
+        for (int step = 0; step < 2; step++) {
+          useBoth(pair, 2 + 2 * group.rank()).backward();
+          parallel.await();
+          pair.zero_grad(kind == 2);
+        }
+        use(pair.left, 2).add(use(pair.right, 2)).backward();
+        if (group.rank() == 1) {
+          change(pair, kind);
+        }
+        assertThatThrownBy(parallel::await)
+            .isInstanceOf(GradientException.class)
+            .hasMessageContaining("the program changed the gradient of the parameter 'right'");
+      }
+      own.close();
+    }
+  }
+
+  private static void change(Pair pair, int kind) {
+    switch (kind) {
+      case 0 -> pair.zero_grad(false);
+      case 1 -> pair.right.grad().mul_(new Scalar(2.0));
+      default -> pair.right.mutable_grad().put(torch.ones(2));
+    }
+  }
+
+  @World
+  void gradientsThatAreViewsOfTheirBucketsAreReducedByTheirStrides(ProcessGroup group) {
+    Module module = new Module();
+    Tensor square = new Tensor(module.register_parameter("square", torch.ones(2, 2)));
+    Tensor factors = Tensors.toTorch(dev.tutti.Tensor.of(1f, 2f, 3f, 4f)).view(2, 2);
+    try (DataParallel parallel = new DataParallel(module, group)) {
+      for (int step = 0; step < 3; step++) {
+        square.mul(factors.mul(new Scalar(2.0 + 2 * group.rank()))).sum().backward();
+        parallel.await();
+        assertThat(Tensors.of(square.grad()).toFloatArray()).containsExactly(3, 6, 9, 12);
+        module.zero_grad(false);
+        if (group.rank() == step) {
+          square.mutable_grad().put(square.grad().t());
+        }
+      }
+    }
+  }
+
+  @World
+  void registrationsOfNoSyncMayBeNested(ProcessGroup group) {
+    Pair pair = new Pair();
+    DataParallel parallel = new DataParallel(pair, group);
+    try (parallel) {
+      Registration outer = parallel.noSync();
+      parallel.noSync().close();
+      useBoth(pair, group.rank()).backward();
+      parallel.await();
+      assertThat(gradient(pair.left)).isEqualTo(group.rank());
+      outer.close();
+      Registration first = parallel.noSync();
+      Registration second = parallel.noSync();
+      first.close();
+      first.close();
+      useBoth(pair, group.rank()).backward();
+      parallel.await();
+      assertThat(gradient(pair.left)).isEqualTo(2 * group.rank());
+      second.close();
+      useBoth(pair, group.rank()).backward();
+      parallel.await();
+      assertThat(gradient(pair.left)).isEqualTo(1.5);
+    }
+    assertThatThrownBy(parallel::noSync).hasMessageContaining("is closed");
+  }
+
+  @World
+  void aParameterHasOneOwner(ProcessGroup group) {
+    Pair pair = new Pair();
+    Pair other = new Pair();
+    other.register_parameter("theirs", pair.right);
+    try (DataParallel parallel = new DataParallel(pair, group)) {
+      for (Module module : List.of(pair, other)) {
+        assertThatThrownBy(() -> new DataParallel(module, group))
+            .isInstanceOf(IllegalArgumentException.class)
+            .hasMessageContaining("belongs to another DataParallel that is open");
+      }
+      useBoth(pair, group.rank()).backward();
+      parallel.await();
+      assertThat(gradient(pair.left)).isEqualTo(0.5);
+    }
+    pair.zero_grad(true);
+    try (DataParallel parallel = new DataParallel(other, group)) {
+      useBoth(other, group.rank()).add(use(pair.right, group.rank())).backward();
+      parallel.await();
+      assertThat(gradient(pair.right)).isEqualTo(0.5);
+    }
+  }
+
+  @World
+  void gradientsAreThoseOfTheModuleWhateverTheOptions(ProcessGroup group) {
+    Pair pair = new Pair();
+    ReducerOptions options =
+        ReducerOptions.DEFAULT.withGradients(
+            List.of(dev.tutti.Tensor.of(0f, 0f), dev.tutti.Tensor.of(0f, 0f)));
+    try (DataParallel parallel = new DataParallel(pair, group, options)) {
+      useBoth(pair, group.rank()).backward();
+      parallel.await();
+      assertThat(gradient(pair.left)).isEqualTo(0.5);
+    }
   }
 
   @World

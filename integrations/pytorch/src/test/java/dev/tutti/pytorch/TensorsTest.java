@@ -7,6 +7,7 @@ import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.pytorch.LinearImpl;
 import org.bytedeco.pytorch.MemoryFormatOptional;
@@ -177,11 +178,26 @@ class TensorsTest {
     assertThatThrownBy(() -> Tensors.toTorch(Tensor.wrap(new float[2])))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("dense tensors in native memory");
+    MemorySegment fixed = Arena.ofAuto().allocate(8).asReadOnly();
+    assertThatThrownBy(() -> Tensors.toTorch(pair(fixed)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("read-only memory");
+    Tensor freed;
+    try (Arena arena = Arena.ofShared()) {
+      freed = pair(arena.allocate(8));
+    }
+    assertThatThrownBy(() -> Tensors.toTorch(freed))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("has been freed");
     org.bytedeco.pytorch.Tensor unsigned =
         torch.empty(
             new long[] {2}, new TensorOptions(torch.ScalarType.UInt16), new MemoryFormatOptional());
     assertThatThrownBy(() -> Tensors.of(unsigned))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage("Tutti has no tensors of PyTorch type UInt16");
+  }
+
+  private static Tensor pair(MemorySegment memory) {
+    return Tensor.wrap(memory, DType.FLOAT32, new long[] {2}, new long[] {1}, Device.CPU);
   }
 }
