@@ -6,6 +6,7 @@ import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A reducer that averages gradients over all ranks while the backward pass continues (c10d: {@code
@@ -44,7 +45,7 @@ public final class GradientReducer implements AutoCloseable {
   /** Reused, so that steps allocate nothing. */
   private final NoSync noSync = new NoSync();
 
-  private volatile int openNoSyncs;
+  private final AtomicInteger openNoSyncs = new AtomicInteger();
 
   /**
    * Creates a reducer with the default options, as {@link #GradientReducer(ProcessGroup, List,
@@ -258,7 +259,7 @@ public final class GradientReducer implements AutoCloseable {
     requireBetweenPasses("noSync()");
     NoSync opened = noSync.isOpen ? new NoSync() : noSync;
     opened.isOpen = true;
-    openNoSyncs++;
+    openNoSyncs.getAndIncrement();
     return opened;
   }
 
@@ -270,14 +271,14 @@ public final class GradientReducer implements AutoCloseable {
       if (isOpen) {
         requireBetweenPasses("the end of noSync()");
         isOpen = false;
-        openNoSyncs--;
+        openNoSyncs.getAndDecrement();
       }
     }
   }
 
   /** Tells whether the next pass is reduced, which is so outside {@link #noSync}. */
   public boolean isSynchronizing() {
-    return openNoSyncs == 0;
+    return openNoSyncs.get() == 0;
   }
 
   /**
