@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
  * is shared. That thread also starts the processes, and must live as long as they do, since the
  * system ties a child's parent-death signal to it.
  */
-public final class Launcher {
+public class Launcher {
   /** How long a process may take to disappear after SIGKILL. */
   private static final Duration SETTLE = Duration.ofSeconds(10);
 
@@ -97,7 +97,7 @@ public final class Launcher {
   }
 
   /** The state of a running attempt. */
-  private static final class Attempt {
+  static final class Attempt {
     final int number;
     final long startNanos = System.nanoTime();
 
@@ -328,17 +328,7 @@ public final class Launcher {
     for (int local = 0; local < plan.localSize() && signal == 0; local++) {
       int rank = ranks.firstRank() + local;
       try {
-        LaunchedProcess started =
-            LaunchedProcess.start(
-                rank,
-                plan.command(local),
-                refusals.addTo(
-                    RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
-                shown,
-                logs.of(rank, attempt.number),
-                plan.tailLines(),
-                OUTPUT_PATIENCE,
-                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
+        LaunchedProcess started = start(attempt, ranks, local);
         attempt.watch.add(started.tree().pid());
         attempt.ranks.add(started);
       } catch (IOException e) {
@@ -347,6 +337,21 @@ public final class Launcher {
         throw new LaunchException(126, text, e);
       }
     }
+  }
+
+  /** Starts a rank; tests override it to do something between two starts. */
+  LaunchedProcess start(Attempt attempt, RankRange ranks, int local) throws IOException {
+    int rank = ranks.firstRank() + local;
+    return LaunchedProcess.start(
+        rank,
+        plan.command(local),
+        refusals.addTo(
+            RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
+        shown,
+        logs.of(rank, attempt.number),
+        plan.tailLines(),
+        OUTPUT_PATIENCE,
+        ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
   }
 
   /** Passes on what ranks print, and notices when nobody reads it any more. */

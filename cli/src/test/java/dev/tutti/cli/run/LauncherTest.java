@@ -7,7 +7,6 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
@@ -494,21 +493,23 @@ class LauncherTest {
   @Test
   void startsNoMoreRanksOnceASignalCame(@TempDir Path logs) throws Exception {
     LaunchPlan plan = TestPlans.of(3, 0, Optional.of(logs), "sh", "-c", "echo $RANK");
-    Path attempt = logs.resolve(plan.runId()).resolve("attempt_0");
-    Path log = Files.createDirectories(attempt.resolve("1")).resolve("stdout.log");
-    // The start of rank 1 opens its log, which blocks until another process reads it.
-    assertThat(new ProcessBuilder("mkfifo", log.toString()).start().waitFor()).isZero();
-    Launcher launcher = launcher(plan);
-    try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
-      Future<Integer> code = threads.submit(launcher::run);
-      output.await(lines -> lines.contains("0:OUT:0"));
-      launcher.signalled(Posix.SIGTERM);
-      // This opens the log for reading too, and does not wait.
-      try (RandomAccessFile _ = new RandomAccessFile(log.toFile(), "rw")) {
-        assertThat(code.get(4, TimeUnit.MINUTES)).isEqualTo(143);
-      }
-    }
+    RankRange ranks = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
+    SingleNode node = new SingleNode(ranks, () -> {}, () -> {}, HashStore::new);
+    Launcher launcher =
+        new Launcher(plan, node, output, messages::add) {
+          @Override
+          LaunchedProcess start(Attempt attempt, RankRange ranks, int local) throws IOException {
+            LaunchedProcess started = super.start(attempt, ranks, local);
+            if (local == 1) {
+              signalled(Posix.SIGTERM);
+            }
+            return started;
+          }
+        };
+    assertThat(launcher.run()).isEqualTo(143);
     assertThat(messages).containsExactly("stopped by SIGTERM");
+    Path attempt = logs.resolve(plan.runId()).resolve("attempt_0");
+    assertThat(attempt.resolve("1")).exists();
     assertThat(attempt.resolve("2")).doesNotExist();
   }
 
