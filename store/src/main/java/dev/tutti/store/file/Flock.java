@@ -25,11 +25,13 @@ final class Flock {
    * descriptor of the file. Over NFS, where the server sees both kinds alike, the two have the same
    * owner and do not exclude each other.
    *
-   * The constants below are the same on all 64-bit Linux architectures on which a JVM runs.
+   * The constants below are the same on all 64-bit Linux architectures on which a JVM runs, except
+   * that of O_NOFOLLOW.
    */
   private static final int O_RDWR = 2;
   private static final int O_CREAT = 0x40;
   private static final int O_CLOEXEC = 0x80000;
+  private static final int O_NOFOLLOW = nofollow();
   private static final int MODE = 0600;
   private static final int LOCK_EX = 2;
   private static final int LOCK_NB = 4;
@@ -76,6 +78,13 @@ final class Flock {
 
   private Flock() {}
 
+  private static int nofollow() {
+    return switch (System.getProperty("os.arch")) {
+      case "aarch64", "ppc64le", "arm" -> 0x8000;
+      default -> 0x20000;
+    };
+  }
+
   private static MethodHandle function(
       String name, FunctionDescriptor descriptor, Linker.Option... options) {
     Linker linker = Linker.nativeLinker();
@@ -83,7 +92,7 @@ final class Flock {
   }
 
   /**
-   * Opens a file for reading and writing.
+   * Opens a file for reading and writing, but not by a link.
    *
    * @param file the file
    * @param create whether to create the file if it does not exist
@@ -93,7 +102,7 @@ final class Flock {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
       MemorySegment name = arena.allocateFrom(file.toString());
-      int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0);
+      int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0);
       int descriptor = (int) OPEN.invokeExact(state, name, flags, MODE);
       if (descriptor < 0) {
         throw new IOException("cannot open " + file + ": errno " + (int) ERRNO.get(state, 0L));

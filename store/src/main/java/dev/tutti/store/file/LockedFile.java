@@ -134,6 +134,7 @@ final class LockedFile implements AutoCloseable {
       descriptor = Flock.open(path, create);
     } catch (IOException e) {
       // Java's exception describes the problem better than an error number.
+      refuseLink(path);
       openContent(path.toFile()).close();
       throw e;
     }
@@ -158,6 +159,7 @@ final class LockedFile implements AutoCloseable {
     if (!create && !Files.exists(path)) {
       throw new NoSuchFileException(path.toString());
     }
+    refuseLink(path);
     Path name = nameInThisJvm(path);
     if (!HELD.add(name)) {
       return null;
@@ -179,6 +181,14 @@ final class LockedFile implements AutoCloseable {
       if (file == null) {
         release(content, name);
       }
+    }
+  }
+
+  /** Refuses a link, which another user may have put there to have another file written. */
+  private static void refuseLink(Path path) throws IOException {
+    if (Files.isSymbolicLink(path)) {
+      throw new IOException(
+          path + " is a link, and a store file must not be; name the file that it refers to");
     }
   }
 

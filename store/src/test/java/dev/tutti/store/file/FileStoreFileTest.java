@@ -351,6 +351,24 @@ class FileStoreFileTest {
   }
 
   @Test
+  void writesNothingWhereALinkRefersTo() throws Exception {
+    Path target = directory.resolve("target");
+    Files.createSymbolicLink(file, target);
+    for (boolean exists : new boolean[] {false, true}) {
+      if (exists) {
+        Files.createFile(target);
+      }
+      assertThatThrownBy(() -> open(2))
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining("is a link, and a store file must not be");
+      Process child = FileStoreChild.start("--illegal-native-access=deny", file, 2, -1, 1);
+      assertThat(child.inputReader().readLine()).isNull();
+      assertThat(Files.exists(target)).isEqualTo(exists);
+    }
+    assertThat(target).isEmptyFile();
+  }
+
+  @Test
   void noticesThatTheFileIsGoneOrAnother() throws IOException {
     try (FileStore store = open(2)) {
       store.set("key", "value");
