@@ -97,7 +97,7 @@ public class Launcher {
   }
 
   /** The state of a running attempt. */
-  static final class Attempt {
+  private static final class Attempt {
     final int number;
     final long startNanos = System.nanoTime();
 
@@ -328,7 +328,12 @@ public class Launcher {
     for (int local = 0; local < plan.localSize() && signal == 0; local++) {
       int rank = ranks.firstRank() + local;
       try {
-        LaunchedProcess started = start(attempt, ranks, local);
+        LaunchedProcess started =
+            start(
+                ranks,
+                local,
+                attempt.number,
+                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
         attempt.watch.add(started.tree().pid());
         attempt.ranks.add(started);
       } catch (IOException e) {
@@ -340,18 +345,18 @@ public class Launcher {
   }
 
   /** Starts a rank; tests override it to do something between two starts. */
-  LaunchedProcess start(Attempt attempt, RankRange ranks, int local) throws IOException {
+  LaunchedProcess start(RankRange ranks, int local, int attempt, Consumer<Process> onExit)
+      throws IOException {
     int rank = ranks.firstRank() + local;
     return LaunchedProcess.start(
         rank,
         plan.command(local),
-        refusals.addTo(
-            RankEnvironment.of(plan, ranks, local, attempt.number), attempt.number, rank),
+        refusals.addTo(RankEnvironment.of(plan, ranks, local, attempt), attempt, rank),
         shown,
-        logs.of(rank, attempt.number),
+        logs.of(rank, attempt),
         plan.tailLines(),
         OUTPUT_PATIENCE,
-        ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
+        onExit);
   }
 
   /** Passes on what ranks print, and notices when nobody reads it any more. */

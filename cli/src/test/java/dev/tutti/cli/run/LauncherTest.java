@@ -498,8 +498,9 @@ class LauncherTest {
     Launcher launcher =
         new Launcher(plan, node, output, messages::add) {
           @Override
-          LaunchedProcess start(Attempt attempt, RankRange ranks, int local) throws IOException {
-            LaunchedProcess started = super.start(attempt, ranks, local);
+          LaunchedProcess start(RankRange range, int local, int attempt, Consumer<Process> onExit)
+              throws IOException {
+            LaunchedProcess started = super.start(range, local, attempt, onExit);
             if (local == 1) {
               signalled(Posix.SIGTERM);
             }
