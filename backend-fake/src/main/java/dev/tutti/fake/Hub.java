@@ -97,21 +97,26 @@ final class Hub {
     run.forEach(Runnable::run);
   }
 
+  /** Tells whether the calling thread has the lock. */
+  boolean isLockHeld() {
+    return lock.isHeldByCurrentThread();
+  }
+
   /** Records a task that the current holder of the lock runs after releasing it. */
   void afterUnlock(Runnable task) {
+    assert isLockHeld();
     afterUnlock.add(task);
   }
 
-  /** Wakes all waiting ranks. The lock must be held. */
+  /** Wakes all waiting ranks. */
   void changed() {
+    assert isLockHeld();
     changed.signalAll();
   }
 
-  /**
-   * Waits for a change, even if interrupted; returns false if the deadline has passed. The lock
-   * must be held.
-   */
+  /** Waits for a change, even if interrupted; returns false if the deadline has passed. */
   boolean await(long deadlineNanos) {
+    assert isLockHeld();
     return Uninterrupted.await(time, lock, changed, deadlineNanos);
   }
 
@@ -191,10 +196,9 @@ final class Hub {
     }
   }
 
-  /**
-   * Throws the failure, if the group or this rank's part of it has failed. The lock must be held.
-   */
+  /** Throws the failure, if the group or this rank's part of it has failed. */
   void check(int rank) throws Exception {
+    assert isLockHeld();
     Throwable cause = failure(rank);
     if (cause instanceof Exception exception) {
       throw exception;
@@ -204,11 +208,9 @@ final class Hub {
     }
   }
 
-  /**
-   * Returns the failure, if the group or this rank's part of it has failed, or null. The lock must
-   * be held.
-   */
+  /** Returns the failure, if the group or this rank's part of it has failed, or null. */
   @Nullable Throwable failure(int rank) {
+    assert isLockHeld();
     Throwable cause = aborted[rank];
     Supplier<Exception> first = failure;
     return cause != null || first == null ? cause : first.get();
@@ -218,24 +220,27 @@ final class Hub {
     return left[rank];
   }
 
-  /** Tells whether all other ranks have left. The lock must be held. */
+  /** Tells whether all other ranks have left. */
   boolean isAlone(int rank) {
+    assert isLockHeld();
     return leftCount - (left[rank] ? 1 : 0) == size - 1;
   }
 
-  /** Returns the rank that left last, or -1. The lock must be held. */
+  /** Returns the rank that left last, or -1. */
   int lastLeft() {
+    assert isLockHeld();
     return lastLeft;
   }
 
   /**
-   * Fails the group, unless it has already failed. The lock must be held.
+   * Fails the group, unless it has already failed.
    *
    * @param cause creates the exception for each rank
    * @param blamed the rank to blame, or -1
    * @return whether this is the first failure
    */
   boolean fail(Supplier<Exception> cause, int blamed) {
+    assert isLockHeld();
     changed();
     if (failure != null) {
       return false;

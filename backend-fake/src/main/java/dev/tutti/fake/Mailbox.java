@@ -171,8 +171,9 @@ final class Mailbox {
     moves.writeLock().unlock();
   }
 
-  /** Removes all waiting operations, and prevents any copies from now on. The lock must be held. */
+  /** Removes all waiting operations, and prevents any copies from now on. */
   List<Operation> drain() {
+    assert hub.isLockHeld();
     drained = true;
     List<Operation> ops = new ArrayList<>();
     for (List<List<Message>> lists : List.of(sends, receives)) {
@@ -184,8 +185,9 @@ final class Mailbox {
     return ops;
   }
 
-  /** Removes all operations that wait for one rank, which has left. The lock must be held. */
+  /** Removes all operations that wait for one rank, which has left. */
   List<Operation> drainPeer(int rank) {
+    assert hub.isLockHeld();
     List<Operation> ops = new ArrayList<>();
     sends.get(rank).forEach(message -> ops.add(message.op));
     sends.get(rank).clear();

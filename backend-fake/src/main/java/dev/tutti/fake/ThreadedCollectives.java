@@ -40,8 +40,9 @@ final class ThreadedCollectives {
     this.current = new Round(size, time);
   }
 
-  /** Tells whether any rank is waiting for the given rank. The lock must be held. */
+  /** Tells whether any rank is waiting for the given rank. */
   boolean isAwaited(int rank) {
+    assert hub.isLockHeld();
     return current.hasBegun() && current.isMissing(rank);
   }
 
@@ -77,8 +78,9 @@ final class ThreadedCollectives {
     return round.calls();
   }
 
-  /** Adds a call to the current round; the last rank to arrive opens it. The lock must be held. */
+  /** Adds a call to the current round; the last rank to arrive opens it. */
   private Round arrive(int rank, Contribution call, Round.Mover mover) throws Exception {
+    assert hub.isLockHeld();
     hub.check(rank);
     for (int peer = 0; peer < size; peer++) {
       if (hub.hasLeft(peer)) {
@@ -180,8 +182,9 @@ final class ThreadedCollectives {
     hub.fail(() -> new PeerLostException(blamed, message, cause), blamed);
   }
 
-  /** Waits until a round has reached a stage. The lock must be held. */
+  /** Waits until a round has reached a stage. */
   private void awaitStage(Round round, int rank, int stage, Operation op) throws Exception {
+    assert hub.isLockHeld();
     while (round.stage < stage) {
       if (round.serial) {
         // This rank's data is being moved, which does not wait for anything.

@@ -180,8 +180,9 @@ final class Pairs {
     sparse = true;
   }
 
-  /** Starts connecting a pair, unless that has already begun; the lock must be held. */
+  /** Starts connecting a pair, unless that has already begun. */
   void want(Pair pair) {
+    assert transport.progress.lock.isHeldByCurrentThread();
     Route route = routes[pair.rank];
     if (route == null || transport.transportFailure.cause() != null) {
       return;
@@ -213,11 +214,12 @@ final class Pairs {
   }
 
   /**
-   * Knocks again where it is time to; the lock must be held.
+   * Knocks again where it is time to.
    *
    * @return whether there was anything to do
    */
   boolean knockAgain() {
+    assert transport.progress.lock.isHeldByCurrentThread();
     if (knocks.isEmpty()) {
       return false;
     }
@@ -247,8 +249,9 @@ final class Pairs {
         || transport.transportFailure.cause() != null;
   }
 
-  /** Called when a peer needs a connection that this rank has to make; the lock must be held. */
+  /** Called when a peer needs a connection that this rank has to make. */
   void knocked(long peer) {
+    assert transport.progress.lock.isHeldByCurrentThread();
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
       Route route = routes[pair.rank];
@@ -276,12 +279,12 @@ final class Pairs {
   }
 
   /**
-   * Called when a peer has identified itself with its greeting, or has been greeted; the lock must
-   * be held.
+   * Called when a peer has identified itself with its greeting, or has been greeted.
    *
    * @param connects whether this rank initiated the connection
    */
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
+    assert transport.progress.lock.isHeldByCurrentThread();
     if (transport.protection.isOn() && transport.transportFailure.cause() == null) {
       PeerAuthentication authentication =
           new PeerAuthentication(transport, pair, channel, key, connects);
@@ -411,10 +414,9 @@ final class Pairs {
     return awaited.isEmpty() || transport.transportFailure.cause() != null;
   }
 
-  /**
-   * Sends the messages between some ranks through shared memory from now on; the lock must be held.
-   */
+  /** Sends the messages between some ranks through shared memory from now on. */
   void share(int[] ranks, RingMemory memory) {
+    assert transport.progress.lock.isHeldByCurrentThread();
     int own = 0;
     while (ranks[own] != rank) {
       own++;

@@ -127,13 +127,14 @@ final class ProgressEngine {
   }
 
   /**
-   * Polls rings from now on; the lock must be held.
+   * Polls rings from now on.
    *
    * @param sharing all pairs that share memory
    * @param alone whether there are no other pairs
    * @param ownSleep tells peers that this rank is asleep
    */
   void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
+    assert lock.isHeldByCurrentThread();
     pairs.share(sharing, alone, ownSleep);
     wait = waitStrategy(spinNanos, YIELD_NANOS);
     wakeAll();
@@ -144,16 +145,17 @@ final class ProgressEngine {
     return new WaitStrategy(spin, yield, 0, 0, 0, cores, time);
   }
 
-  /** Tells whether sockets have accepted all bytes; the lock must be held. */
+  /** Tells whether sockets have accepted all bytes. */
   boolean isFlushed() {
+    assert lock.isHeldByCurrentThread();
     return !pairs.haveUnsent();
   }
 
   /**
-   * Flushes, and ensures that remaining bytes and started messages make progress without a caller;
-   * the lock must be held.
+   * Flushes, and ensures that remaining bytes and started messages make progress without a caller.
    */
   void flushAndLeave() {
+    assert lock.isHeldByCurrentThread();
     flush();
     if (hasBackgroundWork()) {
       leftWork = true;
@@ -466,11 +468,9 @@ final class ProgressEngine {
     return driver != null && driver != ioThread ? absence : absence - (now - lastDrive);
   }
 
-  /**
-   * Makes waiting callers check goals that another thread may just have reached; the lock must be
-   * held.
-   */
+  /** Makes waiting callers check goals that another thread may just have reached. */
   void wakeCallers() {
+    assert lock.isHeldByCurrentThread();
     if (callerSelecting) {
       selector.wakeup();
     }
@@ -479,16 +479,18 @@ final class ProgressEngine {
 
   /**
    * Makes a thread that waits in the selector notice something that causes no event: a new channel,
-   * or a message to be copied directly from its location; the lock must be held.
+   * or a message to be copied directly from its location.
    */
   void wakeSelector() {
+    assert lock.isHeldByCurrentThread();
     if (ioSelecting || callerSelecting) {
       selector.wakeup();
     }
   }
 
-  /** Makes all waiting threads check again; the lock must be held. */
+  /** Makes all waiting threads check again. */
   void wakeAll() {
+    assert lock.isHeldByCurrentThread();
     if (ioSelecting || callerSelecting) {
       selector.wakeup();
     }
@@ -496,8 +498,9 @@ final class ProgressEngine {
     LockSupport.unpark(ioThread);
   }
 
-  /** Ends the daemon thread and closes the selector; the lock must be held. */
+  /** Ends the daemon thread and closes the selector. */
   void close() {
+    assert lock.isHeldByCurrentThread();
     closed = true;
     wakeAll();
     selector.wakeup();

@@ -169,8 +169,9 @@ public final class Transport extends Endpoint implements AutoCloseable {
     return signedTag;
   }
 
-  /** Begins a request; the lock must be held. */
+  /** Begins a request. */
   void begin(Request request) {
+    assert progress.lock.isHeldByCurrentThread();
     Throwable cause = transportFailure.cause();
     if (cause != null) {
       requests.end(request, cause);

@@ -328,8 +328,9 @@ public final class ClusterSession implements StoreSession, EgressListener {
     }
   }
 
-  /** Takes what has arrived and shows that this process is alive; called under the lock. */
+  /** Takes what has arrived and shows that this process is alive. */
   private int poll() {
+    assert lock.isHeldByCurrentThread();
     int found = cluster().pollEgress();
     if (cluster().isClosed()) {
       lose(

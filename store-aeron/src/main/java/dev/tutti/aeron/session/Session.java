@@ -276,8 +276,9 @@ public final class Session implements StoreSession {
     }
   }
 
-  /** Writes as much as there is room for; called under the lock. */
+  /** Writes as much as there is room for. */
   private int write(int code, PendingCall call, BodyWriter message, int from) {
+    assert sendLock.isHeldByCurrentThread();
     int at = writer.write(code, call.number, message.buffer(), message.length(), from);
     ringServer();
     return at;
