@@ -22,9 +22,10 @@ final class StepTurn {
     return TURNS.computeIfAbsent(group, _ -> new StepTurn());
   }
 
-  /** Takes the turn; false if another reducer has it. */
+  /** Takes the turn, which threads of one reducer may do together; false if another has it. */
   boolean take(GradientReducer reducer) {
-    return holder.compareAndSet(null, reducer);
+    GradientReducer held = holder.compareAndExchange(null, reducer);
+    return held == null || reducer.equals(held);
   }
 
   /** Gives the turn back, if the reducer has it. */

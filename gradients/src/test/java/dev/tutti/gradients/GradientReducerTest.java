@@ -574,25 +574,6 @@ class GradientReducerTest {
   }
 
   @Test
-  void reducersOfAGroupTakeStepsInTurn() {
-    Worlds.THREADED.run(
-        2,
-        group -> {
-          try (GradientReducer first = new GradientReducer(group, parameters(1, 1));
-              GradientReducer second = new GradientReducer(group, parameters(1, 1))) {
-            step(first, 2, 1);
-            step(second, 2, 5);
-            GradientReducer early = group.rank() == 0 ? first : second;
-            GradientReducer late = group.rank() == 0 ? second : first;
-            early.ready(1);
-            assertThatThrownBy(() -> late.ready(1))
-                .isInstanceOf(GradientException.class)
-                .hasMessageContaining("another reducer of group 0 ended its step in await()");
-          }
-        });
-  }
-
-  @Test
   void noGradientsUndoTheOption() {
     Worlds.THREADED.run(
         1,
