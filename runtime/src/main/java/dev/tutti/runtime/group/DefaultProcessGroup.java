@@ -16,7 +16,6 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupOperation;
@@ -50,7 +49,6 @@ final class DefaultProcessGroup implements ProcessGroup {
   private final Job job;
   private final OperationRunner runner;
   private final Checks checks;
-  private final Overlaps overlaps;
   private final ReductionSpecs reductions;
   private final MovementSpecs movements;
   private final Subgroups subgroups;
@@ -71,7 +69,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.job = job;
     this.runner = group.runner;
     this.checks = new Checks(group.identity, group.backends, group::refused);
-    this.overlaps = new Overlaps(checks, group.identity.rank());
+    Overlaps overlaps = new Overlaps(checks, group.identity.rank());
     this.reductions = new ReductionSpecs(group.identity, checks, overlaps);
     this.movements = new MovementSpecs(group.identity, checks, overlaps);
     this.subgroups = new Subgroups(group, job);
@@ -156,67 +154,63 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void broadcast(Tensor tensor, int root) {
-    OpType type = OpType.BROADCAST;
-    BoundBackend backend = streamOrdered(type, "tensor", tensor);
-    if (backend != null) {
-      checks.rank(type, "root", root);
-      checks.movable(type, "tensor", tensor, backend, group.identity.rank() != root);
-      if (runNow(backend, type, tensor, tensor, null, root)) {
-        return;
-      }
+    run(movements.forBroadcast(tensor, root), OpType.BROADCAST, tensor, tensor, null, root);
+  }
+
+  @Override
+  public void allReduce(Tensor tensor, ReduceOp reduceOp) {
+    checks.given(OpType.ALL_REDUCE, "tensor", tensor);
+    if (tensor.isSparse()) {
+      allReduce(tensor, reduceOp, CallOptions.DEFAULT);
+    } else {
+      BoundBackend backend = reductions.forAllReduce(tensor, reduceOp);
+      run(backend, OpType.ALL_REDUCE, tensor, tensor, reduceOp, -1);
     }
-    ProcessGroup.super.broadcast(tensor, root);
   }
 
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
-    OpType type = OpType.REDUCE;
-    BoundBackend backend = streamOrdered(type, "tensor", tensor);
-    if (backend != null) {
-      checks.rank(type, "root", root);
-      checks.movable(type, "tensor", tensor, backend, true);
-      checks.reducible(type, tensor, reduceOp, backend);
-      if (runNow(backend, type, tensor, tensor, reduceOp, root)) {
-        return;
-      }
-    }
-    ProcessGroup.super.reduce(tensor, reduceOp, root);
+    BoundBackend backend = reductions.forReduce(tensor, reduceOp, root);
+    run(backend, OpType.REDUCE, tensor, tensor, reduceOp, root);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input) {
-    OpType type = OpType.ALL_GATHER_INTO;
-    BoundBackend backend = streamOrdered(type, output, input);
-    if (backend != null) {
-      checks.movable(type, "output", output, backend, true);
-      checks.movable(type, "input", input, backend, false);
-      checks.times(type, "output", output, "input", input);
-      overlaps.require(type, output, input, InPlace.OWN_PART);
-      if (runNow(backend, type, output, input, null, -1)) {
-        return;
-      }
-    }
-    ProcessGroup.super.allGatherInto(output, input);
+    BoundBackend backend = movements.forAllGatherInto(output, input);
+    run(backend, OpType.ALL_GATHER_INTO, output, input, null, -1);
   }
 
   @Override
   public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
-    OpType type = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = streamOrdered(type, output, input);
-    if (backend != null) {
-      checks.movable(type, "output", output, backend, true);
-      checks.movable(type, "input", input, backend, false);
-      checks.reducible(type, output, reduceOp, backend);
-      checks.times(type, "input", input, "output", output);
-      overlaps.require(type, output, input, InPlace.OWN_PART);
-      if (runNow(backend, type, output, input, reduceOp, -1)) {
-        return;
-      }
-    }
-    ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
+    BoundBackend backend = reductions.forReduceScatterInto(output, input, reduceOp);
+    run(backend, OpType.REDUCE_SCATTER_INTO, output, input, reduceOp, -1);
   }
 
-  /** Runs a collective on this thread; false if it has to take the general path. */
+  @Override
+  public void barrier() {
+    run(checks.barrierBackend(), OpType.BARRIER, null, null, null, -1);
+  }
+
+  /** Runs a collective that has been checked, on this thread if it is free to run now. */
+  private void run(
+      BoundBackend bound,
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    if (!isTakenAsIs(output)
+        || !isTakenAsIs(input)
+        || !runNow(bound, type, output, input, reduceOp, root)) {
+      Call call = OperationRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
+      runner.submit(movements.spec(bound, CallOptions.DEFAULT, call));
+    }
+  }
+
+  private static boolean isTakenAsIs(@Nullable Tensor tensor) {
+    return tensor == null || !HostStaging.isNeeded(tensor);
+  }
+
   private boolean runNow(
       BoundBackend bound,
       OpType type,
@@ -224,6 +218,10 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
+    // A tensor on a device whose backend queues on the host needs its caller's stream event.
+    if (input != null && !input.device().isCpu() && !bound.isStreamOrdered()) {
+      return false;
+    }
     GroupOperation op = runner.begin(bound, type, output, input, reduceOp, root);
     if (op == null) {
       return false;
@@ -237,48 +235,9 @@ final class DefaultProcessGroup implements ProcessGroup {
     return true;
   }
 
-  /**
-   * Returns the backend if it is stream-ordered and takes both tensors as they are, or else null.
-   */
-  private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
-    checks.given(type, "output", output);
-    checks.given(type, "input", input);
-    return input.isSparse() || HostStaging.isNeeded(input)
-        ? null
-        : streamOrdered(type, "output", output);
-  }
-
-  /** Returns the backend if it is stream-ordered and takes the tensor as it is, or else null. */
-  private @Nullable BoundBackend streamOrdered(OpType type, String argument, Tensor tensor) {
-    checks.given(type, argument, tensor);
-    if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
-      return null;
-    }
-    BoundBackend backend = checks.backendFor(type, argument, tensor);
-    return backend.isStreamOrdered() ? backend : null;
-  }
-
   @Override
   public Work broadcast(Tensor tensor, int root, CallOptions options) {
     return runner.submit(movements.broadcast(tensor, root, options));
-  }
-
-  @Override
-  public void allReduce(Tensor tensor, ReduceOp reduceOp) {
-    OpType op = OpType.ALL_REDUCE;
-    checks.given(op, "tensor", tensor);
-    if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
-      allReduce(tensor, reduceOp, CallOptions.DEFAULT);
-      return;
-    }
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.movable(op, "tensor", tensor, backend, true);
-    checks.reducible(op, tensor, reduceOp, backend);
-    // A tensor on a device whose backend queues on the host needs its caller's stream event.
-    boolean isPlain = backend.isStreamOrdered() || tensor.device().isCpu();
-    if (!isPlain || !runNow(backend, op, tensor, tensor, reduceOp, -1)) {
-      allReduce(tensor, reduceOp, CallOptions.DEFAULT);
-    }
   }
 
   @Override
@@ -351,19 +310,9 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public void barrier() {
-    OpType op = OpType.BARRIER;
-    BoundBackend backend = checks.barrierBackend();
-    if (!runNow(backend, op, null, null, null, -1)) {
-      barrier(CallOptions.DEFAULT);
-    }
-  }
-
-  @Override
   public Work barrier(CallOptions options) {
-    OpType op = OpType.BARRIER;
-    checks.given(op, "options", options);
-    return runner.submit(movements.spec(checks.barrierBackend(), options, new Call(op)));
+    return runner.submit(
+        movements.spec(checks.barrierBackend(), options, new Call(OpType.BARRIER)));
   }
 
   @Override

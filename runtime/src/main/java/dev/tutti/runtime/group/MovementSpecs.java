@@ -1,7 +1,6 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.group.Overlaps.InPlace;
@@ -17,50 +16,51 @@ final class MovementSpecs extends OperationSpecs {
     super(group, checks, overlaps);
   }
 
-  OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
+  /** Checks a broadcast, and returns its backend; allocates nothing. */
+  BoundBackend forBroadcast(Tensor tensor, int root) {
     OpType op = OpType.BROADCAST;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", root);
     checks.movable(op, "tensor", tensor, backend, group.rank() != root);
-    return spec(backend, options, new Call(op).inPlace(tensor).root(root));
+    return backend;
   }
 
-  OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
-    OpType op = OpType.ALL_GATHER;
-    checks.given(op, "options", options);
-    BoundBackend backend = checks.backendFor(op, "input", input);
-    checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, group.size());
-    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
-    for (int r = 0; r < outputs.size(); r++) {
-      String argument = "outputs[" + r + "]";
-      checks.movable(op, argument, outputs.get(r), backend, true);
-      if (uneven && r != group.rank()) {
-        checks.same(op, argument, outputs.get(r), input);
-      } else {
-        checks.sameSize(op, argument, outputs.get(r), input);
-      }
-    }
-    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
-    return spec(backend, options, new Call(op).outputs(outputs).input(input));
-  }
-
-  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
+  /** Checks an all-gather into one tensor, and returns its backend; allocates nothing. */
+  BoundBackend forAllGatherInto(Tensor output, Tensor input) {
     OpType op = OpType.ALL_GATHER_INTO;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
     checks.movable(op, "output", output, backend, true);
     checks.times(op, "output", output, "input", input);
     overlaps.require(op, output, input, InPlace.OWN_PART);
-    return spec(backend, options, new Call(op).output(output).input(input));
+    return backend;
+  }
+
+  OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
+    return spec(
+        forBroadcast(tensor, root), options, new Call(OpType.BROADCAST).inPlace(tensor).root(root));
+  }
+
+  OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
+    OpType op = OpType.ALL_GATHER;
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, group.size());
+    perRank(op, "outputs", outputs, backend, true, input);
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).outputs(outputs).input(input));
+  }
+
+  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
+    return spec(
+        forAllGatherInto(output, input),
+        options,
+        new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
   }
 
   OperationSpec allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_GATHER_INTO_COALESCED;
-    checks.given(op, "options", options);
     BoundBackend backend = first(op, "inputs", inputs);
     checks.count(op, "outputs", outputs, inputs.size());
     for (int i = 0; i < inputs.size(); i++) {
@@ -75,37 +75,28 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
     OpType op = OpType.GATHER;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
     checks.rank(op, "root", root);
     checks.movable(op, "input", input, backend, false);
     checks.count(op, "outputs", outputs, root == group.rank() ? group.size() : 0);
-    for (int r = 0; r < outputs.size(); r++) {
-      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
-      checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
-    }
+    perRank(op, "outputs", outputs, backend, true, input);
     overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
     return spec(backend, options, new Call(op).outputs(outputs).input(input).root(root));
   }
 
   OperationSpec scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
     OpType op = OpType.SCATTER;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "output", output);
     checks.rank(op, "root", root);
     checks.movable(op, "output", output, backend, true);
     checks.count(op, "inputs", inputs, root == group.rank() ? group.size() : 0);
-    for (int r = 0; r < inputs.size(); r++) {
-      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
-    }
+    perRank(op, "inputs", inputs, backend, false, output);
     overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     return spec(backend, options, new Call(op).output(output).inputs(inputs).root(root));
   }
 
   OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL;
-    checks.given(op, "options", options);
     checks.count(op, "inputs", inputs, group.size());
     checks.count(op, "outputs", outputs, group.size());
     BoundBackend backend = checks.backendFor(op, "inputs[0]", inputs.get(0));
@@ -124,7 +115,6 @@ final class MovementSpecs extends OperationSpecs {
   OperationSpec allToAllSingle(
       Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
     checks.movable(op, "output", output, backend, true);
@@ -165,7 +155,6 @@ final class MovementSpecs extends OperationSpecs {
    * @param peer the other rank, or -1 for a receive from any rank
    */
   OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     if (op != OpType.RECV_ANY_SOURCE) {
       checks.peer(op, peer);

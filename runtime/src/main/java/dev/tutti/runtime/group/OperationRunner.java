@@ -138,7 +138,7 @@ final class OperationRunner {
     return op;
   }
 
-  private static Call fill(Call call, @Nullable Tensor output, @Nullable Tensor input, int root) {
+  static Call fill(Call call, @Nullable Tensor output, @Nullable Tensor input, int root) {
     call.root(root);
     if (input != null && output == input) {
       call.inPlace(input);

@@ -2,6 +2,7 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -10,6 +11,7 @@ import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Checks the arguments of operations, provides stand-ins for tensors that a backend cannot take as
@@ -34,18 +36,43 @@ abstract class OperationSpecs {
     return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
-  final UnsupportedOperationException refused(
-      OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
-    return checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  /** Checks a list of tensors, one per rank, against the one tensor on the other side. */
+  final void perRank(
+      OpType op,
+      String argument,
+      List<Tensor> tensors,
+      BoundBackend backend,
+      boolean written,
+      Tensor like) {
+    boolean uneven =
+        (op == OpType.ALL_GATHER || op == OpType.REDUCE_SCATTER)
+            && backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    for (int r = 0; r < tensors.size(); r++) {
+      String part = argument + "[" + r + "]";
+      checks.movable(op, part, tensors.get(r), backend, written);
+      if (uneven && r != group.rank()) {
+        checks.same(op, part, tensors.get(r), like);
+      } else {
+        checks.sameSize(op, part, tensors.get(r), like);
+      }
+    }
   }
 
+  /** Specifies an operation whose arguments have been checked, except for the options. */
   final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
-    if (call.type() != OpType.ALL_REDUCE && options.algorithm() != AllReduceAlgorithm.AUTO) {
-      throw refused(
-          call.type(),
-          backend,
-          options.algorithm(),
-          "only the all-reduce of one dense tensor supports it");
+    OpType op = call.type();
+    checks.given(op, "options", options);
+    AllReduceAlgorithm algorithm = options.algorithm();
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      Optional<String> reason =
+          op == OpType.ALL_REDUCE
+              ? backend.backend().reasonAgainst(algorithm, call.input(), call.reduceOp())
+              : Optional.of("only the all-reduce of one dense tensor supports it");
+      if (reason.isPresent()) {
+        throw checks.unsupported(
+            op, backend, "algorithm " + algorithm.label() + " here: " + reason.get());
+      }
+      call.algorithm(algorithm);
     }
     return new OperationSpec(
         call,

@@ -1,8 +1,6 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -12,7 +10,6 @@ import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
-import java.util.Optional;
 
 /** Prepares the operations that reduce. */
 final class ReductionSpecs extends OperationSpecs {
@@ -20,30 +17,49 @@ final class ReductionSpecs extends OperationSpecs {
     super(group, checks, overlaps);
   }
 
-  OperationSpec allReduce(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
-    OpType op = OpType.ALL_REDUCE;
-    checks.given(op, "tensor", tensor);
-    if (tensor.isSparse()) {
-      return allReduceSparse(tensor, reduceOp, options);
-    }
-    checks.given(op, "options", options);
+  /** Checks an all-reduce of a dense tensor, and returns its backend; allocates nothing. */
+  BoundBackend forAllReduce(Tensor tensor, ReduceOp reduceOp) {
+    return inPlace(OpType.ALL_REDUCE, tensor, reduceOp);
+  }
+
+  /** Checks a reduce, and returns its backend; allocates nothing. */
+  BoundBackend forReduce(Tensor tensor, ReduceOp reduceOp, int root) {
+    BoundBackend backend = inPlace(OpType.REDUCE, tensor, reduceOp);
+    checks.rank(OpType.REDUCE, "root", root);
+    return backend;
+  }
+
+  private BoundBackend inPlace(OpType op, Tensor tensor, ReduceOp reduceOp) {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
-    AllReduceAlgorithm algorithm = options.algorithm();
-    if (algorithm != AllReduceAlgorithm.AUTO) {
-      Optional<String> reason = backend.backend().reasonAgainst(algorithm, tensor, reduceOp);
-      if (reason.isPresent()) {
-        throw refused(op, backend, algorithm, reason.get());
-      }
-    }
-    return spec(
-        backend, options, new Call(op).inPlace(tensor).reduceOp(reduceOp).algorithm(algorithm));
+    return backend;
+  }
+
+  /** Checks a reduce-scatter of one tensor, and returns its backend; allocates nothing. */
+  BoundBackend forReduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    BoundBackend backend = checks.backendFor(op, "output", output);
+    checks.movable(op, "output", output, backend, true);
+    checks.movable(op, "input", input, backend, false);
+    checks.reducible(op, output, reduceOp, backend);
+    checks.times(op, "input", input, "output", output);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
+    return backend;
+  }
+
+  OperationSpec allReduce(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
+    checks.given(OpType.ALL_REDUCE, "tensor", tensor);
+    return tensor.isSparse()
+        ? allReduceSparse(tensor, reduceOp, options)
+        : spec(
+            forAllReduce(tensor, reduceOp),
+            options,
+            new Call(OpType.ALL_REDUCE).inPlace(tensor).reduceOp(reduceOp));
   }
 
   private OperationSpec allReduceSparse(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.ALL_REDUCE_SPARSE;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.given(op, "reduceOp", reduceOp);
     if (reduceOp.kind() != ReduceOp.Kind.SUM) {
@@ -58,7 +74,6 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec allReduceCoalesced(List<Tensor> tensors, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.ALL_REDUCE_COALESCED;
-    checks.given(op, "options", options);
     BoundBackend backend = first(op, "tensors", tensors);
     for (int i = 0; i < tensors.size(); i++) {
       Tensor tensor = tensors.get(i);
@@ -71,53 +86,35 @@ final class ReductionSpecs extends OperationSpecs {
   }
 
   OperationSpec reduce(Tensor tensor, ReduceOp reduceOp, int root, CallOptions options) {
-    OpType op = OpType.REDUCE;
-    checks.given(op, "options", options);
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.rank(op, "root", root);
-    checks.movable(op, "tensor", tensor, backend, true);
-    checks.reducible(op, tensor, reduceOp, backend);
-    return spec(backend, options, new Call(op).inPlace(tensor).reduceOp(reduceOp).root(root));
+    return spec(
+        forReduce(tensor, reduceOp, root),
+        options,
+        new Call(OpType.REDUCE).inPlace(tensor).reduceOp(reduceOp).root(root));
   }
 
   OperationSpec reduceScatter(
       Tensor output, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER;
-    checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.reducible(op, output, reduceOp, backend);
     checks.count(op, "inputs", inputs, group.size());
-    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
-    for (int r = 0; r < inputs.size(); r++) {
-      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      if (uneven && r != group.rank()) {
-        checks.same(op, "inputs[" + r + "]", inputs.get(r), output);
-      } else {
-        checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
-      }
-    }
+    perRank(op, "inputs", inputs, backend, false, output);
     overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     return spec(backend, options, new Call(op).output(output).inputs(inputs).reduceOp(reduceOp));
   }
 
   OperationSpec reduceScatterInto(
       Tensor output, Tensor input, ReduceOp reduceOp, CallOptions options) {
-    OpType op = OpType.REDUCE_SCATTER_INTO;
-    checks.given(op, "options", options);
-    BoundBackend backend = checks.backendFor(op, "output", output);
-    checks.movable(op, "output", output, backend, true);
-    checks.movable(op, "input", input, backend, false);
-    checks.reducible(op, output, reduceOp, backend);
-    checks.times(op, "input", input, "output", output);
-    overlaps.require(op, output, input, InPlace.OWN_PART);
-    return spec(backend, options, new Call(op).output(output).input(input).reduceOp(reduceOp));
+    return spec(
+        forReduceScatterInto(output, input, reduceOp),
+        options,
+        new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
   }
 
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO_COALESCED;
-    checks.given(op, "options", options);
     BoundBackend backend = first(op, "outputs", outputs);
     checks.count(op, "inputs", inputs, outputs.size());
     for (int i = 0; i < outputs.size(); i++) {

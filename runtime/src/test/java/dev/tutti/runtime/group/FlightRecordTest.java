@@ -79,6 +79,21 @@ class FlightRecordTest {
   }
 
   @Test
+  void aSynchronousCollectiveOfOneTensorIsNotTimedIfItNeverWaits() {
+    Tensor one = Tensor.of(1f);
+    try (ProcessGroup group = withPath().alone()) {
+      group.broadcast(one, 0);
+      group.allReduce(one);
+      group.reduce(one, ReduceOp.SUM, 0);
+      group.allGatherInto(Tensor.of(0f), one);
+      group.reduceScatterInto(Tensor.of(0f), one, ReduceOp.SUM);
+      group.barrier();
+      assertThat(group.flightRecord().split("\"state\":\"completed\"", -1)).hasSize(7);
+      assertThat(group.flightRecord().split("\"duration_ms\":null", -1)).hasSize(7);
+    }
+  }
+
+  @Test
   void theSizeMayBeGivenByNamesOfC10d() {
     assertThat(size(Map.of())).isEqualTo(256);
     assertThat(size(Map.of("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"))).isEqualTo(2000);
