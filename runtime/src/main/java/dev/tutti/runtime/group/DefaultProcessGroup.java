@@ -18,8 +18,6 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
-import dev.tutti.runtime.operation.GroupOperation;
-import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.spi.Call;
 import java.io.IOException;
@@ -48,6 +46,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   final Group group;
   private final Job job;
   private final OperationRunner runner;
+  private final InlineRunner inline;
   private final Checks checks;
   private final ReductionSpecs reductions;
   private final MovementSpecs movements;
@@ -68,7 +67,8 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.group = group;
     this.job = job;
     this.runner = group.runner;
-    this.checks = new Checks(group.identity, group.backends, group::refused);
+    this.inline = new InlineRunner(group);
+    this.checks = new Checks(group.identity, group.backends, group.standing::refused);
     Overlaps overlaps = new Overlaps(checks, group.identity.rank());
     this.reductions = new ReductionSpecs(group.identity, checks, overlaps);
     this.movements = new MovementSpecs(group.identity, checks, overlaps);
@@ -199,40 +199,10 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
-    if (!isTakenAsIs(output)
-        || !isTakenAsIs(input)
-        || !runNow(bound, type, output, input, reduceOp, root)) {
-      Call call = OperationRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
+    if (!inline.run(bound, type, output, input, reduceOp, root)) {
+      Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
       runner.submit(movements.spec(bound, CallOptions.DEFAULT, call));
     }
-  }
-
-  private static boolean isTakenAsIs(@Nullable Tensor tensor) {
-    return tensor == null || !HostStaging.isNeeded(tensor);
-  }
-
-  private boolean runNow(
-      BoundBackend bound,
-      OpType type,
-      @Nullable Tensor output,
-      @Nullable Tensor input,
-      @Nullable ReduceOp reduceOp,
-      int root) {
-    // A tensor on a device whose backend queues on the host needs its caller's stream event.
-    if (input != null && !input.device().isCpu() && !bound.isStreamOrdered()) {
-      return false;
-    }
-    GroupOperation op = runner.begin(bound, type, output, input, reduceOp, root);
-    if (op == null) {
-      return false;
-    }
-    try {
-      bound.backend().run(op);
-    } catch (Throwable t) {
-      throw runner.fail(op, t);
-    }
-    runner.end(op);
-    return true;
   }
 
   @Override

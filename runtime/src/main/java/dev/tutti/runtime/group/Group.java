@@ -25,6 +25,7 @@ import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.Listeners;
 import dev.tutti.runtime.operation.OperationOwner;
+import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.PathCounts;
 import dev.tutti.runtime.operation.PendingOperations;
@@ -72,7 +73,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private final SlowReports slow;
   private final FlightRecords records;
   private final @Nullable NanCheck nanCheck;
-  private final MakerThread maker = new MakerThread();
+  final Standing standing = new Standing(this);
 
   /** The counts of collectives by path. */
   final PathCounts paths = new PathCounts();
@@ -84,22 +85,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private boolean backendsClosed;
   private volatile long timeoutNanos;
   private volatile Life life = Life.OPEN;
-  private volatile @Nullable Refusal refusal;
   private volatile boolean unpublished;
-
-  /**
-   * The call in which this rank waits for others to make a group with it, for reports; empty if
-   * there is none.
-   */
-  volatile String joining = "";
-
-  /**
-   * The refusal of a call.
-   *
-   * @param text the text of the exception
-   * @param issued how many operations had been issued before
-   */
-  private record Refusal(String text, long issued) {}
 
   Group(
       GroupIdentity identity,
@@ -188,7 +174,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   @Override
   public RankProgress standing() {
-    return runner.progress(isClosed()).with(maker.place());
+    return standing.withPlace();
   }
 
   /** Tells whether inputs are searched for NaN before a backend reads them. */
@@ -211,7 +197,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   @Override
   public void recordEnd(GroupOperation op, WorkState state) {
-    runner.recordEnd(op, state);
+    runner.events.end(op, state);
   }
 
   /** Returns the last operations of this rank. */
@@ -282,7 +268,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
    * still holds it.
    */
   private void dumpWhatFailed() {
-    runner.awaitFree(time.deadline(FAILING));
+    boolean _ = runner.queue.awaitFree(time.deadline(FAILING));
     records.dumpIfAsked();
   }
 
@@ -334,15 +320,15 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   @Override
   public RankProgress answer(FailureEvent event) {
     if (event.kind() == Kind.MISMATCH) {
-      runner.awaitCall(event, time.deadline(monitor.times().call()));
+      standing.awaitCall(event, time.deadline(monitor.times().call()));
     }
-    return runner.progress(false).without(unreached());
+    return standing.progress(false).without(unreached());
   }
 
   /** Publishes that this rank closes the group without a failure, and where it stands. */
   private void publishClose() {
     try {
-      RankProgress progress = runner.progress(true);
+      RankProgress progress = standing.progress(true);
       BoundedCalls.call(
           time,
           "tutti-leave-" + identity.globalRanks().get(identity.rank()),
@@ -370,22 +356,16 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     failures.refuseIfFailing(type);
   }
 
+  /** Tells whether the group is neither closed, closing, failed nor failing. */
+  boolean isUsable() {
+    return life == Life.OPEN && !failures.isFailing();
+  }
+
   /** Throws if the group is closed or closing. */
   void ensureOpen(OpType type) {
     if (life != Life.OPEN) {
       throw closed(type);
     }
-  }
-
-  /** Notes that a call was refused before anything was sent. */
-  void refused(String text) {
-    refusal = new Refusal(text, runner.issued());
-  }
-
-  /** Returns the reason why the last call was refused; empty if it was not. */
-  String lastRefusal() {
-    Refusal last = refusal;
-    return last == null || last.issued != runner.issued() ? "" : last.text;
   }
 
   GroupClosedException closed(OpType type) {
@@ -415,6 +395,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   @Override
   public long timeoutNanos() {
     return timeoutNanos;
+  }
+
+  /** Returns how long an operation may take from its issue. */
+  long timeoutNanos(OperationSpec spec) {
+    return spec.timeoutNanos(timeoutNanos);
   }
 
   Duration timeout() {

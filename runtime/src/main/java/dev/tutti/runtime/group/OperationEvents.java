@@ -3,15 +3,21 @@ package dev.tutti.runtime.group;
 import dev.tutti.WorkState;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.events.OperationTrace;
+import dev.tutti.runtime.operation.FlightRecorder;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
+import dev.tutti.spi.Call;
 
-/** Records the operations of a group as events of the JDK's Flight Recorder. */
+/**
+ * Records the operations of a group in its flight record, and as events of the JDK's Flight
+ * Recorder.
+ */
 final class OperationEvents {
   private static final Events EVENTS = Events.get();
 
   private final GroupIdentity identity;
   private final String backends;
+  private final FlightRecorder recorder;
 
   /** Tells whether the collective on its caller's thread is recorded; guarded by the turn. */
   private boolean isInlineBegun;
@@ -20,10 +26,12 @@ final class OperationEvents {
    * Creates the recorder of one group's operations.
    *
    * @param backends the names of its backends
+   * @param recorder its flight record
    */
-  OperationEvents(GroupIdentity identity, String backends) {
+  OperationEvents(GroupIdentity identity, String backends, FlightRecorder recorder) {
     this.identity = identity;
     this.backends = backends;
+    this.recorder = recorder;
   }
 
   /** Begins recording the collective that the group reuses on its callers' threads. */
@@ -42,22 +50,40 @@ final class OperationEvents {
     }
   }
 
-  /** Ends what {@link #beginInline} began, if it began anything. */
-  void endInline(GroupOperation op, WorkState state) {
+  /** Records the collective that {@link #beginInline} began. */
+  void endInline(GroupOperation op) {
+    WorkState state = op.currentState();
+    long issued = op.issuedNanos();
+    recorder.ended(
+        op.call(),
+        op.sequenceNumber(),
+        state,
+        issued,
+        issued == 0 ? 0 : op.endNanos(),
+        op.takenPath());
     if (isInlineBegun) {
       isInlineBegun = false;
       write(op, state, 0);
     }
   }
 
-  /** Begins recording an operation that has been issued. */
-  void begin(GroupOperation op) {
+  /**
+   * Issues an operation, and begins to record it.
+   *
+   * @param call the call as the program made it
+   * @param timeoutNanos how long the operation may take from now
+   */
+  void issue(GroupOperation op, Call call, long sequence, long timeoutNanos, WorkState state) {
+    long now = identity.time().nanoTime();
+    op.issue(sequence, now, now + timeoutNanos, state);
+    op.flightPlace = recorder.issue(call, sequence, state, now);
     op.trace = EVENTS.begin(op.type());
   }
 
-  /** Ends what {@link #begin} began. */
+  /** Records the end of an operation that {@link #issue} began. */
   void end(GroupOperation op, WorkState state) {
     long started = op.startedNanos();
+    recorder.end(op.flightPlace, state, started, op.endNanos(), op.takenPath());
     write(op, state, started == 0 ? 0 : started - op.issuedNanos());
   }
 

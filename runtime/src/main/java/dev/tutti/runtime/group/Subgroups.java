@@ -125,7 +125,7 @@ final class Subgroups {
             : orFail(
                 OpType.SPLIT,
                 () ->
-                    joining(
+                    group.standing.joining(
                         "split number " + name,
                         () -> {
                           agreement(written).requireMethod(name, method, deadline);
@@ -241,7 +241,7 @@ final class Subgroups {
     Group created;
     try {
       created =
-          joining(
+          group.standing.joining(
               "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
               () ->
                   job.createGroup(
@@ -271,21 +271,6 @@ final class Subgroups {
   private void release(@Nullable WrittenKeys written) {
     if (written != null) {
       job.release(written);
-    }
-  }
-
-  /**
-   * Runs a step that waits for the other ranks, and reports so to ranks that ask in the meantime.
-   */
-  private <T> T joining(String what, Supplier<T> step) {
-    group.joining = what;
-    try {
-      return step.get();
-    } finally {
-      // If the group has failed in the meantime, the others are told which call this rank was in.
-      if (!group.failures.isFailing()) {
-        group.joining = "";
-      }
     }
   }
 

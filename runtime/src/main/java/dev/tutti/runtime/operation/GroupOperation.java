@@ -106,7 +106,7 @@ public final class GroupOperation extends OperationState implements Work {
    * @return whether the operation has already ended, so that the caller of this method must tell
    *     them
    */
-  public synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
+  synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
     event = newEvent;
     callerTells = newCallerTells;
     return isEndFollowed;
@@ -116,7 +116,7 @@ public final class GroupOperation extends OperationState implements Work {
    * Returns the event that listeners received before, if the caller is to tell them of the end now;
    * if the operation has not ended, the thread that ends it tells them.
    */
-  public synchronized @Nullable OpEvent takeEndForCaller() {
+  synchronized @Nullable OpEvent takeEndForCaller() {
     boolean now = callerTells && isEnded();
     callerTells = false;
     OpEvent taken = now ? event : null;

@@ -45,30 +45,42 @@ public final class Listeners implements AutoCloseable {
     };
   }
 
-  /** Describes an operation that was issued; null if there are no listeners. */
-  @Nullable
-  public OpEvent event(OperationSpec spec, long sequence) {
-    return listeners.isEmpty()
-        ? null
-        : new IssuedEvent(
+  /**
+   * Tells listeners about an operation that was issued, on this thread.
+   *
+   * @param callerTells whether its caller will call {@link #afterForCaller}
+   */
+  public void before(GroupOperation op, OperationSpec spec, boolean callerTells) {
+    if (listeners.isEmpty()) {
+      return;
+    }
+    OpEvent event =
+        new IssuedEvent(
             ids.incrementAndGet(),
             group,
             rank,
             spec.call().type(),
-            sequence,
+            op.sequenceNumber(),
             spec.async(),
             spec.call().root(),
             spec.call().inputs(),
             spec.call().outputs());
-  }
-
-  /** Tells listeners about an issued operation, on this thread. */
-  public void before(OpEvent event) {
+    boolean missed = op.tell(event, callerTells);
     call(listener -> listener.before(event));
+    if (missed && !callerTells) {
+      afterLater(event, op, op.currentState(), op.failure());
+    }
   }
 
-  /** Tells listeners about the end of an operation, on this thread. */
-  public void after(
+  /** Tells listeners about the end of an operation if its caller is to do so, on this thread. */
+  public void afterForCaller(GroupOperation op) {
+    OpEvent event = op.takeEndForCaller();
+    if (event != null) {
+      after(event, op, op.currentState(), op.failure());
+    }
+  }
+
+  private void after(
       OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
     Outcome outcome =
         new EndedOutcome(state, op.duration(), op.path(), Optional.ofNullable(failure));

@@ -22,13 +22,16 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.operation.GroupOperation;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.Operation;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -122,6 +125,17 @@ class GroupTest {
     assertThat(bare.get(0) / 1000).isZero();
   }
 
+  private static final class IdleBackend implements Backend {
+    @Override
+    public void run(Operation op) {}
+
+    @Override
+    public void abort(Throwable cause) {}
+
+    @Override
+    public void close() {}
+  }
+
   private record AllReduceCounter(ProcessGroup group, Tensor tensor) {
     static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
@@ -133,10 +147,13 @@ class GroupTest {
 
     void runInlineOnly(int times) throws Exception {
       Group inner = innerGroup(group);
+      InlineRunner inline = new InlineRunner(inner);
+      BoundBackend idle =
+          Objects.requireNonNull(inner.backends.get("cpu")).behind(new IdleBackend());
       for (int i = 0; i < times; i++) {
-        GroupOperation op =
-            inner.runner.beginInline(OpType.ALL_REDUCE, tensor, tensor, ReduceOp.SUM, -1);
-        inner.runner.endInline(op);
+        if (!inline.run(idle, OpType.ALL_REDUCE, tensor, tensor, ReduceOp.SUM, -1)) {
+          throw new AssertionError("the call was not run inline");
+        }
       }
     }
 
