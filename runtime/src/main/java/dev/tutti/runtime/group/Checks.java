@@ -14,7 +14,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
@@ -52,21 +51,10 @@ final class Checks {
             .orElseGet(this::hostBackend);
   }
 
-  IllegalArgumentException bad(OpType op, String what) {
-    return bad(op.label(), what);
-  }
-
-  private IllegalArgumentException bad(String call, String what) {
-    String text =
-        call
-            + " on rank "
-            + group.rank()
-            + "/"
-            + group.size()
-            + " of group "
-            + group.name()
-            + ": "
-            + what;
+  /** Returns the exception for a bad argument, with a text that has arguments of its own. */
+  @SuppressWarnings("AnnotateFormatMethod") // the annotation is in a library that is not used
+  IllegalArgumentException bad(OpType op, String what, Object... args) {
+    String text = op.label() + " on " + group.describe() + ": " + what.formatted(args);
     refused.accept(text);
     return new IllegalArgumentException(text);
   }
@@ -74,23 +62,14 @@ final class Checks {
   /** Checks that an argument is not null. */
   void given(OpType op, String argument, @Nullable Object value) {
     if (value == null) {
-      throw missing(op, argument);
+      throw bad(op, "%s must not be null", argument);
     }
-  }
-
-  private IllegalArgumentException missing(OpType op, String argument) {
-    return bad(op, argument + " must not be null");
   }
 
   UnsupportedOperationException unsupported(OpType op, BoundBackend backend, String what) {
     String text =
-        op.label()
-            + " on rank "
-            + group.rank()
-            + ": backend '"
-            + backend.name()
-            + "' does not support "
-            + what;
+        "%s on rank %s: backend '%s' does not support %s"
+            .formatted(op.label(), group.rank(), backend.name(), what);
     refused.accept(text);
     return new UnsupportedOperationException(text);
   }
@@ -102,11 +81,10 @@ final class Checks {
     if (backend == null) {
       throw bad(
           op,
-          argument
-              + " is on "
-              + tensor.device()
-              + ", but the group has backends for "
-              + backends.keySet());
+          "%s is on %s, but the group has backends for %s",
+          argument,
+          tensor.device(),
+          backends.keySet());
     }
     require(op, backend);
     return backend;
@@ -151,24 +129,20 @@ final class Checks {
   }
 
   void rank(OpType op, String argument, int rank) {
-    rank(op.label(), argument, rank);
-  }
-
-  private void rank(String call, String argument, int rank) {
     if (rank < 0 || rank >= group.size()) {
-      throw bad(call, argument + " must be a rank in 0.." + (group.size() - 1) + ", not " + rank);
+      throw bad(op, "%s must be a rank in 0..%s, not %s", argument, group.size() - 1, rank);
     }
   }
 
   void subgroup(List<Integer> ranks) {
-    String call = "subgroup";
-    given(OpType.SUBGROUP, "ranks", ranks);
+    OpType op = OpType.SUBGROUP;
+    given(op, "ranks", ranks);
     for (Integer rank : ranks) {
-      given(OpType.SUBGROUP, "each of ranks", rank);
-      rank(call, "each of ranks", rank);
+      given(op, "each of ranks", rank);
+      rank(op, "each of ranks", rank);
     }
     if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
-      throw bad(call, "ranks must be one or more ranks without duplicates, not " + ranks);
+      throw bad(op, "ranks must be one or more ranks without duplicates, not %s", ranks);
     }
   }
 
@@ -178,20 +152,20 @@ final class Checks {
   void symmetricSize(OpType op, long byteSize) {
     long most = (1L << 62) / group.size();
     if (byteSize < 1 || byteSize > most) {
-      throw bad(op, "byteSize must be in 1.." + most + ", but is " + byteSize);
+      throw bad(op, "byteSize must be in 1..%s, but is %s", most, byteSize);
     }
   }
 
   void peer(OpType op, int peer) {
     rank(op, "peer", peer);
     if (peer == group.rank()) {
-      throw bad(op, "peer must be another rank, not " + peer + " itself");
+      throw bad(op, "peer must be another rank, not %s itself", peer);
     }
   }
 
   void tag(OpType op, int tag, BoundBackend backend) {
     if (tag < 0) {
-      throw bad(op, "tag must not be negative, but is " + tag);
+      throw bad(op, "tag must not be negative, but is %s", tag);
     }
     if (tag > 0 && !backend.capabilities().has(Capabilities.Feature.TAGS)) {
       throw missing(op, backend, Capabilities.Feature.TAGS, "the tag " + tag);
@@ -201,7 +175,7 @@ final class Checks {
   void timeout(OpType op, Duration timeout) {
     given(op, "timeout", timeout);
     if (!timeout.isPositive()) {
-      throw bad(op, "timeout must be positive, but is " + timeout);
+      throw bad(op, "timeout must be positive, but is %s", timeout);
     }
   }
 
@@ -209,16 +183,15 @@ final class Checks {
   void movable(OpType op, String argument, Tensor tensor, BoundBackend backend, boolean written) {
     given(op, argument, tensor);
     if (tensor.isSparse()) {
-      throw bad(op, argument + " must be dense, but is " + tensor);
+      throw bad(op, "%s must be dense, but is %s", argument, tensor);
     }
     if (!tensor.device().type().equals(backend.deviceType())) {
       throw bad(
           op,
-          argument
-              + " must be on "
-              + backend.deviceType()
-              + " like the first tensor, but is "
-              + tensor);
+          "%s must be on %s like the first tensor, but is %s",
+          argument,
+          backend.deviceType(),
+          tensor);
     }
     Capabilities capabilities = backend.capabilities();
     if (!capabilities.movable().contains(tensor.dtype())) {
@@ -227,28 +200,27 @@ final class Checks {
     if (tensor.device().isCpu()) {
       host(op, argument, tensor, written);
     } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
-      throw bad(op, argument + " must be contiguous, but is " + tensor);
+      throw bad(op, "%s must be contiguous, but is %s", argument, tensor);
     }
     if (written && overlapsItself(tensor)) {
-      throw bad(op, argument + " is written to, but its elements share memory: " + tensor);
+      throw bad(op, "%s is written to, but its elements share memory: %s", argument, tensor);
     }
   }
 
   private void host(OpType op, String argument, Tensor tensor, boolean written) {
     MemorySegment segment = tensor.segment();
     if (!segment.scope().isAlive()) {
-      throw bad(op, "the memory of " + argument + " was freed: " + tensor);
+      throw bad(op, "the memory of %s was freed: %s", argument, tensor);
     }
     if (segment.isNative() && !segment.isAccessibleBy(STRANGER)) {
       throw bad(
           op,
-          "the memory of "
-              + argument
-              + " is confined to one thread; use Arena.ofShared or Arena.ofAuto: "
-              + tensor);
+          "the memory of %s is confined to one thread; use Arena.ofShared or Arena.ofAuto: %s",
+          argument,
+          tensor);
     }
     if (written && segment.isReadOnly()) {
-      throw bad(op, argument + " is written to, but its memory is read-only: " + tensor);
+      throw bad(op, "%s is written to, but its memory is read-only: %s", argument, tensor);
     }
   }
 
@@ -300,15 +272,13 @@ final class Checks {
       if (outside >= 0) {
         throw bad(
             op,
-            String.format(
-                Locale.ROOT,
-                "indices[%d, %d] is %d, which is outside dimension %d of %s: %s",
-                d,
-                outside,
-                indices.getLong(d * indices.size(1) + outside),
-                d,
-                argument,
-                tensor));
+            "indices[%s, %s] is %s, which is outside dimension %s of %s: %s",
+            d,
+            outside,
+            indices.getLong(d * indices.size(1) + outside),
+            d,
+            argument,
+            tensor);
       }
     }
   }
@@ -317,7 +287,7 @@ final class Checks {
     given(op, "reduceOp", reduceOp);
     DType dtype = tensor.dtype();
     if (!reduceOp.isDefinedOn(dtype)) {
-      throw bad(op, "reduce op " + reduceOp + " is not defined on dtype " + dtype.label());
+      throw bad(op, "reduce op %s is not defined on dtype %s", reduceOp, dtype.label());
     }
     if (!backend.capabilities().canReduce(dtype, reduceOp)) {
       throw unsupported(op, backend, reduceOp + " on dtype " + dtype.label());
@@ -326,10 +296,11 @@ final class Checks {
 
   void same(OpType op, String argument, Tensor tensor, Tensor like) {
     if (tensor.dtype() != like.dtype()) {
-      throw bad(op, argument + " must be of dtype " + like.dtype().label() + ", but is " + tensor);
+      String dtype = like.dtype().label();
+      throw bad(op, "%s must be of dtype %s, but is %s", argument, dtype, tensor);
     }
     if (!tensor.device().equals(like.device())) {
-      throw bad(op, argument + " must be on " + like.device() + ", but is " + tensor);
+      throw bad(op, "%s must be on %s, but is %s", argument, like.device(), tensor);
     }
   }
 
@@ -337,21 +308,14 @@ final class Checks {
     same(op, argument, tensor, like);
     if (tensor.numel() != like.numel()) {
       throw bad(
-          op,
-          argument
-              + " must have "
-              + like.numel()
-              + " elements like "
-              + like
-              + ", but is "
-              + tensor);
+          op, "%s must have %s elements like %s, but is %s", argument, like.numel(), like, tensor);
     }
   }
 
   void count(OpType op, String argument, List<Tensor> tensors, int count) {
     given(op, argument, tensors);
     if (tensors.size() != count) {
-      throw bad(op, argument + " must hold " + count + " tensors, but holds " + tensors.size());
+      throw bad(op, "%s must hold %s tensors, but holds %s", argument, count, tensors.size());
     }
   }
 
@@ -360,15 +324,12 @@ final class Checks {
     if (whole.numel() != part.numel() * group.size()) {
       throw bad(
           op,
-          argument
-              + " must have "
-              + part.numel() * group.size()
-              + " elements ("
-              + group.size()
-              + " ranks times "
-              + partName
-              + "), but is "
-              + whole);
+          "%s must have %s elements (%s ranks times %s), but is %s",
+          argument,
+          part.numel() * group.size(),
+          group.size(),
+          partName,
+          whole);
     }
   }
 
@@ -376,7 +337,7 @@ final class Checks {
   long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
     given(op, argument, given);
     if (tensor.dimensions() == 0) {
-      throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
+      throw bad(op, "%s must have at least one dimension, but is %s", tensorName, tensor);
     }
     long rows = tensor.size(0);
     long[] splits = new long[group.size()];
@@ -384,40 +345,37 @@ final class Checks {
       if (rows % group.size() != 0) {
         throw bad(
             op,
-            "dimension 0 of "
-                + tensorName
-                + " must be divisible by "
-                + group.size()
-                + " ranks, but is "
-                + rows);
+            "dimension 0 of %s must be divisible by %s ranks, but is %s",
+            tensorName,
+            group.size(),
+            rows);
       }
       Arrays.fill(splits, rows / group.size());
       return splits;
     }
     if (given.length != group.size()) {
-      throw bad(op, argument + " must hold " + group.size() + " sizes, but holds " + given.length);
+      throw bad(op, "%s must hold %s sizes, but holds %s", argument, group.size(), given.length);
     }
     long sum = 0;
     for (int i = 0; i < splits.length; i++) {
       splits[i] = given[i];
       if (splits[i] < 0) {
-        throw bad(op, argument + " must not hold negative sizes: " + Arrays.toString(given));
+        throw bad(op, "%s must not hold negative sizes: %s", argument, Arrays.toString(given));
       }
       if (splits[i] > Long.MAX_VALUE - sum) {
-        throw bad(op, argument + " must not add up to more than 2^63-1: " + Arrays.toString(given));
+        throw bad(
+            op, "%s must not add up to more than 2^63-1: %s", argument, Arrays.toString(given));
       }
       sum += splits[i];
     }
     if (sum != rows) {
       throw bad(
           op,
-          String.format(
-              Locale.ROOT,
-              "%s must add up to dimension 0 of %s, %d, but add up to %d",
-              argument,
-              tensorName,
-              rows,
-              sum));
+          "%s must add up to dimension 0 of %s, %s, but add up to %s",
+          argument,
+          tensorName,
+          rows,
+          sum);
     }
     return splits;
   }

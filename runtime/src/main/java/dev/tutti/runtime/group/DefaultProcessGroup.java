@@ -114,19 +114,15 @@ final class DefaultProcessGroup implements ProcessGroup {
     BoundBackend bound = group.backends.get(device.type());
     if (bound == null) {
       throw new IllegalArgumentException(
-          "group "
-              + group.identity.name()
-              + " has no backend for "
-              + device
-              + ", only for "
-              + group.backends.keySet());
+          "group %s has no backend for %s, only for %s"
+              .formatted(group.identity.name(), device, group.backends.keySet()));
     }
     return bound.capabilities();
   }
 
   @Override
   public Store store() {
-    return job.userStore(group.identity.name());
+    return job.stores.ofUser(group.identity.name());
   }
 
   @Override
@@ -293,7 +289,8 @@ final class DefaultProcessGroup implements ProcessGroup {
     BoundBackend backend =
         host.capabilities().has(op)
             ? host
-            : host.behind(new StoreMonitoredBarrier(group, job.groupStore(group.identity.name())));
+            : host.behind(
+                new StoreMonitoredBarrier(group, job.stores.ofGroup(group.identity.name(), null)));
     checks.timeout(op, timeout);
     runner.submit(
         movements.spec(
@@ -375,7 +372,9 @@ final class DefaultProcessGroup implements ProcessGroup {
     if (root == group.identity.rank() && values.size() != group.identity.size()) {
       throw checks.bad(
           OpType.SCATTER,
-          "values must hold " + group.identity.size() + " objects, but holds " + values.size());
+          "values must hold %s objects, but holds %s",
+          group.identity.size(),
+          values.size());
     }
     return objects.scatter(values, root, codec);
   }
@@ -451,13 +450,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public String toString() {
-    return "ProcessGroup "
-        + group.identity.name()
-        + " rank "
-        + group.identity.rank()
-        + "/"
-        + group.identity.size()
-        + " "
-        + backends();
+    return "ProcessGroup %s rank %s/%s %s"
+        .formatted(group.identity.name(), rank(), size(), backends());
   }
 }

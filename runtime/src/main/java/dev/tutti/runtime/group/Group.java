@@ -370,11 +370,8 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   GroupClosedException closed(OpType type) {
     return new GroupClosedException(
-        type.label()
-            + " refused: group "
-            + identity.name()
-            + " is closed on rank "
-            + identity.rank());
+        "%s refused: group %s is closed on rank %d"
+            .formatted(type.label(), identity.name(), identity.rank()));
   }
 
   /** Tells whether the store took what this rank last said about itself. */
@@ -414,16 +411,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     try {
       call.run();
     } catch (RuntimeException | LinkageError e) {
-      LOG.log(
-          Level.WARNING,
-          "rank "
-              + identity.rank()
-              + ", group "
-              + identity.name()
-              + ": "
-              + what
-              + " of a backend failed",
-          e);
+      LOG.log(Level.WARNING, identity.logPrefix() + what + " of a backend failed", e);
     }
   }
 
@@ -454,15 +442,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     if (failed || !runner.stopWhenIdle(limitNanos)) {
       String text = "the group was closed with operations pending" + pending.summary();
       if (!failed) {
-        LOG.log(
-            Level.WARNING,
-            "rank "
-                + identity.rank()
-                + ", group "
-                + identity.name()
-                + ": "
-                + text
-                + ", which fail");
+        LOG.log(Level.WARNING, identity.logPrefix() + text + ", which fail");
       }
       begin(Kind.ABORTED, identity.rank(), OpType.CLOSE, runner.sequence(), text);
       failures.await();

@@ -1,6 +1,5 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.BackendException;
 import dev.tutti.CollectiveException;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
@@ -12,7 +11,6 @@ import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.SetUpReports;
 import dev.tutti.runtime.settings.NoRestart;
-import dev.tutti.runtime.settings.Providers;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.settings.UnknownSettings;
 import dev.tutti.spi.BackendProvider;
@@ -20,8 +18,6 @@ import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
@@ -32,7 +28,23 @@ import org.jspecify.annotations.Nullable;
 final class GroupInit {
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
-  private GroupInit() {}
+  private final GroupOptions options;
+  private final Settings settings;
+  private final Duration timeout;
+  private final long deadline;
+  private final Map<String, BackendProvider> providers;
+
+  private GroupInit(GroupOptions options) {
+    this.options = options;
+    this.settings = settingsOf(options);
+    this.timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
+    if (timeout.isNegative() || timeout.isZero()) {
+      throw new IllegalArgumentException("timeout must be positive, not " + timeout);
+    }
+    this.providers = BackendChoice.of(options, settings);
+    UnknownSettings.warn(settings, providers.values());
+    this.deadline = options.time().deadline(timeout);
+  }
 
   /**
    * Joins a job.
@@ -49,38 +61,23 @@ final class GroupInit {
   /** Joins a job; reports are begun by a function that gets the settings and where this stands. */
   static ProcessGroup init(
       GroupOptions options, BiFunction<Settings, Supplier<String>, SetUpReports> reporting) {
-    Settings settings = settingsOf(options);
-    Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
-    if (timeout.isNegative() || timeout.isZero()) {
-      throw new IllegalArgumentException("timeout must be positive, not " + timeout);
-    }
-    Map<String, BackendProvider> providers = providers(options, settings);
-    UnknownSettings.warn(settings, providers.values());
-    long deadline = options.time().deadline(timeout);
+    GroupInit init = new GroupInit(options);
     // A store keeps its time-out for later calls, so each store is opened with the full one.
-    Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
-    try (SetUpReports reports = reporting.apply(settings, rendezvous::standing)) {
-      Job job = meet(rendezvous, options, settings, timeout, deadline, providers);
+    Rendezvous rendezvous = new Rendezvous(options, init.settings, init.timeout);
+    try (SetUpReports reports = reporting.apply(init.settings, rendezvous::standing)) {
+      Job job = init.meet(rendezvous);
       reports.waitFor(job::standing);
-      return join(job, timeout, deadline);
+      return init.join(job);
     }
   }
 
-  private static ProcessGroup join(Job job, Duration timeout, long deadline) {
+  private ProcessGroup join(Job job) {
     InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
     try {
       job.start();
-      group =
-          job.createGroup(
-              "0",
-              job.rank,
-              IntStream.range(0, job.size).boxed().toList(),
-              timeout,
-              deadline,
-              null,
-              List.of(),
-              null);
+      List<Integer> all = IntStream.range(0, job.size).boxed().toList();
+      group = new GroupSetUp(job, "0", all, deadline, null, null).run(timeout);
       job.initBarrier(group);
       return new DefaultProcessGroup(group, job);
     } catch (RuntimeException e) {
@@ -128,19 +125,13 @@ final class GroupInit {
    * Meets the other ranks, but not at the store of a job that is over and whose server is about to
    * end.
    */
-  private static Job meet(
-      Rendezvous rendezvous,
-      GroupOptions options,
-      Settings settings,
-      Duration timeout,
-      long deadline,
-      Map<String, BackendProvider> providers) {
+  private Job meet(Rendezvous rendezvous) {
     while (true) {
       RuntimeException reason;
       try {
         Rendezvous.Meeting meeting = rendezvous.meet();
         boolean mayEnd = rendezvous.isServedByOther();
-        Job job = jobAt(meeting, mayEnd, options, settings, timeout, providers);
+        Job job = jobAt(meeting, mayEnd);
         if (job != null) {
           return job;
         }
@@ -163,16 +154,10 @@ final class GroupInit {
    * Joins the job that meets at a store, or returns null if that job is over and the store is about
    * to end.
    */
-  private static @Nullable Job jobAt(
-      Rendezvous.Meeting meeting,
-      boolean mayEnd,
-      GroupOptions options,
-      Settings settings,
-      Duration timeout,
-      Map<String, BackendProvider> providers) {
+  private @Nullable Job jobAt(Rendezvous.Meeting meeting, boolean mayEnd) {
     boolean joined = false;
     try {
-      int earlier = Job.earlierAt(meeting, settings);
+      int earlier = JobStores.earlierAt(meeting, settings);
       if (earlier > 0 && mayEnd) {
         return null;
       }
@@ -194,66 +179,5 @@ final class GroupInit {
         ("rank %d/%d left the job at %s, but %s still serves its store because its group was not"
                 + " closed there")
             .formatted(meeting.rank(), meeting.size(), meeting.place(), meeting.server()));
-  }
-
-  private static Map<String, BackendProvider> providers(GroupOptions options, Settings settings) {
-    // Sorted, so that all ranks set up their backends in the same order.
-    Map<String, BackendProvider> chosen = new TreeMap<>();
-    Optional<BackendProvider> given = options.provider();
-    if (given.isPresent()) {
-      Providers.requireUsable(given.get(), settings);
-      for (String type : deviceTypes(given.get(), options)) {
-        chosen.put(type, given.get());
-      }
-      return chosen;
-    }
-    String names = options.backend().orElseGet(() -> settings.get(RuntimeSettings.BACKEND));
-    if (names.isEmpty()) {
-      String type = options.device().map(Device::type).orElse(Device.CPU.type());
-      chosen.put(type, Providers.onlyBackendFor(type, settings));
-      return chosen;
-    }
-    if (!names.contains(":")) {
-      BackendProvider provider = Providers.backend(names, settings);
-      for (String type : deviceTypes(provider, options)) {
-        chosen.put(type, provider);
-      }
-      return chosen;
-    }
-    for (String pair : names.split(",", -1)) {
-      int colon = pair.indexOf(':');
-      if (colon <= 0 || colon == pair.length() - 1) {
-        throw new BackendException(
-            "backend '"
-                + names
-                + "' cannot be read; expected a name, or pairs such as cpu:gloo,cuda:cuda");
-      }
-      String type = pair.substring(0, colon).trim();
-      BackendProvider provider = Providers.backend(pair.substring(colon + 1).trim(), settings);
-      if (!provider.deviceTypes().contains(type)) {
-        throw new BackendException(
-            "backend '"
-                + provider.name()
-                + "' serves "
-                + provider.deviceTypes()
-                + ", not '"
-                + type
-                + "'");
-      }
-      if (chosen.putIfAbsent(type, provider) != null) {
-        throw new BackendException("backend '" + names + "' names two backends for '" + type + "'");
-      }
-    }
-    return chosen;
-  }
-
-  private static Iterable<String> deviceTypes(BackendProvider provider, GroupOptions options) {
-    Optional<Device> device = options.device();
-    if (!provider.isOneForAllDevices()
-        && device.isPresent()
-        && provider.deviceTypes().contains(device.get().type())) {
-      return java.util.List.of(device.get().type());
-    }
-    return provider.deviceTypes().stream().sorted().toList();
   }
 }

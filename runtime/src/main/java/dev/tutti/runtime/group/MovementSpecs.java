@@ -126,22 +126,18 @@ final class MovementSpecs extends OperationSpecs {
         && input.numel() != 0) {
       throw checks.bad(
           op,
-          "rows of output must be as long as rows of input: "
-              + output.describe()
-              + ", "
-              + input.describe());
+          "rows of output must be as long as rows of input: %s, %s",
+          output.describe(),
+          input.describe());
     }
     if (outputRows[group.rank()] != inputRows[group.rank()]) {
       throw checks.bad(
           op,
-          "outputSplits["
-              + group.rank()
-              + "] is "
-              + outputRows[group.rank()]
-              + ", but inputSplits["
-              + group.rank()
-              + "], which this rank sends to itself, is "
-              + inputRows[group.rank()]);
+          "outputSplits[%1$s] is %2$s, but inputSplits[%1$s], which this rank sends to itself, is"
+              + " %3$s",
+          group.rank(),
+          outputRows[group.rank()],
+          inputRows[group.rank()]);
     }
     overlaps.require(op, output, input, InPlace.NONE);
     return spec(

@@ -176,10 +176,8 @@ final class OperationRunner {
   private void refuseSelfWait(OpType type) {
     if (queue.waitsForThisThread()) {
       throw new IllegalStateException(
-          type.label()
-              + " refused on rank "
-              + group.identity.rank()
-              + ": a listener must not wait for an operation of its own group");
+          "%s refused on rank %d: a listener must not wait for an operation of its own group"
+              .formatted(type.label(), group.identity.rank()));
     }
   }
 
@@ -187,10 +185,7 @@ final class OperationRunner {
     try {
       execute(op);
     } catch (Throwable t) {
-      LOG.log(
-          Level.ERROR,
-          "rank " + group.identity.rank() + ", group " + group.identity.name() + ": " + op.type(),
-          t);
+      LOG.log(Level.ERROR, group.identity.logPrefix() + op.type(), t);
     }
   }
 

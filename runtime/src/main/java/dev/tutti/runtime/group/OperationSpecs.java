@@ -31,7 +31,7 @@ abstract class OperationSpecs {
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
     checks.given(op, argument, tensors);
     if (tensors.isEmpty()) {
-      throw checks.bad(op, argument + " must not be empty");
+      throw checks.bad(op, "%s must not be empty", argument);
     }
     return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }

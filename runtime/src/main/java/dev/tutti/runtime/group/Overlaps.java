@@ -253,14 +253,11 @@ final class Overlaps {
         };
     return checks.bad(
         op,
-        oneName
-            + " ("
-            + one.describe()
-            + ") and "
-            + otherName
-            + " ("
-            + other.describe()
-            + ") must not share memory"
-            + exception);
+        "%s (%s) and %s (%s) must not share memory%s",
+        oneName,
+        one.describe(),
+        otherName,
+        other.describe(),
+        exception);
   }
 }

@@ -63,7 +63,7 @@ final class ReductionSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.given(op, "reduceOp", reduceOp);
     if (reduceOp.kind() != ReduceOp.Kind.SUM) {
-      throw checks.bad(op, "sparse tensors can be reduced by SUM only, not " + reduceOp);
+      throw checks.bad(op, "sparse tensors can be reduced by SUM only, not %s", reduceOp);
     }
     checks.movable(op, "indices", tensor.indices(), backend, false);
     checks.movable(op, "values", tensor.values(), backend, false);

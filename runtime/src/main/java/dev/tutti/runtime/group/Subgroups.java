@@ -93,7 +93,7 @@ final class Subgroups {
         group.identity,
         group.failures,
         group.monitor,
-        job.groupStore(group.identity.name(), written));
+        job.stores.ofGroup(group.identity.name(), written));
   }
 
   /**
@@ -184,7 +184,7 @@ final class Subgroups {
   private List<Member> exchange(
       @Nullable WrittenKeys written, String prefix, int color, int key, long deadline) {
     long start = group.time.nanoTime();
-    Store store = job.groupStore(group.identity.name(), written);
+    Store store = job.stores.ofGroup(group.identity.name(), written);
     StoreWait wait = new StoreWait(group.identity, group.failures, store);
     wait.call(
         deadline,
@@ -230,22 +230,19 @@ final class Subgroups {
 
   private Optional<ProcessGroup> create(
       OpType type, String name, List<Integer> ranks, long deadline, @Nullable WrittenKeys written) {
-    int rank = ranks.indexOf(group.identity.rank());
-    if (rank < 0) {
+    if (!ranks.contains(group.identity.rank())) {
       pass(type, ranks, deadline);
       release(written);
       return Optional.empty();
     }
     group.ensureUsable(type);
-    List<Integer> globalRanks = ranks.stream().map(group.identity.globalRanks()::get).toList();
     Group created;
     try {
       created =
           group.standing.joining(
               "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
               () ->
-                  job.createGroup(
-                      name, rank, globalRanks, group.timeout(), deadline, group, ranks, written));
+                  new GroupSetUp(job, name, ranks, deadline, group, written).run(group.timeout()));
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     }

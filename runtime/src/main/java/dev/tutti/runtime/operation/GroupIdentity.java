@@ -33,6 +33,16 @@ public record GroupIdentity(
     this(name, rank, globalRanks.size(), globalRanks, settings, time);
   }
 
+  /** Returns a text such as {@code rank 0/2 of group 1}. */
+  public String describe() {
+    return "rank " + rank + "/" + size + " of group " + name;
+  }
+
+  /** Returns how a line of a log begins: with the rank, the group and a colon. */
+  public String logPrefix() {
+    return "rank " + rank + ", group " + name + ": ";
+  }
+
   /**
    * Describes the failure of an operation on this rank.
    *
