@@ -7,13 +7,15 @@ import org.jspecify.annotations.Nullable;
  * Writes events to the JDK's Flight Recorder; does nothing in a runtime image without the module
  * {@code jdk.jfr}. Any thread may call its methods.
  */
-public abstract class Events {
+public class Events {
   /*
    * Only JfrEvents and the classes behind it refer to jdk.jfr, and JfrEvents is loaded only if that
-   * module is present. The instance is a constant to the compiler; that nothing is recorded is a
-   * field that it reads.
+   * module is present; this class itself records nothing. The instance is a constant to the
+   * compiler; that nothing is recorded is a field that it reads.
    */
   private static final Events INSTANCE = find();
+
+  Events() {}
 
   /** Returns the one instance. */
   public static Events get() {
@@ -27,20 +29,26 @@ public abstract class Events {
               .findModule("jdk.jfr")
               .filter(Events.class.getModule()::canRead)
               .isPresent();
-      return isThere ? new JfrEvents() : new NoEvents();
+      return isThere ? new JfrEvents() : new Events();
     } catch (LinkageError e) {
-      return new NoEvents();
+      return new Events();
     }
   }
 
   /** Tells whether collectives are being recorded. */
-  public abstract boolean areCollectivesRecorded();
+  public boolean areCollectivesRecorded() {
+    return false;
+  }
 
   /** Creates a trace for collectives that run one after another; null if that is not possible. */
-  public abstract @Nullable OperationTrace reusable();
+  public @Nullable OperationTrace reusable() {
+    return null;
+  }
 
   /** Begins to record an operation; null if its type is not being recorded. */
-  public abstract @Nullable OperationTrace begin(OpType type);
+  public @Nullable OperationTrace begin(OpType type) {
+    return null;
+  }
 
   /**
    * Records a change in the life of a group.
@@ -48,8 +56,7 @@ public abstract class Events {
    * @param state made, failed or closed
    * @param why the reason for the failure, or empty
    */
-  public abstract void group(
-      String group, int rank, int size, String backends, String state, String why);
+  public void group(String group, int rank, int size, String backends, String state, String why) {}
 
   /**
    * Records a failure as the ranks agreed on it.
@@ -57,72 +64,29 @@ public abstract class Events {
    * @param failedRank the rank to blame, or -1
    * @param sequence the number of the operation that failed, or 0
    */
-  public abstract void failure(
+  public void failure(
       String group,
       int rank,
       String kind,
       int failedRank,
       String operation,
       long sequence,
-      String text);
+      String text) {}
 
   /** Adds flight records that are written whenever a recording ends a chunk. */
-  public abstract void add(RecordSource records);
+  public void add(RecordSource records) {}
 
   /** Stops writing these flight records. */
-  public abstract void remove(RecordSource records);
+  public void remove(RecordSource records) {}
 
   /**
    * Returns the start of a store call, for {@link #endStoreCall}; null if store calls are not being
    * recorded.
    */
-  public abstract @Nullable Object beginStoreCall();
+  public @Nullable Object beginStoreCall() {
+    return null;
+  }
 
   /** Records a store call if it took long. */
-  public abstract void endStoreCall(Object begun, String call, String key);
-
-  private static final class NoEvents extends Events {
-    @Override
-    public boolean areCollectivesRecorded() {
-      return false;
-    }
-
-    @Override
-    public @Nullable OperationTrace reusable() {
-      return null;
-    }
-
-    @Override
-    public @Nullable OperationTrace begin(OpType type) {
-      return null;
-    }
-
-    @Override
-    public void group(
-        String group, int rank, int size, String backends, String state, String why) {}
-
-    @Override
-    public void failure(
-        String group,
-        int rank,
-        String kind,
-        int failedRank,
-        String operation,
-        long sequence,
-        String text) {}
-
-    @Override
-    public void add(RecordSource records) {}
-
-    @Override
-    public void remove(RecordSource records) {}
-
-    @Override
-    public @Nullable Object beginStoreCall() {
-      return null;
-    }
-
-    @Override
-    public void endStoreCall(Object begun, String call, String key) {}
-  }
+  public void endStoreCall(Object begun, String call, String key) {}
 }

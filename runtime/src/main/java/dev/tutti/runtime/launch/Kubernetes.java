@@ -10,16 +10,13 @@ import java.util.Optional;
  * service: the manifest gives that name in {@code MASTER_ADDR}, or the name of the service in
  * {@code TUTTI_HEADLESS_SERVICE}.
  */
-final class Kubernetes implements LaunchEnvironment {
+final class Kubernetes {
   private static final String INDEX = "JOB_COMPLETION_INDEX";
 
-  @Override
-  public String launcher() {
-    return "Kubernetes";
-  }
+  private Kubernetes() {}
 
-  @Override
-  public Optional<Launch> read(Variables variables) {
+  /** Reads what the launcher provides; empty if it did not start the process. */
+  static Optional<Launch> read(Variables variables) {
     if (variables.text(INDEX).isEmpty()) {
       return Optional.empty();
     }

@@ -23,12 +23,20 @@ public final class LaunchEnvironments {
   static final String REMEDY =
       "Unset the variables that do not apply, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
 
-  private static final LaunchEnvironment TORCHRUN = new Torchrun();
-  private static final LaunchEnvironment OPEN_MPI = new OpenMpi();
-  private static final LaunchEnvironment PMI = new Pmi();
-  private static final LaunchEnvironment SLURM = new Slurm();
+  private static final LaunchEnvironment TORCHRUN =
+      new LaunchEnvironment("tutti run or torchrun", Torchrun::read);
+  private static final LaunchEnvironment OPEN_MPI =
+      new LaunchEnvironment("Open MPI", OpenMpi::read);
+  private static final LaunchEnvironment PMI = new LaunchEnvironment("PMI", Pmi::read);
+  private static final LaunchEnvironment SLURM = new LaunchEnvironment("Slurm", Slurm::read);
   private static final List<LaunchEnvironment> ORDER =
-      List.of(TORCHRUN, new Pet(), OPEN_MPI, PMI, SLURM, new Kubernetes());
+      List.of(
+          TORCHRUN,
+          new LaunchEnvironment("PET_ variables", Pet::read),
+          OPEN_MPI,
+          PMI,
+          SLURM,
+          new LaunchEnvironment("Kubernetes", Kubernetes::read));
 
   private LaunchEnvironments() {}
 
@@ -46,7 +54,7 @@ public final class LaunchEnvironments {
    */
   public static Optional<Launch> find(Settings settings) {
     for (LaunchEnvironment environment : ORDER) {
-      Optional<Launch> found = environment.read(new Variables(settings, environment.launcher()));
+      Optional<Launch> found = environment.read(settings);
       if (found.isPresent()) {
         refuseOthers(environment, found.get(), settings);
         return found;
@@ -78,7 +86,7 @@ public final class LaunchEnvironments {
   public static String seen(Settings settings) {
     Map<String, String> seen = new LinkedHashMap<>();
     for (LaunchEnvironment environment : ORDER) {
-      Variables variables = new Variables(settings, environment.launcher());
+      Variables variables = environment.variables(settings);
       readWhole(environment, variables);
       seen.putAll(variables.seen());
     }
@@ -87,7 +95,7 @@ public final class LaunchEnvironments {
 
   private static Optional<Launch> readWhole(LaunchEnvironment environment, Variables variables) {
     try {
-      return environment.read(variables);
+      return environment.reader().apply(variables);
     } catch (RendezvousException e) {
       // Only a part, from a launcher that does not count here.
       return Optional.empty();
@@ -112,7 +120,7 @@ public final class LaunchEnvironments {
       return;
     }
     for (LaunchEnvironment other : mayNotContradict(by)) {
-      Optional<Launch> found = readWhole(other, new Variables(settings, other.launcher()));
+      Optional<Launch> found = readWhole(other, other.variables(settings));
       if (found.isPresent() && contradict(launch, found.get())) {
         throw new RendezvousException(
             ("%s and %s disagree on which rank this is: %s against %s. Unset the variables that"

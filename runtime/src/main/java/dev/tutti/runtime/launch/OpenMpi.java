@@ -5,16 +5,11 @@ import java.util.Optional;
 /**
  * Open MPI's {@code mpirun}, versions 4 and 5: {@code OMPI_COMM_WORLD_RANK} and related variables.
  */
-final class OpenMpi implements LaunchEnvironment {
-  static final String LAUNCHER = "Open MPI";
+final class OpenMpi {
+  private OpenMpi() {}
 
-  @Override
-  public String launcher() {
-    return LAUNCHER;
-  }
-
-  @Override
-  public Optional<Launch> read(Variables variables) {
+  /** Reads what the launcher provides; empty if it did not start the process. */
+  static Optional<Launch> read(Variables variables) {
     if (!variables.anySet("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")) {
       return Optional.empty();
     }

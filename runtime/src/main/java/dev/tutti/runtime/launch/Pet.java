@@ -8,16 +8,13 @@ import java.util.Optional;
  * TrainJob. A node is then one rank; several ranks on a node need {@code tutti run}, which reads
  * the same variables.
  */
-final class Pet implements LaunchEnvironment {
+final class Pet {
   private static final String PROCESSES = "PET_NPROC_PER_NODE";
 
-  @Override
-  public String launcher() {
-    return "PET_ variables";
-  }
+  private Pet() {}
 
-  @Override
-  public Optional<Launch> read(Variables variables) {
+  /** Reads what the launcher provides; empty if it did not start the process. */
+  static Optional<Launch> read(Variables variables) {
     if (!variables.anySet("PET_NODE_RANK", "PET_NNODES")) {
       return Optional.empty();
     }

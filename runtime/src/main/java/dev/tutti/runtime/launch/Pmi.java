@@ -7,16 +7,11 @@ import java.util.Optional;
  * --mpi=pmi2}: {@code PMI_RANK} and {@code PMI_SIZE}. PMIx launchers provide only the rank, in
  * {@code PMIX_RANK}, which is read if {@code WORLD_SIZE} is set.
  */
-final class Pmi implements LaunchEnvironment {
-  static final String LAUNCHER = "PMI";
+final class Pmi {
+  private Pmi() {}
 
-  @Override
-  public String launcher() {
-    return LAUNCHER;
-  }
-
-  @Override
-  public Optional<Launch> read(Variables variables) {
+  /** Reads what the launcher provides; empty if it did not start the process. */
+  static Optional<Launch> read(Variables variables) {
     if (!variables.anySet("PMI_RANK", "PMI_SIZE")) {
       return readPmix(variables);
     }

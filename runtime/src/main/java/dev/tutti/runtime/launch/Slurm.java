@@ -11,17 +11,13 @@ import java.util.Optional;
  * is on the first host of the step, on a port derived from the job and the step. A batch script
  * also has these variables, as task 0 of all tasks, but it has no step: it is not a rank.
  */
-final class Slurm implements LaunchEnvironment {
-  static final String LAUNCHER = "Slurm";
+final class Slurm {
   private static final String RANK = "SLURM_PROCID";
 
-  @Override
-  public String launcher() {
-    return LAUNCHER;
-  }
+  private Slurm() {}
 
-  @Override
-  public Optional<Launch> read(Variables variables) {
+  /** Reads what the launcher provides; empty if it did not start the process. */
+  static Optional<Launch> read(Variables variables) {
     if (variables.text(RANK).isEmpty() || isBatchScript(variables)) {
       return Optional.empty();
     }

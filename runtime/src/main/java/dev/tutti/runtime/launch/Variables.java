@@ -21,6 +21,11 @@ final class Variables {
     this.launcher = launcher;
   }
 
+  /** Returns the launcher's name in messages. */
+  String launcher() {
+    return launcher;
+  }
+
   /** Returns a variable without white space around it, such as a script's last newline. */
   Optional<String> text(String name) {
     Optional<String> text = settings.text(name).map(String::strip).filter(it -> !it.isEmpty());

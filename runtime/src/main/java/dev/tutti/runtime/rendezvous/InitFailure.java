@@ -51,16 +51,16 @@ public final class InitFailure {
   private RendezvousException rendezvous(
       RuntimeException cause, Throwable reason, Missing missing) {
     String what = cause instanceof TuttiException ? cause.getMessage() : cause.toString();
-    String who = "rank " + meeting.rank() + "/" + meeting.size();
     boolean isSaid = missing.text().isEmpty() || reason instanceof StoreSilentException;
     return new RendezvousException(
-        who
-            + " cannot join the other ranks, which meet at "
-            + meeting.place()
-            + ": "
-            + what
-            + (isSaid ? "" : "; " + missing.text())
-            + advice(reason, meeting.server(), meeting.size(), timeout),
+        "rank %s/%s cannot join the other ranks, which meet at %s: %s%s%s"
+            .formatted(
+                meeting.rank(),
+                meeting.size(),
+                meeting.place(),
+                what,
+                isSaid ? "" : "; " + missing.text(),
+                advice(reason, meeting.server(), meeting.size(), timeout)),
         cause,
         switch (reason) {
           case PeerLateException late -> late.peers();
@@ -84,12 +84,10 @@ public final class InitFailure {
                 && !(reason instanceof StoreSilentException))
             || reason instanceof CollectiveTimeoutException;
     if (late) {
-      return ". Check that all "
-          + size
-          + " ranks were started, with the same WORLD_SIZE, MASTER_ADDR and MASTER_PORT or the same"
-          + " init method, that they can reach each other, and that "
-          + Deadlines.text(timeout)
-          + " (TUTTI_TIMEOUT) is long enough";
+      return (". Check that all %s ranks were started, with the same WORLD_SIZE, MASTER_ADDR and"
+              + " MASTER_PORT or the same init method, that they can reach each other, and that %s"
+              + " (TUTTI_TIMEOUT) is long enough")
+          .formatted(size, Deadlines.text(timeout));
     }
     if (reason instanceof PeerLostException lost && lost.peer() >= 0) {
       return ". Rank " + lost.peer() + " had joined: check its last output";
@@ -100,10 +98,9 @@ public final class InitFailure {
     }
     return server.isEmpty()
         ? ". Check that all ranks can reach the store"
-        : ". Check that "
-            + server
-            + ", which serves the store, is running, that this is its address, and that no firewall"
-            + " blocks the connection";
+        : (". Check that %s, which serves the store, is running, that this is its address, and that"
+                + " no firewall blocks the connection")
+            .formatted(server);
   }
 
   private static boolean isPortTaken(Throwable reason) {

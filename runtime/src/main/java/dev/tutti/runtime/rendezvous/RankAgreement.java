@@ -110,16 +110,8 @@ public final class RankAgreement {
   private CollectiveException refuse(
       String name, int firstRank, int firstIndex, String first, String own) {
     String text =
-        "the ranks of group "
-            + group.name()
-            + " gave different lists: rank "
-            + firstRank
-            + " gave "
-            + first
-            + ", but rank "
-            + group.rank()
-            + " gave "
-            + own;
+        "the ranks of group %s gave different lists: rank %s gave %s, but rank %s gave %s"
+            .formatted(group.name(), firstRank, first, group.rank(), own);
     monitor.report(
         new FailureEvent(
             name,

@@ -2,6 +2,7 @@ package dev.tutti.runtime.rendezvous;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.RendezvousException;
+import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
@@ -16,12 +17,14 @@ import dev.tutti.spi.Printable;
 import dev.tutti.spi.StoreProvider;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -118,9 +121,8 @@ public final class Rendezvous {
     }
     URI url = parse(place);
     Map<String, String> query = query(url);
-    int rank = number(boxed(options.rank()).orElse(null), query.get("rank"), place, "rank");
-    int size =
-        number(boxed(options.size()).orElse(null), query.get("world_size"), place, "world_size");
+    int rank = number(options.rank(), () -> query.get("rank"), place, "rank");
+    int size = number(options.size(), () -> query.get("world_size"), place, "world_size");
     return open(url, rank, size, rank == 0, RANK_0);
   }
 
@@ -159,8 +161,8 @@ public final class Rendezvous {
     if (options.initMethod().isPresent()) {
       throw new RendezvousException("a store and an init method cannot be used together");
     }
-    int rank = number(boxed(options.rank()).orElse(null), null, "the given store", "rank");
-    int size = number(boxed(options.size()).orElse(null), null, "the given store", "size");
+    int rank = number(options.rank(), () -> null, "the given store", "rank");
+    int size = number(options.size(), () -> null, "the given store", "size");
     checkRank(rank, size);
     return new Meeting(store, rank, size, false, false, -1, "the given store", "");
   }
@@ -168,27 +170,19 @@ public final class Rendezvous {
   private Meeting meetByEnvironment(String place) {
     Map<String, String> query = query(parse(place));
     int rank =
-        number(
-            boxed(options.rank()).orElse(null),
-            inQueryOr(query, "rank", RuntimeSettings.RANK.name(), boxed(options.rank())),
-            "env://",
-            "RANK");
+        number(options.rank(), () -> either(query, "rank", RuntimeSettings.RANK), "env://", "RANK");
     int size =
         number(
-            boxed(options.size()).orElse(null),
-            inQueryOr(
-                query, "world_size", RuntimeSettings.WORLD_SIZE.name(), boxed(options.size())),
+            options.size(),
+            () -> either(query, "world_size", RuntimeSettings.WORLD_SIZE),
             "env://",
             "WORLD_SIZE");
-    String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
-    String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
+    String host = variable(RuntimeSettings.MASTER_ADDR);
+    String port = variable(RuntimeSettings.MASTER_PORT);
     if (!PORT.matcher(port).matches() || Integer.parseInt(port) > MAX_PORT) {
       throw new RendezvousException(
-          "MASTER_PORT must be a port number, at most "
-              + MAX_PORT
-              + ", not '"
-              + Printable.line(port)
-              + "'");
+          "MASTER_PORT must be a port number, at most %s, not '%s'"
+              .formatted(MAX_PORT, Printable.line(port)));
     }
     if (Integer.parseInt(port) == 0 && size > 1) {
       throw new RendezvousException(
@@ -209,40 +203,32 @@ public final class Rendezvous {
     }
     if (address.port() >= 0) {
       throw new RendezvousException(
-          "MASTER_ADDR must be a host without a port; the port is set in MASTER_PORT, not '"
-              + host
-              + "'");
+          "MASTER_ADDR must be a host without a port; the port is set in MASTER_PORT, not '%s'"
+              .formatted(host));
     }
     return address.toString();
   }
 
-  private String inQueryOr(
-      Map<String, String> query, String key, String name, Optional<?> instead) {
+  private String either(Map<String, String> query, String key, Setting<String> setting) {
     String inQuery = query.get(key);
-    return inQuery == null ? variable(name, instead) : inQuery;
+    return inQuery == null ? variable(setting) : inQuery;
   }
 
-  private static Optional<Integer> boxed(OptionalInt number) {
-    return number.isPresent() ? Optional.of(number.getAsInt()) : Optional.empty();
-  }
-
-  private String variable(String name, Optional<?> instead) {
-    if (instead.isPresent()) {
-      return "";
-    }
+  private String variable(Setting<String> setting) {
     // Lines of files from Windows end with a carriage return, which nobody sees.
-    return settings.text(name).map(String::strip).orElseThrow(() -> missing(name));
+    return settings
+        .text(setting.name())
+        .map(String::strip)
+        .orElseThrow(() -> missing(setting.name()));
   }
 
   private RendezvousException missing(String name) {
     String seen = LaunchEnvironments.seen(settings);
     return new RendezvousException(
-        "env:// needs the environment variable "
-            + name
-            + ", which is not set. A launcher such as 'tutti run' sets RANK, WORLD_SIZE,"
-            + " MASTER_ADDR and MASTER_PORT; the variables of mpirun, srun and Kubernetes are also"
-            + " read"
-            + (seen.isEmpty() ? "" : ". Found " + seen));
+        ("env:// needs the environment variable %s, which is not set. A launcher such as 'tutti"
+                + " run' sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the variables of"
+                + " mpirun, srun and Kubernetes are also read%s")
+            .formatted(name, seen.isEmpty() ? "" : ". Found " + seen));
   }
 
   private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {
@@ -252,13 +238,12 @@ public final class Rendezvous {
     StoreProvider provider = providers.get(scheme);
     if (provider == null) {
       throw new RendezvousException(
-          "no store for the scheme '"
-              + scheme
-              + "' of "
-              + url
-              + "; known schemes are "
-              + providers.keySet()
-              + Providers.adviceOnStore(String.valueOf(scheme)));
+          "no store for the scheme '%s' of %s; known schemes are %s%s"
+              .formatted(
+                  scheme,
+                  url,
+                  providers.keySet(),
+                  Providers.adviceOnStore(String.valueOf(scheme))));
     }
     boolean host = mayHost && provider.isServedByRank();
     String server = provider.isServedByRank() ? byRank : SERVER;
@@ -286,22 +271,15 @@ public final class Rendezvous {
       throw e;
     } catch (TuttiException | IllegalArgumentException e) {
       mayPass = e instanceof TuttiException;
+      boolean isAdvised = e instanceof StoreException && !(e instanceof StoreTokenException);
+      String advice = isAdvised ? InitFailure.advice(e, host ? "" : servedBy, size, timeout) : "";
       throw new RendezvousException(
-          "rank "
-              + rank
-              + "/"
-              + size
-              + " cannot meet the other ranks at "
-              + url
-              + ": "
-              + e.getMessage()
-              + (e instanceof StoreException && !(e instanceof StoreTokenException)
-                  ? InitFailure.advice(e, host ? "" : servedBy, size, timeout)
-                  : ""),
+          "rank %s/%s cannot meet the other ranks at %s: %s%s"
+              .formatted(rank, size, url, e.getMessage(), advice),
           e);
     } catch (Exception e) {
       throw new RendezvousException(
-          "rank " + rank + "/" + size + " cannot meet the other ranks at " + url + ": " + e, e);
+          "rank %s/%s cannot meet the other ranks at %s: %s".formatted(rank, size, url, e), e);
     }
   }
 
@@ -311,25 +289,22 @@ public final class Rendezvous {
     }
     if (rank < 0 || rank >= size) {
       throw new RendezvousException(
-          "rank must be in 0.."
-              + (size - 1)
-              + ", not "
-              + rank
-              + "; check RANK and WORLD_SIZE, or the options or URL of the group");
+          ("rank must be in 0..%s, not %s; check RANK and WORLD_SIZE, or the options or URL of the"
+                  + " group")
+              .formatted(size - 1, rank));
     }
   }
 
   private static int number(
-      @Nullable Integer given, @Nullable String text, String place, String name) {
-    if (given != null) {
-      return given;
+      OptionalInt given, Supplier<@Nullable String> otherwise, String place, String name) {
+    if (given.isPresent()) {
+      return given.getAsInt();
     }
+    String text = otherwise.get();
     if (text == null || text.isEmpty()) {
       throw new RendezvousException(
-          place
-              + ": "
-              + name
-              + " is missing; add ?rank=R&world_size=N to the URL, or give both as options");
+          "%s: %s is missing; add ?rank=R&world_size=N to the URL, or give both as options"
+              .formatted(place, name));
     }
     try {
       return Integer.parseInt(text);
@@ -357,7 +332,7 @@ public final class Rendezvous {
         if (equals > 0) {
           values.put(
               pair.substring(0, equals),
-              java.net.URLDecoder.decode(pair.substring(equals + 1), StandardCharsets.UTF_8));
+              URLDecoder.decode(pair.substring(equals + 1), StandardCharsets.UTF_8));
         }
       }
     }

@@ -167,11 +167,9 @@ public final class Providers {
     }
     List<String> names = usable.stream().map(BackendProvider::name).sorted().toList();
     throw new BackendException(
-        "several backends for device type '"
-            + deviceType
-            + "' on the class path: "
-            + names
-            + "; choose one with GroupOptions.withBackend or TUTTI_BACKEND");
+        ("several backends for device type '%s' on the class path: %s; choose one with"
+                + " GroupOptions.withBackend or TUTTI_BACKEND")
+            .formatted(deviceType, names));
   }
 
   /**
@@ -276,25 +274,12 @@ public final class Providers {
     }
   }
 
-  private static <T> List<T> load(Class<T> service) {
+  private static <T> Collection<T> load(Class<T> service) {
     Map<Class<?>, T> found = new LinkedHashMap<>();
-    if (service == BackendProvider.class) {
-      ServiceLoader.load(BackendProvider.class)
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-      ServiceLoader.load(BackendProvider.class, Providers.class.getClassLoader())
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-    } else if (service == StoreProvider.class) {
-      ServiceLoader.load(StoreProvider.class)
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-      ServiceLoader.load(StoreProvider.class, Providers.class.getClassLoader())
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-    } else {
-      ServiceLoader.load(StreamBlockProvider.class)
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-      ServiceLoader.load(StreamBlockProvider.class, Providers.class.getClassLoader())
-          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
-    }
-    return List.copyOf(found.values());
+    ServiceLoader.load(service).forEach(each -> found.putIfAbsent(each.getClass(), each));
+    ServiceLoader.load(service, Providers.class.getClassLoader())
+        .forEach(each -> found.putIfAbsent(each.getClass(), each));
+    return found.values();
   }
 
   public static <T> Map<String, T> byKey(
@@ -304,15 +289,8 @@ public final class Providers {
       T other = byKey.putIfAbsent(key.apply(provider), provider);
       if (other != null) {
         throw new BackendException(
-            "two providers offer the "
-                + what
-                + " '"
-                + key.apply(provider)
-                + "': "
-                + origin(other)
-                + " and "
-                + origin(provider)
-                + "; remove one from the class path");
+            "two providers offer the %s '%s': %s and %s; remove one from the class path"
+                .formatted(what, key.apply(provider), origin(other), origin(provider)));
       }
     }
     return byKey;
