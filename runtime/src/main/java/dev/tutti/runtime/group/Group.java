@@ -224,18 +224,24 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   void peerFailed(Throwable cause, int failedRank) {
     Blame blame = Blame.ofPeer(cause, failedRank, identity.rank());
     long sequence = blame.kind() == Kind.MISMATCH ? runner.sequence() : 0;
-    begin(blame.kind(), blame.rank(), OpType.UNKNOWN, sequence, OperationState.textOf(cause));
+    String text = OperationState.textOf(cause);
+    begin(blame.kind(), blame.rank(), OpType.UNKNOWN, sequence, Duration.ZERO, text);
   }
 
   @Override
   public void abort(String reason) {
-    begin(Kind.ABORTED, identity.rank(), OpType.UNKNOWN, runner.sequence(), reason);
+    abort(OpType.UNKNOWN, reason);
   }
 
-  private void begin(Kind kind, int failedRank, OpType op, long sequence, String text) {
+  private void abort(OpType op, String text) {
+    begin(Kind.ABORTED, identity.rank(), op, runner.sequence(), Duration.ZERO, text);
+  }
+
+  /** Begins to fail the group; may be called from any thread, and never blocks. */
+  void begin(Kind kind, int failedRank, OpType op, long sequence, Duration elapsed, String text) {
     failures.begin(
         new FailureEvent(
-            identity.name(), kind, identity.rank(), failedRank, op, sequence, Duration.ZERO, text));
+            identity.name(), kind, identity.rank(), failedRank, op, sequence, elapsed, text));
   }
 
   @Override
@@ -444,7 +450,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       if (!failed) {
         LOG.log(Level.WARNING, identity.logPrefix() + text + ", which fail");
       }
-      begin(Kind.ABORTED, identity.rank(), OpType.CLOSE, runner.sequence(), text);
+      abort(OpType.CLOSE, text);
       failures.await();
       runner.stop(time.nanoTime() + SETTLE_NANOS);
     } else if (identity.size() > 1) {

@@ -127,7 +127,7 @@ final class GroupSetUp {
   private void bindAll() {
     if (parent == null) {
       UninterruptedStore own = new UninterruptedStore(job.stores.own, job.time, null, limits);
-      new BackendAgreement(own, job.rank, job.size).require(job.providers);
+      BackendAgreement.require(own, job.rank, job.size, job.providers);
     }
     job.providers.forEach(
         (type, provider) -> {

@@ -99,7 +99,7 @@ final class Job {
     JobStatus status = new JobStatus(rank, size, records);
     monitor.start(status::zipped);
     records.open();
-    debug = JobDebug.start(status, records, settings, providers.values(), time);
+    debug = new JobDebug(status, settings, providers.values()).start(time);
   }
 
   /** Starts to note the keys that this rank writes for a call that makes groups. */

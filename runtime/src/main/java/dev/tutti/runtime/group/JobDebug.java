@@ -24,46 +24,29 @@ import java.util.Map;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/** Provides what the debug server of a rank shows, and starts that server. */
-final class JobDebug implements DebugSource {
+/**
+ * Provides what the debug server of a rank shows, and starts that server.
+ *
+ * @param job the status of the rank
+ * @param settings the settings of the rank
+ * @param providers the providers of its backends
+ */
+record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> providers)
+    implements DebugSource {
   private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
-
-  private final JobStatus status;
-  private final FlightRecords records;
-  private final Settings settings;
-  private final Collection<BackendProvider> providers;
-
-  private JobDebug(
-      JobStatus status,
-      FlightRecords records,
-      Settings settings,
-      Collection<BackendProvider> providers) {
-    this.status = status;
-    this.records = records;
-    this.settings = settings;
-    this.providers = providers;
-  }
 
   /**
    * Starts a server if the settings ask for one; null if they do not, or if the server cannot be
    * started, which is logged.
    *
-   * @param status the status of the rank
-   * @param records the flight records of its groups
-   * @param settings the settings of the rank
-   * @param providers the providers of its backends
+   * @param time by which requests wait for each other
    */
-  static @Nullable AutoCloseable start(
-      JobStatus status,
-      FlightRecords records,
-      Settings settings,
-      Collection<BackendProvider> providers,
-      Time time) {
+  @Nullable AutoCloseable start(Time time) {
     int port = settings.get(RuntimeSettings.DEBUG_PORT);
     if (port < 0) {
       return null;
     }
-    String who = "rank " + status.rank() + "/" + status.size();
+    String who = "rank " + rank() + "/" + size();
     JobToken token = settings.get(JobToken.SETTING);
     if (!token.isSet()) {
       LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
@@ -84,9 +67,7 @@ final class JobDebug implements DebugSource {
                 + " TUTTI_DEBUG_HOST at a loopback address");
         return null;
       }
-      DebugServer server =
-          DebugServer.start(
-              address, token, tls, new JobDebug(status, records, settings, providers), time);
+      DebugServer server = DebugServer.start(address, token, tls, this, time);
       LOG.log(
           Level.INFO,
           "{0}: debug server at {3}://{1}",
@@ -103,27 +84,22 @@ final class JobDebug implements DebugSource {
 
   @Override
   public int rank() {
-    return status.rank();
+    return job.rank();
   }
 
   @Override
   public int size() {
-    return status.size();
+    return job.size();
   }
 
   @Override
   public String status() {
-    return status.toJson();
+    return job.toJson();
   }
 
   @Override
   public String flightRecord() {
-    return JsonWriter.write(records.toMap());
-  }
-
-  @Override
-  public Settings settings() {
-    return settings;
+    return JsonWriter.write(job.records().toMap());
   }
 
   @Override
@@ -136,9 +112,7 @@ final class JobDebug implements DebugSource {
 
   @Override
   public List<GroupMeter> groups() {
-    List<GroupMeter> meters = new ArrayList<>();
-    records.openGroups().forEach(group -> meters.add(new Meter(group)));
-    return meters;
+    return job.records().openGroups().stream().<GroupMeter>map(Meter::new).toList();
   }
 
   /** The metrics of one group. */

@@ -13,35 +13,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.zip.GZIPOutputStream;
 
-/** Reports where a rank stands in all its groups. Any thread may call its methods. */
-final class JobStatus {
+/**
+ * Reports where a rank stands in all its groups. Any thread may call its methods.
+ *
+ * @param rank the rank among all
+ * @param size the number of all ranks
+ * @param records the records of its groups
+ */
+record JobStatus(int rank, int size, FlightRecords records) {
   /** How many of its last operations a rank reports, for clients that compare ranks. */
   private static final int RECENT = 64;
-
-  private final int rank;
-  private final int size;
-  private final FlightRecords records;
-
-  /**
-   * Creates the status of a rank.
-   *
-   * @param rank the rank among all
-   * @param size the number of all ranks
-   * @param records the records of its groups
-   */
-  JobStatus(int rank, int size, FlightRecords records) {
-    this.rank = rank;
-    this.size = size;
-    this.records = records;
-  }
-
-  int rank() {
-    return rank;
-  }
-
-  int size() {
-    return size;
-  }
 
   /** Returns the status as plain maps, lists, strings and numbers. */
   Map<String, Object> toMap() {

@@ -80,7 +80,7 @@ final class JobStores {
 
   /** Returns the keys of a group itself; those that are written are noted, if desired. */
   Store ofGroup(String group, @Nullable WrittenKeys written) {
-    return new UninterruptedStore(new PrefixStore("group/" + group, own), time, written);
+    return new UninterruptedStore(new PrefixStore("group/" + group, own), time, written, null);
   }
 
   /** Returns the keys of a backend of a group. */

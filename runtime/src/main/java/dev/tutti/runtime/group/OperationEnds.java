@@ -7,15 +7,7 @@ import dev.tutti.runtime.operation.CollectiveQueue;
 import dev.tutti.runtime.operation.GroupOperation;
 
 /** Ends the operations of a group whose backends have returned or thrown. */
-final class OperationEnds {
-  private final Group group;
-  private final CollectiveQueue queue;
-
-  OperationEnds(Group group, CollectiveQueue queue) {
-    this.group = group;
-    this.queue = queue;
-  }
-
+record OperationEnds(Group group, CollectiveQueue queue) {
   /** Ends an operation whose backend has returned, unless a device continues it. */
   void returned(GroupOperation op) {
     if (op.deviceEvent() == null) {

@@ -9,7 +9,6 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.Blame;
-import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.OperationState;
@@ -161,16 +160,8 @@ final class Subgroups {
       }
       int server = group.monitor.serverOf(group.identity);
       Blame blame = Blame.of(e, -1, group.identity.rank(), server);
-      group.failures.begin(
-          new FailureEvent(
-              group.identity.name(),
-              blame.kind(),
-              group.identity.rank(),
-              blame.rank(),
-              type,
-              0,
-              Duration.ZERO,
-              OperationState.textOf(e)));
+      String text = OperationState.textOf(e);
+      group.begin(blame.kind(), blame.rank(), type, 0, Duration.ZERO, text);
       try {
         group.failures.throwAgreed();
       } catch (TuttiException agreed) {
@@ -194,16 +185,13 @@ final class Subgroups {
         });
     List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
     if (!missing.isEmpty()) {
-      group.failures.begin(
-          new FailureEvent(
-              group.identity.name(),
-              Kind.TIMEOUT,
-              group.identity.rank(),
-              missing.size() == 1 ? missing.get(0) : -1,
-              OpType.SPLIT,
-              0,
-              Duration.ofNanos(group.time.nanoTime() - start),
-              PeerLateException.ranks(missing) + " did not call it"));
+      group.begin(
+          Kind.TIMEOUT,
+          missing.size() == 1 ? missing.get(0) : -1,
+          OpType.SPLIT,
+          0,
+          Duration.ofNanos(group.time.nanoTime() - start),
+          PeerLateException.ranks(missing) + " did not call it");
       group.failures.throwAgreed();
     }
     List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), wait.answerBy(deadline));

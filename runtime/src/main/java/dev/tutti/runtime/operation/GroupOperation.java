@@ -192,13 +192,24 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   private void await(boolean endable) {
+    await(false, endable);
+    throwToWaiter();
+  }
+
+  /**
+   * Waits for the end.
+   *
+   * @param isShort whether to wait only until a thread of the group has done its part, so that only
+   *     the device's part remains
+   * @param endable whether an interrupt ends the wait
+   */
+  private void await(boolean isShort, boolean endable) {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
-    while (!awaitUntil(until, endable)) {
+    while (!(isShort ? parkUntilEnqueued(until, endable) : awaitUntil(until, endable))) {
       long now = time.nanoTime();
       owner.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
-    throwToWaiter();
   }
 
   @Override
@@ -306,7 +317,7 @@ public final class GroupOperation extends OperationState implements Work {
 
   private void synchronize(boolean endable) {
     if (callerEvent != null) {
-      awaitEnqueued(endable);
+      await(true, endable);
     }
     DeviceEvent pending = deviceEvent();
     if (pending == null) {
@@ -328,16 +339,6 @@ public final class GroupOperation extends OperationState implements Work {
   private void throwFailure(boolean endable) {
     if (isDone() && currentState() != WorkState.COMPLETED) {
       await(endable);
-    }
-  }
-
-  /** Waits until a thread of the group has done its part and only the device's part remains. */
-  private void awaitEnqueued(boolean endable) {
-    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
-    while (!parkUntilEnqueued(until, endable)) {
-      long now = time.nanoTime();
-      owner.checkDeadlines(now);
-      until = now + RECHECK_NANOS;
     }
   }
 

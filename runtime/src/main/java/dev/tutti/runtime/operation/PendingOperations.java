@@ -87,8 +87,7 @@ public final class PendingOperations {
     if (running != null) {
       all.add(describe(running));
     }
-    describe(onStream.pending(), all);
-    describe(operations.copy(), all);
+    pending().forEach(op -> all.add(describe(op)));
     return all;
   }
 
@@ -111,10 +110,11 @@ public final class PendingOperations {
     return ": " + first + (more > 0 ? " and " + more + " more" : "");
   }
 
-  private static void describe(Iterable<GroupOperation> some, List<RankProgress.Pending> all) {
-    for (GroupOperation op : some) {
-      all.add(describe(op));
-    }
+  /** Returns the operations that have not ended, except for the inline one. */
+  private List<GroupOperation> pending() {
+    List<GroupOperation> all = new ArrayList<>(onStream.pending());
+    all.addAll(operations.copy());
+    return all;
   }
 
   /**
@@ -133,11 +133,9 @@ public final class PendingOperations {
     if (running != null) {
       all.add(new Wait(describe(running), now - sinceOfInline(now)));
     }
-    for (Iterable<GroupOperation> some : List.of(onStream.pending(), operations.copy())) {
-      for (GroupOperation op : some) {
-        long issued = op.issuedNanos();
-        all.add(new Wait(describe(op), issued == 0 ? 0 : now - issued));
-      }
+    for (GroupOperation op : pending()) {
+      long issued = op.issuedNanos();
+      all.add(new Wait(describe(op), issued == 0 ? 0 : now - issued));
     }
     all.sort(Comparator.comparingLong(Wait::nanos).reversed());
     return all;
@@ -161,12 +159,7 @@ public final class PendingOperations {
    * executes is ended by its backend.
    */
   public void endUnattended() {
-    for (GroupOperation op : onStream.pending()) {
-      if (op.deviceEvent() != null) {
-        owner.endFailed(op);
-      }
-    }
-    for (GroupOperation op : operations.copy()) {
+    for (GroupOperation op : pending()) {
       if (op.type().isPointToPoint() || op.deviceEvent() != null) {
         owner.endFailed(op);
       }
@@ -175,17 +168,12 @@ public final class PendingOperations {
 
   /** Ends all operations. */
   public void endAll() {
-    onStream.pending().forEach(owner::endFailed);
-    operations.copy().forEach(owner::endFailed);
+    pending().forEach(owner::endFailed);
   }
 
   /** Waits until all have ended; false if the deadline or an interrupt comes first. */
   public boolean await(long deadlineNanos) {
-    return await(onStream.pending(), deadlineNanos) && await(operations.copy(), deadlineNanos);
-  }
-
-  private static boolean await(Iterable<GroupOperation> all, long deadlineNanos) {
-    for (GroupOperation op : all) {
+    for (GroupOperation op : pending()) {
       try {
         if (!op.awaitUntil(deadlineNanos, true)) {
           return false;

@@ -16,31 +16,20 @@ import java.util.TreeMap;
 public final class BackendAgreement {
   private static final String KEY = "backends";
 
-  private final Store store;
-  private final int rank;
-  private final int size;
-
-  /**
-   * Prepares the comparison.
-   *
-   * @param store the store of this job
-   * @param rank this rank
-   * @param size the number of ranks
-   */
-  public BackendAgreement(Store store, int rank, int size) {
-    this.store = store;
-    this.rank = rank;
-    this.size = size;
-  }
+  private BackendAgreement() {}
 
   /**
    * Compares this rank's backends with those in the store.
    *
+   * @param store the store of this job
+   * @param rank this rank
+   * @param size the number of ranks
    * @param providers the providers of this rank, by kind of device
    * @throws RendezvousException if the backends for a device kind that both ranks have differ,
    *     naming both ranks and their backends
    */
-  public void require(Map<String, BackendProvider> providers) {
+  public static void require(
+      Store store, int rank, int size, Map<String, BackendProvider> providers) {
     StringBuilder own = new StringBuilder().append(rank);
     new TreeMap<>(providers)
         .forEach(

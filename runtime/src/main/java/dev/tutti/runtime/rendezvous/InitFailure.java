@@ -16,19 +16,16 @@ import java.util.List;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/** Explains why a rank could not join: where it looked for the others, and what to check. */
-public final class InitFailure {
+/**
+ * Explains why a rank could not join: where it looked for the others, and what to check.
+ *
+ * @param meeting where the ranks meet
+ * @param timeout how long they had
+ */
+public record InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
   /** The ranks that did not come, with a description in words. */
   public record Missing(List<Integer> ranks, String text) {
     public static final Missing NONE = new Missing(List.of(), "");
-  }
-
-  private final Rendezvous.Meeting meeting;
-  private final Duration timeout;
-
-  public InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
-    this.meeting = meeting;
-    this.timeout = timeout;
   }
 
   /**

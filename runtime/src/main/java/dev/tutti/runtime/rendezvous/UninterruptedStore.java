@@ -45,7 +45,7 @@ public final class UninterruptedStore implements Store {
    * @param time by which deadlines are kept
    */
   public UninterruptedStore(Store store, Time time) {
-    this(store, time, null);
+    this(store, time, null, null);
   }
 
   /**
@@ -54,23 +54,13 @@ public final class UninterruptedStore implements Store {
    * @param store the store below; it is closed with this one
    * @param time by which deadlines are kept
    * @param written notes the keys that are written through this view; null if they need not be
+   * @param setUp the set-up that bounds all calls until {@link #endSetUp}; null if there is none
    */
-  public UninterruptedStore(Store store, Time time, @Nullable WrittenKeys written) {
-    this.time = time;
+  public UninterruptedStore(
+      Store store, Time time, @Nullable WrittenKeys written, @Nullable SetUp setUp) {
     this.store = store;
+    this.time = time;
     this.written = written;
-  }
-
-  /**
-   * Creates a view of a store for the set-up of a group.
-   *
-   * @param store the store below; it is closed with this one
-   * @param time by which deadlines are kept
-   * @param written notes the keys that are written through this view; null if they need not be
-   * @param setUp the set-up that bounds all calls until {@link #endSetUp}
-   */
-  public UninterruptedStore(Store store, Time time, @Nullable WrittenKeys written, SetUp setUp) {
-    this(store, time, written);
     this.setUp = setUp;
   }
 
@@ -105,6 +95,16 @@ public final class UninterruptedStore implements Store {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  private void waitFor(Duration timeout, Consumer<Duration> call) {
+    boolean _ =
+        wait(
+            timeout,
+            left -> {
+              call.accept(left);
+              return true;
+            });
   }
 
   /** Makes a call that waits for no other rank, once: its effect must not be repeated. */
@@ -183,13 +183,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public void await(List<String> keys, Duration timeout) {
-    Boolean _ =
-        wait(
-            timeout,
-            left -> {
-              store.await(keys, left);
-              return true;
-            });
+    waitFor(timeout, left -> store.await(keys, left));
   }
 
   @Override
@@ -251,13 +245,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public void barrier(String key, int size, Duration timeout) {
-    Boolean _ =
-        wait(
-            timeout,
-            left -> {
-              store.barrier(key, size, left);
-              return true;
-            });
+    waitFor(timeout, left -> store.barrier(key, size, left));
   }
 
   @Override
@@ -267,7 +255,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public Store duplicate() {
-    return new UninterruptedStore(store.duplicate(), time, written);
+    return new UninterruptedStore(store.duplicate(), time, written, null);
   }
 
   @Override
