@@ -465,7 +465,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     listeners.close();
     records.close(this);
     tell("closed", "");
-    if (identity.name().equals("0")
+    if (identity.isOfAllRanks()
         && identity.settings().get(RuntimeSettings.FLIGHT_RECORD_ON_CLOSE)) {
       records.dumpIfAsked();
     }

@@ -225,7 +225,7 @@ final class Job {
 
   /** Frees what a closed group held; after the group of all ranks is closed, frees everything. */
   void groupClosed(Group group) {
-    if (group.identity.name().equals("0")) {
+    if (group.identity.isOfAllRanks()) {
       AgreedFailure failure = group.failures.verdict();
       close(failure != null, failure == null ? -1 : failure.failedRank());
     }

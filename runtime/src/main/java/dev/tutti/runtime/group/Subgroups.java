@@ -54,7 +54,7 @@ final class Subgroups {
    */
   private synchronized String nextName() {
     count++;
-    return group.identity.name().equals("0")
+    return group.identity.isOfAllRanks()
         ? Integer.toString(count)
         : group.identity.name() + "." + count;
   }
@@ -65,12 +65,11 @@ final class Subgroups {
   }
 
   Optional<ProcessGroup> subgroup(List<Integer> ranks) {
-    if (hasForeignRanks() && !group.identity.name().equals("0")) {
+    if (hasForeignRanks() && !group.identity.isOfAllRanks()) {
       throw new UnsupportedOperationException(
-          "subgroup of group "
-              + group.identity.name()
-              + ", which has PyTorch ranks: those can create subgroups only of the group of all"
-              + " ranks");
+          ("subgroup of group %s, which has PyTorch ranks: those can create subgroups only of the"
+                  + " group of all ranks")
+              .formatted(group.identity.name()));
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
@@ -81,7 +80,7 @@ final class Subgroups {
           OpType.SUBGROUP,
           () -> {
             agreement(written).requireList(name, sorted, deadline);
-            return sorted;
+            return true;
           });
     }
     return create(OpType.SUBGROUP, name, sorted, deadline, written);
@@ -110,10 +109,9 @@ final class Subgroups {
   Optional<ProcessGroup> split(String method, int color, int key) {
     if (hasForeignRanks()) {
       throw new UnsupportedOperationException(
-          "split of group "
-              + group.identity.name()
-              + ": its PyTorch ranks do not exchange colors; use subgroup(ranks), which matches"
-              + " their new_group");
+          ("split of group %s: its PyTorch ranks do not exchange colors; use subgroup(ranks), which"
+                  + " matches their new_group")
+              .formatted(group.identity.name()));
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();

@@ -106,7 +106,7 @@ public final class FlightRecord {
    * given.
    */
   static String description(GroupIdentity group) {
-    return group.name().equals("0") ? "default_pg" : "undefined";
+    return group.isOfAllRanks() ? "default_pg" : "undefined";
   }
 
   /**

@@ -33,6 +33,11 @@ public record GroupIdentity(
     this(name, rank, globalRanks.size(), globalRanks, settings, time);
   }
 
+  /** Tells whether this is the group of all ranks. */
+  public boolean isOfAllRanks() {
+    return name.equals("0");
+  }
+
   /** Returns a text such as {@code rank 0/2 of group 1}. */
   public String describe() {
     return "rank " + rank + "/" + size + " of group " + name;
