@@ -31,36 +31,27 @@ public final class Providers {
   /** Where the backends of Tutti are. */
   private static final Map<String, ServiceAdvice> BACKENDS =
       Map.of(
-          "gloo",
-          new ServiceAdvice("dev.tutti.gloo.GlooProvider", "tutti-backend-gloo", "dev.tutti.gloo"),
-          "cuda",
-          new ServiceAdvice(
-              "dev.tutti.cuda.provider.CudaBackendProvider",
-              "tutti-backend-cuda",
-              "dev.tutti.cuda"),
-          "nccl",
-          new ServiceAdvice(
-              "dev.tutti.cuda.provider.NcclBackendProvider",
-              "tutti-backend-cuda",
-              "dev.tutti.cuda"));
+          "gloo", in("tutti-backend-gloo", "dev.tutti.gloo", "GlooProvider"),
+          "cuda", in("tutti-backend-cuda", "dev.tutti.cuda", "provider.CudaBackendProvider"),
+          "nccl", in("tutti-backend-cuda", "dev.tutti.cuda", "provider.NcclBackendProvider"));
 
   /** Where the stores of Tutti are. */
   private static final Map<String, ServiceAdvice> STORES =
       Map.of(
-          "tcp",
-          new ServiceAdvice(
-              "dev.tutti.store.tcp.TcpStoreProvider", "tutti-store", "dev.tutti.store"),
-          "file",
-          new ServiceAdvice(
-              "dev.tutti.store.file.FileStoreProvider", "tutti-store", "dev.tutti.store"),
-          "aeron",
-          new ServiceAdvice(
-              "dev.tutti.aeron.AeronStoreProvider", "tutti-store-aeron", "dev.tutti.aeron"),
-          "aeron-cluster",
-          new ServiceAdvice(
-              "dev.tutti.aeron.AeronClusterProvider", "tutti-store-aeron", "dev.tutti.aeron"));
+          "tcp", in("tutti-store", "dev.tutti.store", "tcp.TcpStoreProvider"),
+          "file", in("tutti-store", "dev.tutti.store", "file.FileStoreProvider"),
+          "aeron", in("tutti-store-aeron", "dev.tutti.aeron", "AeronStoreProvider"),
+          "aeron-cluster", in("tutti-store-aeron", "dev.tutti.aeron", "AeronClusterProvider"));
+
+  /** Where the stream blocks of Tutti are. */
+  private static final Map<String, ServiceAdvice> STREAM_BLOCKS =
+      Map.of("cuda", in("tutti-backend-cuda", "dev.tutti.cuda", "block.CudaStreamBlockProvider"));
 
   private Providers() {}
+
+  private static ServiceAdvice in(String artifact, String module, String provider) {
+    return new ServiceAdvice(module + "." + provider, artifact, module);
+  }
 
   /** Returns what to do if there is no store for a scheme; empty if Tutti has none. */
   public static String adviceOnStore(String scheme) {
@@ -104,18 +95,15 @@ public final class Providers {
     Map<String, BackendProvider> all = backends();
     BackendProvider provider = all.get(name);
     if (provider == null) {
+      String advice =
+          advice(BACKENDS, name, BackendProvider.class)
+              .or(
+                  () ->
+                      Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
+                          .map(found -> "did you mean '" + found + "'?"))
+              .orElse("add the jar that provides it");
       throw new BackendException(
-          "no backend '"
-              + name
-              + "' on the class path; found "
-              + all.keySet()
-              + advice(BACKENDS, name, BackendProvider.class)
-                  .or(
-                      () ->
-                          Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
-                              .map(found -> "did you mean '" + found + "'?"))
-                  .map(text -> "; " + text)
-                  .orElse("; add the jar that provides it"));
+          "no backend '%s' on the class path; found %s; %s".formatted(name, all.keySet(), advice));
     }
     requireUsable(provider, settings);
     return provider;
@@ -151,19 +139,16 @@ public final class Providers {
     }
     if (usable.isEmpty()) {
       String others = reasons.isEmpty() ? "" : " (" + String.join("; ", reasons) + ")";
-      String what = "no backend for device type '" + deviceType + "' ";
+      String known = deviceType.equals(Device.CPU.type()) ? "gloo" : deviceType;
+      String advice =
+          advice(BACKENDS, known, BackendProvider.class).orElse("add the jar that provides one");
       throw new BackendException(
-          broken.isEmpty()
-              ? what
-                  + "on the class path"
-                  + others
-                  + "; "
-                  + advice(
-                          BACKENDS,
-                          deviceType.equals(Device.CPU.type()) ? "gloo" : deviceType,
-                          BackendProvider.class)
-                      .orElse("add the jar that provides one")
-              : what + "can run here: " + String.join("; ", broken) + others);
+          "no backend for device type '%s' %s"
+              .formatted(
+                  deviceType,
+                  broken.isEmpty()
+                      ? "on the class path" + others + "; " + advice
+                      : "can run here: " + String.join("; ", broken) + others));
     }
     List<String> names = usable.stream().map(BackendProvider::name).sorted().toList();
     throw new BackendException(
@@ -242,18 +227,12 @@ public final class Providers {
     StreamBlockProvider provider = all.get(deviceType);
     if (provider == null) {
       throw new UnsupportedOperationException(
-          "no stream block for device type '"
-              + deviceType
-              + "'; found for "
-              + all.keySet()
-              + (deviceType.equals("cuda")
-                  ? "; "
-                      + new ServiceAdvice(
-                              "dev.tutti.cuda.block.CudaStreamBlockProvider",
-                              "tutti-backend-cuda",
-                              "dev.tutti.cuda")
-                          .of(StreamBlockProvider.class, Providers.class)
-                  : "; add the jar that provides one"));
+          "no stream block for device type '%s'; found for %s; %s"
+              .formatted(
+                  deviceType,
+                  all.keySet(),
+                  advice(STREAM_BLOCKS, deviceType, StreamBlockProvider.class)
+                      .orElse("add the jar that provides one")));
     }
     // Skips the provider's own check, which may look for devices; a call does that anyway.
     reasonAgainst(provider::spiVersion, StreamBlockProvider.SPI_VERSION, Optional::empty)
