@@ -15,13 +15,14 @@ import java.util.function.Consumer;
 /** Reads the log of a job from its start, entry by entry, on a thread of its own. */
 final class LogReader {
   /*
-   * The thread waits for the next number through a store handle of its own, in slices. A rank that
-   * can no longer read the log would wait for ranks that are gone, so it says so.
+   * The thread waits for the next number through a store handle of its own, in slices. The call that
+   * waits also brings the entry: if the store stood still between a wait and a read, this rank would
+   * not learn of a failure that another rank has seen taken, and would be named as silent. A rank
+   * that can no longer read the log would wait for ranks that are gone, so it says so.
    */
   private static final System.Logger LOG = System.getLogger(LogReader.class.getName());
 
   private static final Duration SLICE = Duration.ofSeconds(20);
-  private static final Duration READ = Duration.ofSeconds(5);
   private static final int RETRIES = 5;
   private static final int LATE_RETRIES = 300;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -72,8 +73,7 @@ final class LogReader {
     while (!closed) {
       String key = JobMonitor.key(number);
       try {
-        store.await(List.of(key), SLICE);
-        sink.accept(new JobInput.Read(number, LogEntry.decode(store.get(key, READ))));
+        sink.accept(new JobInput.Read(number, LogEntry.decode(store.get(key, SLICE))));
         number++;
       } catch (StoreTimeoutException e) {
         LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);

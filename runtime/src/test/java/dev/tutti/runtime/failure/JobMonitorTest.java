@@ -40,7 +40,7 @@ class JobMonitorTest {
             Store.class.getClassLoader(),
             new Class<?>[] {Store.class},
             (proxy, method, arguments) -> {
-              if (List.of("await", "check").contains(method.getName())
+              if (List.of("get", "check").contains(method.getName())
                   && losses.getAndDecrement() > 0) {
                 throw new StoreConnectionException("reset by a firewall");
               }
@@ -115,6 +115,38 @@ class JobMonitorTest {
       assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);
       assertThat(event.failedRank()).isEqualTo(1);
       assertThat(event.message()).contains("it can no longer read the failure log");
+    }
+  }
+
+  /** Returns a view of a store that answers what waits for a key, and then nothing. */
+  private static Store stuckAfterAWait(Store store, StuckStore stuck) {
+    return (Store)
+        Proxy.newProxyInstance(
+            Store.class.getClassLoader(),
+            new Class<?>[] {Store.class},
+            (proxy, method, arguments) -> {
+              Object result = method.invoke(store, arguments);
+              stuck.stuck |= List.of("get", "await").contains(method.getName());
+              return method.getName().equals("duplicate")
+                  ? stuckAfterAWait((Store) result, stuck)
+                  : result;
+            });
+  }
+
+  @Test
+  void anEntryThatTheStoreTookBeforeItStoodStillIsRead() throws Exception {
+    StuckStore stuck = new StuckStore();
+    Store store = stuckAfterAWait(stuck.around(shared), stuck);
+    try (JobMonitor monitor = new JobMonitor(store, 0, -1, TIMES, Time.SYSTEM)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      join(monitor, List.of(0, 1), 0, heard);
+      monitor.start(() -> new byte[0]);
+      FailureEvent event =
+          new FailureEvent(
+              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough");
+      shared.set("event/1", event.encode());
+      assertThat(heard.get().message()).isEqualTo("enough");
+      stuck.released.countDown();
     }
   }
 
