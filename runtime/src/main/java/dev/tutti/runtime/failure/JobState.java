@@ -5,7 +5,6 @@ import static dev.tutti.runtime.operation.Deadlines.nanos;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
@@ -77,18 +76,27 @@ final class JobState {
     unheard = other.unheard;
   }
 
-  /** Returns all that decides what happens next, as a value; equal for states that act alike. */
-  List<Object> key() {
+  /** Takes what decides how a state acts, so that states that act alike can be told from others. */
+  interface Sink {
+    /** Adds a number, or whether something holds. */
+    void add(long value);
+
+    /** Adds a value. */
+    void add(@Nullable Object value);
+  }
+
+  /** Adds all that decides what happens next; the same for states that act alike. */
+  void addTo(Sink sink) {
     boolean isAppending = isAppending();
-    return List.of(
-        groups.values().stream().map(group -> group.key(isAppending)).toList(),
-        List.copyOf(lost),
-        Map.copyOf(asked),
-        List.copyOf(toAppend),
-        delivered,
-        appending,
-        unheard,
-        silentUntil);
+    for (Group group : groups.values()) {
+      group.addTo(sink, isAppending);
+    }
+    lost.forEach(sink::add);
+    asked.forEach((_, each) -> sink.add(each.number));
+    toAppend.forEach(sink::add);
+    sink.add(delivered);
+    sink.add((appending ? 1 : 0) + (unheard ? 2 : 0));
+    sink.add(silentUntil);
   }
 
   private enum Phase {
@@ -139,25 +147,27 @@ final class JobState {
       settleBy = other.settleBy;
     }
 
-    /** Returns all that decides what happens next, as a value. */
-    List<@Nullable Object> key(boolean isAppending) {
+    void addTo(Sink sink, boolean isAppending) {
       boolean isAsking = phase == Phase.ASKING;
       boolean isOver = phase == Phase.SETTLED && !isAppending;
       boolean mayAnswer = known != null && known.alone() && !hasAnswered;
-      return Arrays.asList(
-          name,
-          isJoined,
-          isOpen,
-          phase,
-          isOver ? own != null : own,
-          isOver ? first != null : first,
-          isOver ? found != null : found,
-          isAsking || mayAnswer ? known : null,
-          isCollected,
-          hasAnswered,
-          phase == Phase.REPORTING ? reportBy : 0,
-          isAsking ? askBy : 0,
-          isAsking ? settleBy : 0);
+      sink.add(name);
+      sink.add(phase.ordinal());
+      sink.add(
+          (isJoined ? 1 : 0)
+              + (isOpen ? 2 : 0)
+              + (isCollected ? 4 : 0)
+              + (hasAnswered ? 8 : 0)
+              + (own != null ? 16 : 0)
+              + (first != null ? 32 : 0)
+              + (found != null ? 64 : 0));
+      sink.add(isOver ? null : own);
+      sink.add(isOver ? null : first);
+      sink.add(isOver ? null : found);
+      sink.add(isAsking || mayAnswer ? known : null);
+      sink.add(phase == Phase.REPORTING ? reportBy : 0);
+      sink.add(isAsking ? askBy : 0);
+      sink.add(isAsking ? settleBy : 0);
     }
   }
 

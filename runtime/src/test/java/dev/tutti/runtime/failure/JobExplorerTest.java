@@ -9,9 +9,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
@@ -37,6 +35,37 @@ class JobExplorerTest {
       }
       Collections.reverse(way);
       return way;
+    }
+  }
+
+  /** A set of numbers. */
+  private static final class LongSet {
+    private long[] table = new long[1 << 12];
+    private int size;
+
+    /** Adds a number; returns whether it was not there. */
+    boolean add(long number) {
+      if (2 * size > table.length) {
+        long[] old = table;
+        table = new long[2 * old.length];
+        for (long each : old) {
+          table[place(each)] = each;
+        }
+      }
+      int place = place(number);
+      boolean isNew = table[place] != number;
+      table[place] = number;
+      size += isNew ? 1 : 0;
+      return isNew;
+    }
+
+    /** Returns where a number is, or belongs; 0 marks what is free. */
+    private int place(long number) {
+      int place = (int) number & (table.length - 1);
+      while (table[place] != 0 && table[place] != number) {
+        place = (place + 1) & (table.length - 1);
+      }
+      return place;
     }
   }
 
@@ -90,24 +119,32 @@ class JobExplorerTest {
     }
   }
 
-  /** Explores what is needed to find a fault; throws if there is one. */
+  /** Explores what is needed to find a fault, the smallest first; throws if there is one. */
   static void exploreSome() {
+    exploreFew();
+    explore(new JobModel(Wait.COLLECTIVE, 3, -1, 1));
     explore(new JobModel(Wait.COLLECTIVE, 2, -1, 2));
     explore(new JobModel(Wait.COLLECTIVE, 2, 0, 2));
-    explore(new JobModel(Wait.COLLECTIVE, 3, -1, 1));
     explore(new JobModel(Wait.COLLECTIVE, 3, 0, 1));
-    explore(new JobModel(Wait.COLLECTIVE, 3, -1, 2));
     explore(new JobModel(Wait.MISMATCH, 3, 0, 1));
     explore(new JobModel(Wait.MESSAGES, 3, 0, 1));
   }
 
+  /** Explores two ranks with one fault; throws if there is one in what decides. */
+  static void exploreFew() {
+    explore(new JobModel(Wait.COLLECTIVE, 2, -1, 1));
+    explore(new JobModel(Wait.COLLECTIVE, 2, 0, 1));
+  }
+
   private static void explore(JobModel start) {
-    Set<Long> seen = new HashSet<>(Set.of(start.fingerprint()));
+    LongSet seen = new LongSet();
+    seen.add(start.fingerprint());
     Deque<Node> todo = new ArrayDeque<>(List.of(new Node(start, null, null)));
     int ends = 0;
     while (!todo.isEmpty()) {
       Node node = todo.removeLast();
       List<Action> actions = node.model.actions();
+      long own = node.model.fingerprint();
       try {
         if (actions.isEmpty()) {
           node.model.checkEnd();
@@ -116,7 +153,7 @@ class JobExplorerTest {
         for (Action action : actions) {
           JobModel next = node.model.after(action);
           long fingerprint = next.fingerprint();
-          if (fingerprint == node.model.fingerprint()) {
+          if (fingerprint == own) {
             throw new Violation(action + " changes nothing");
           }
           if (seen.add(fingerprint)) {
@@ -127,6 +164,6 @@ class JobExplorerTest {
         throw new AssertionError(e.getMessage() + "\n" + node.way() + "\n" + node.model, e);
       }
     }
-    assertThat(ends).isGreaterThan(100);
+    assertThat(ends).isGreaterThan(20);
   }
 }

@@ -160,35 +160,37 @@ final class JobModel {
 
     long hash() {
       if (hash == 0) {
-        hash = StateHash.of(key());
+        StateHash all = new StateHash();
+        addTo(all);
+        hash = all.value();
       }
       return hash;
     }
 
-    private List<@Nullable Object> key() {
-      return isCrashed
-          ? List.of()
-          : Arrays.asList(
-              isCutOff,
-              isAway,
-              isOdd,
-              isFailing,
-              hasLostServer,
-              verdict == null ? settleBy : 0,
-              pausedSince,
-              lost,
-              stoodStillUntil,
-              read,
-              append,
-              reply,
-              answers,
-              collect,
-              collect == null ? 0 : collectLimit,
-              collect == null || answers ? 0 : collectBy,
-              lookUp,
-              verdict == null ? null : verdict.failedRank(),
-              settled != null && settled.alone(),
-              state.key());
+    private void addTo(StateHash all) {
+      if (isCrashed) {
+        return;
+      }
+      all.add(
+          (isCutOff ? 1 : 0)
+              + (isAway ? 2 : 0)
+              + (isOdd ? 4 : 0)
+              + (isFailing ? 8 : 0)
+              + (hasLostServer ? 16 : 0)
+              + (answers ? 32 : 0)
+              + (settled != null && settled.alone() ? 64 : 0));
+      all.add(verdict == null ? settleBy : -5 - verdict.failedRank());
+      all.add(pausedSince);
+      all.add(lost);
+      all.add(stoodStillUntil);
+      all.add(read);
+      all.add(append);
+      all.add(reply);
+      all.add(collect);
+      all.add(collect == null ? 0 : collectLimit);
+      all.add(collect == null || answers ? 0 : collectBy);
+      all.add(lookUp);
+      state.addTo(all);
     }
   }
 
@@ -247,15 +249,19 @@ final class JobModel {
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
   long fingerprint() {
-    long hash = StateHash.of(List.of(now, faultsLeft, allAnswer, List.copyOf(faulty)));
-    hash = StateHash.mix(hash, logHash);
+    StateHash all = new StateHash();
+    all.add(now);
+    all.add(faultsLeft + (allAnswer ? 8 : 0));
+    all.add(faulty.size());
+    faulty.forEach(all::add);
+    all.add(logHash);
     for (RankProgress progress : published) {
-      hash = StateHash.mix(hash, said(progress));
+      all.add(said(progress));
     }
     for (Rank rank : ranks) {
-      hash = StateHash.mix(hash, rank.hash());
+      all.add(rank.hash());
     }
-    return hash;
+    return all.value();
   }
 
   /**
@@ -586,7 +592,10 @@ final class JobModel {
     } else {
       require(number == log.size() + 1, "the log has no gaps");
       log.add(append.entry());
-      logHash = StateHash.mix(logHash, StateHash.of(List.of(append.entry())));
+      StateHash hash = new StateHash();
+      hash.add(logHash);
+      hash.add(append.entry());
+      logHash = hash.value();
       rank.reply = new JobInput.Written(number);
     }
   }
@@ -708,7 +717,9 @@ final class JobModel {
   public String toString() {
     StringBuilder text = new StringBuilder("at " + now + ", log " + log);
     for (int r = 0; r < ranks.length; r++) {
-      text.append("\n  rank ").append(r).append(": ").append(ranks[r].state.key());
+      Rank rank = ranks[r];
+      text.append("\n  rank ").append(r).append(": ").append(rank.verdict);
+      text.append(" by ").append(rank.settled);
     }
     return text.toString();
   }
