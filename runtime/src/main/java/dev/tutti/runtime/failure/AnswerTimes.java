@@ -15,8 +15,9 @@ public record AnswerTimes(Duration answer) {
   /*
    * A failing group is settled within answer + answers: the first of them is for the store to take a
    * report, the second for the ranks to answer, half of it to the reporter and, if that is silent, a
-   * quarter to each other rank. Only calls that do not match take longer, by call. verdict is longer
-   * than all of these, and a report of a slow operation waits for longer still.
+   * quarter to each other rank. Before that, in set-up, the reason of a peer is awaited for an
+   * answer. Only calls that do not match take longer, by call. verdict is longer than all of these,
+   * and a report of a slow operation waits for longer still.
    */
 
   /** Cuts off what is too long to be added to a time. */
@@ -59,11 +60,11 @@ public record AnswerTimes(Duration answer) {
 
   /** Returns after what time a thread that waits for a verdict decides by itself. */
   public Duration verdict() {
-    return answer.multipliedBy(4);
+    return answer.multipliedBy(5);
   }
 
   /** Returns how long the question of what keeps a slow operation may take in all. */
   public Duration question() {
-    return answer.multipliedBy(5);
+    return answer.multipliedBy(6);
   }
 }

@@ -38,8 +38,8 @@ public record Blame(Kind kind, int rank) {
    *    waiting for another one.
    * 7. A peer that gave up because of a rank it cannot name is not to blame: the ranks ask (6).
    * 8. While a group is set up, a connection that was reset or refused may be one that the peer
-   *    closed unseen as it gave up. Its report is awaited for as long as any answer; without one it is lost
-   *    (2).
+   *    closed unseen as it gave up. Its report is awaited for as long as any answer; without one
+   *    the ranks ask (6), since the peer may itself wait for the report of another one.
    *
    * A rank that stood still does not judge: the ends and the missed deadlines that it finds when it
    * continues are the others' reaction to its silence. It names itself in what it reports, and in

@@ -16,8 +16,21 @@ sealed interface JobInput {
   /** This rank is no longer in a group. */
   record Left(String group) implements JobInput {}
 
-  /** A group failed on this rank. */
+  /** A group that this rank is in failed on it. */
   record Failed(FailureEvent event) implements JobInput {}
+
+  /**
+   * A peer of a group in set-up ended its connection, perhaps for a reason that is on its way.
+   *
+   * @param event what this rank reports if no reason comes
+   */
+  record PeerGone(FailureEvent event) implements JobInput {}
+
+  /** The store answered after a {@link JobOutput.Probe}. */
+  record Reached(String group) implements JobInput {}
+
+  /** This rank refuses to join a group, which therefore fails on the others. */
+  record Refused(FailureEvent event) implements JobInput {}
 
   /** An operation of this rank waits for long; the ranks are to be asked what keeps it. */
   record Waits(Question question) implements JobInput {}

@@ -143,6 +143,19 @@ public final class JobMonitor implements AutoCloseable {
     offer(new JobInput.Failed(event));
   }
 
+  /**
+   * Waits for the reason why a peer of a group in set-up ended its connection, and reports the end
+   * if there is none. Does not block.
+   */
+  void explain(FailureEvent event) {
+    offer(new JobInput.PeerGone(event));
+  }
+
+  /** Tells the members of a group that this rank does not join it. */
+  public void refuse(FailureEvent event) {
+    offer(new JobInput.Refused(event));
+  }
+
   /** Notes that the store has just failed to answer, so that it is not asked again at once. */
   public void noteSilence() {
     offer(new JobInput.Silence());
@@ -310,6 +323,8 @@ public final class JobMonitor implements AutoCloseable {
       }
       case JobOutput.Ask(Evidence known, boolean publishes, Duration limit) ->
           ask(known, (member, group) -> ask(member, group, known, publishes, limit));
+      case JobOutput.Probe(String group) ->
+          start("tutti-ask-" + group + "-" + rank, () -> probe(group));
       case JobOutput.LookUp(Evidence known) ->
           ask(
               known,
@@ -356,6 +371,15 @@ public final class JobMonitor implements AutoCloseable {
       result = new JobInput.Unwritten();
     }
     offer(result);
+  }
+
+  private void probe(String group) {
+    try {
+      boolean _ = board.hasJoined(rank);
+      offer(new JobInput.Reached(group));
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: the store does not answer: {1}", rank, e);
+    }
   }
 
   /** What is done for one of the groups. */

@@ -21,6 +21,9 @@ sealed interface JobOutput {
    */
   record Ask(Evidence known, boolean publishes, @Nullable Duration limit) implements JobOutput {}
 
+  /** Find out whether the store answers, while a reason is awaited for the end of a peer. */
+  record Probe(String group) implements JobOutput {}
+
   /** Look whether a lost rank closed its group before. */
   record LookUp(Evidence known) implements JobOutput {}
 

@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import static dev.tutti.runtime.operation.Deadlines.nanos;
 
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.GroupState.Phase;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -18,8 +19,14 @@ final class JobState {
    * One group, from its first failure on:
    *
    *   OPEN ──own failure──▶ REPORTING ──Written, or an entry of another rank──▶ ASKING ──▶ SETTLED
-   *     └──────────────── entry of another rank ────────────────────────────────▲
+   *     │                   ▲ no reason in time                                 ▲
+   *     ├─PeerGone─▶ EXPLAINING ──────────── entry of another rank ─────────────┤
+   *     └──────────────── entry of another rank ────────────────────────────────┘
    *
+   * EXPLAINING: a peer of a group in set-up ended its connection. It may have given up for a reason
+   *   that is on its way into the log, or, in a chain of ranks that give up, because of another one.
+   *   So if no reason comes in an answer's time, the rank reports that it waited, and the ranks ask
+   *   who does not answer. If the store does not answer meanwhile, the rank decides alone.
    * REPORTING: the store is to take this rank's failure. If it does not within an answer's time, the
    *   rank decides alone.
    * ASKING: skipped if the entry itself proves who failed. Each rank publishes where it stands. The
@@ -32,15 +39,18 @@ final class JobState {
    * it waits: the same inputs at the same times give the same outputs. Time is this rank's running
    * time, so a standstill does not count against the others. At most one entry is being appended;
    * the place after the last entry known is tried, and if another rank took it, the state first
-   * learns that entry, which may make the append needless.
+   * learns that entry, which may make the append needless. Which failure of a group is the first
+   * follows from their places in the log alone, also for a rank that joins the group later. A rank
+   * reports nothing of a group that it has left. If it decides alone, it says at once where it
+   * stands, since it may have left when the store answers and others ask.
    *
    * Only one thread at a time takes a step, and no step leads to another.
    */
   private final int rank;
   private final int serverRank;
   private final AnswerTimes times;
-  private final Map<String, Group> groups = new TreeMap<>();
-  private final List<FailureEvent> lost = new ArrayList<>();
+  private final Map<String, GroupState> groups = new TreeMap<>();
+  private final List<Lost> lost = new ArrayList<>();
   private final Map<String, Asked> asked = new HashMap<>();
   private final Deque<LogEntry> toAppend = new ArrayDeque<>();
   private final List<JobOutput> outputs = new ArrayList<>();
@@ -67,7 +77,7 @@ final class JobState {
   /** Creates a copy, which the original does not change, for the exploration of all histories. */
   JobState(JobState other) {
     this(other.rank, other.serverRank, other.times, other.silentUntil);
-    other.groups.forEach((name, group) -> groups.put(name, new Group(group)));
+    other.groups.forEach((name, group) -> groups.put(name, new GroupState(group)));
     lost.addAll(other.lost);
     asked.putAll(other.asked);
     toAppend.addAll(other.toAppend);
@@ -88,10 +98,13 @@ final class JobState {
   /** Adds all that decides what happens next; the same for states that act alike. */
   void addTo(Sink sink) {
     boolean isAppending = isAppending();
-    for (Group group : groups.values()) {
+    for (GroupState group : groups.values()) {
       group.addTo(sink, isAppending);
     }
-    lost.forEach(sink::add);
+    for (Lost each : lost) {
+      sink.add(each.number);
+      sink.add(each.event);
+    }
     asked.forEach((_, each) -> sink.add(each.number));
     toAppend.forEach(sink::add);
     sink.add(delivered);
@@ -99,77 +112,11 @@ final class JobState {
     sink.add(silentUntil);
   }
 
-  private enum Phase {
-    OPEN,
-    REPORTING,
-    ASKING,
-    SETTLED
-  }
+  /** The loss of a rank, and its place in the log. */
+  private record Lost(long number, FailureEvent event) {}
 
   /** The last question about a group, and its place in the log. */
   private record Asked(Question question, long number) {}
-
-  /** What is known of a group. */
-  private static final class Group {
-    final String name;
-    List<Integer> globalRanks = List.of();
-    boolean isJoined;
-    boolean isOpen;
-    Phase phase = Phase.OPEN;
-    @Nullable FailureEvent own;
-    @Nullable FailureEvent first;
-    LogEntry.@Nullable Found found;
-    @Nullable Evidence known;
-    boolean isCollected;
-    boolean hasAnswered;
-    long reportBy;
-    long askBy;
-    long settleBy;
-
-    Group(String name) {
-      this.name = name;
-    }
-
-    Group(Group other) {
-      name = other.name;
-      globalRanks = other.globalRanks;
-      isJoined = other.isJoined;
-      isOpen = other.isOpen;
-      phase = other.phase;
-      own = other.own;
-      first = other.first;
-      found = other.found;
-      known = other.known;
-      isCollected = other.isCollected;
-      hasAnswered = other.hasAnswered;
-      reportBy = other.reportBy;
-      askBy = other.askBy;
-      settleBy = other.settleBy;
-    }
-
-    void addTo(Sink sink, boolean isAppending) {
-      boolean isAsking = phase == Phase.ASKING;
-      boolean isOver = phase == Phase.SETTLED && !isAppending;
-      boolean mayAnswer = known != null && known.alone() && !hasAnswered;
-      sink.add(name);
-      sink.add(phase.ordinal());
-      sink.add(
-          (isJoined ? 1 : 0)
-              + (isOpen ? 2 : 0)
-              + (isCollected ? 4 : 0)
-              + (hasAnswered ? 8 : 0)
-              + (own != null ? 16 : 0)
-              + (first != null ? 32 : 0)
-              + (found != null ? 64 : 0));
-      sink.add(isOver ? null : own);
-      sink.add(isOver ? null : first);
-      sink.add(isOver ? null : found);
-      sink.add(isAsking || mayAnswer ? known : null);
-      sink.add(phase == Phase.REPORTING ? reportBy : 0);
-      sink.add(isAsking ? askBy : 0);
-      sink.add(isAsking ? settleBy : 0);
-    }
-  }
 
   /**
    * Takes one step.
@@ -189,6 +136,9 @@ final class JobState {
             join(name, globalRanks, isOpen);
         case JobInput.Left(String name) -> leave(group(name));
         case JobInput.Failed(FailureEvent event) -> fail(event);
+        case JobInput.PeerGone(FailureEvent event) -> explain(event);
+        case JobInput.Reached(String name) -> reach(groups.get(name));
+        case JobInput.Refused(FailureEvent event) -> toAppend.add(new LogEntry.Failed(event));
         case JobInput.Waits(Question question) -> toAppend.add(new LogEntry.Asked(question));
         case JobInput.Read(long number, LogEntry entry) -> read(number, entry);
         case JobInput.Written(long number) -> written(number);
@@ -223,34 +173,30 @@ final class JobState {
   /** Returns when the next limit passes; {@link Long#MAX_VALUE} if there is none. */
   long nextLimit() {
     long next = Long.MAX_VALUE;
-    for (Group group : groups.values()) {
-      next = Math.min(next, limitOf(group));
+    for (GroupState group : groups.values()) {
+      next = Math.min(next, group.limit());
     }
     return next;
   }
 
-  private static long limitOf(Group group) {
-    return switch (group.phase) {
-      case REPORTING -> group.reportBy;
-      case ASKING -> Math.min(group.askBy, group.settleBy);
-      case OPEN, SETTLED -> Long.MAX_VALUE;
-    };
-  }
-
-  private Group group(String name) {
-    return groups.computeIfAbsent(name, Group::new);
+  private GroupState group(String name) {
+    return groups.computeIfAbsent(name, GroupState::new);
   }
 
   private void join(String name, List<Integer> globalRanks, boolean isOpen) {
-    Group group = group(name);
+    GroupState group = group(name);
+    for (Lost gone : group.isJoined ? List.<Lost>of() : lost) {
+      FailureEvent inGroup = gone.event.inGroup(name, globalRanks);
+      if (inGroup != null && gone.number < group.firstNumber) {
+        group.first = inGroup;
+        group.firstNumber = gone.number;
+      }
+    }
     group.globalRanks = globalRanks;
     group.isJoined = true;
     group.isOpen = isOpen;
-    for (FailureEvent gone : lost) {
-      FailureEvent inGroup = gone.inGroup(name, globalRanks);
-      if (inGroup != null && group.first == null) {
-        group.first = inGroup;
-      }
+    if (group.phase == Phase.EXPLAINING) {
+      group.phase = Phase.OPEN;
     }
     if (group.first != null) {
       outputs.add(new JobOutput.Fail(group.first));
@@ -258,7 +204,7 @@ final class JobState {
     }
   }
 
-  private void leave(Group group) {
+  private void leave(GroupState group) {
     group.isJoined = false;
     group.phase = Phase.SETTLED;
     asked.remove(group.name);
@@ -268,8 +214,8 @@ final class JobState {
   }
 
   private void fail(FailureEvent cause) {
-    Group group = group(cause.group());
-    if (group.first != null || group.own != null) {
+    GroupState group = groups.get(cause.group());
+    if (group == null || !isUnfailed(group)) {
       return;
     }
     FailureEvent event = asSeen(group, cause);
@@ -277,7 +223,7 @@ final class JobState {
     outputs.add(new JobOutput.Fail(event));
     if (now - silentUntil < 0) {
       unheard = true;
-      accept(event);
+      accept(event, Long.MAX_VALUE);
       return;
     }
     group.phase = Phase.REPORTING;
@@ -285,14 +231,48 @@ final class JobState {
     toAppend.add(new LogEntry.Failed(event));
   }
 
+  private static boolean isUnfailed(GroupState group) {
+    return group.isJoined && group.first == null && group.own == null;
+  }
+
+  private void explain(FailureEvent event) {
+    GroupState group = groups.get(event.group());
+    if (group == null || !isUnfailed(group) || group.phase == Phase.EXPLAINING) {
+      return;
+    }
+    if (paused || now - silentUntil < 0) {
+      fail(event);
+      return;
+    }
+    group.phase = Phase.EXPLAINING;
+    group.gone = event;
+    group.isReached = false;
+    group.explainBy = now + nanos(times.answer());
+    outputs.add(new JobOutput.Probe(group.name));
+  }
+
+  private static void reach(@Nullable GroupState group) {
+    if (group != null) {
+      group.isReached = true;
+    }
+  }
+
+  private void failUnexplained(GroupState group, FailureEvent event) {
+    group.phase = Phase.OPEN;
+    if (!group.isReached) {
+      silentUntil = now + nanos(times.answer());
+    }
+    fail(event.kind() == Kind.PEER_LOST ? event.asTimeout() : event);
+  }
+
   /** Returns a failure as this rank reports it. */
-  private FailureEvent asSeen(Group group, FailureEvent event) {
+  private FailureEvent asSeen(GroupState group, FailureEvent event) {
     int self = group.globalRanks.indexOf(rank);
     return paused && self >= 0 ? Blame.afterStandstill(event, self) : event;
   }
 
   private void failAll(String why) {
-    for (Group group : List.copyOf(groups.values())) {
+    for (GroupState group : List.copyOf(groups.values())) {
       if (group.isJoined) {
         int own = group.globalRanks.indexOf(rank);
         fail(FailureEvent.outside(group.name, Kind.FAILED, own, own, why));
@@ -302,11 +282,13 @@ final class JobState {
 
   private void loseServer(String why) {
     unheard = true;
-    for (Group group : List.copyOf(groups.values())) {
+    for (GroupState group : List.copyOf(groups.values())) {
       int served = group.globalRanks.indexOf(serverRank);
       if (group.isJoined && served >= 0) {
         int own = group.globalRanks.indexOf(rank);
-        accept(asSeen(group, FailureEvent.outside(group.name, Kind.PEER_LOST, own, served, why)));
+        accept(
+            asSeen(group, FailureEvent.outside(group.name, Kind.PEER_LOST, own, served, why)),
+            Long.MAX_VALUE);
       }
     }
   }
@@ -361,7 +343,7 @@ final class JobState {
     switch (toAppend.remove()) {
       case LogEntry.Failed(FailureEvent event) -> {
         unheard = true;
-        accept(event);
+        accept(event, Long.MAX_VALUE);
       }
       case LogEntry.Found found -> settleAlone(group(found.group()));
       case LogEntry.Asked(Question question) ->
@@ -376,10 +358,10 @@ final class JobState {
     }
     delivered = number;
     switch (entry) {
-      case LogEntry.Failed(FailureEvent event) -> accept(event);
+      case LogEntry.Failed(FailureEvent event) -> accept(event, number);
       case LogEntry.Found found -> find(group(found.group()), found);
       case LogEntry.Asked(Question question) -> {
-        Group group = groups.get(question.group());
+        GroupState group = groups.get(question.group());
         if (group != null && group.isJoined) {
           asked.put(group.name, new Asked(question, number));
           outputs.add(new JobOutput.Answer(number, group.name));
@@ -391,23 +373,23 @@ final class JobState {
   }
 
   /** Takes a failure for the first of its group, unless there was one before. */
-  private void accept(FailureEvent event) {
+  private void accept(FailureEvent event, long number) {
     if (event.isOfAllGroups()) {
-      lost.add(event);
-      for (Group group : List.copyOf(groups.values())) {
+      lost.add(new Lost(number, event));
+      for (GroupState group : List.copyOf(groups.values())) {
         FailureEvent inGroup = event.inGroup(group.name, group.globalRanks);
         if (inGroup != null && group.isJoined) {
-          accept(inGroup);
+          accept(inGroup, number);
         }
       }
       return;
     }
-    Group group = group(event.group());
+    GroupState group = group(event.group());
     if (group.first != null) {
-      answerLate(group, event);
       return;
     }
     group.first = event;
+    group.firstNumber = number;
     if (group.isJoined) {
       if (!event.equals(group.own)) {
         outputs.add(new JobOutput.Fail(event));
@@ -416,20 +398,9 @@ final class JobState {
     }
   }
 
-  /** Answers the others about a failure of a group for which this rank has decided alone. */
-  private void answerLate(Group group, FailureEvent event) {
-    Evidence known = group.known;
-    if (group.isJoined && known != null && known.alone() && !group.hasAnswered) {
-      group.hasAnswered = true;
-      if (Blame.isWait(event)) {
-        outputs.add(new JobOutput.Ask(known, true, null));
-      }
-    }
-  }
-
   // What the ranks find out
 
-  private void begin(Group group, FailureEvent event) {
+  private void begin(GroupState group, FailureEvent event) {
     int self = group.globalRanks.indexOf(rank);
     // A rank that has not come so far has called nothing that could mismatch.
     boolean isAsked = group.isOpen ? Blame.isWait(event) : event.isTimeoutOfOthers();
@@ -465,7 +436,7 @@ final class JobState {
     }
   }
 
-  private void collected(Group group, @Nullable Evidence evidence) {
+  private void collected(GroupState group, @Nullable Evidence evidence) {
     if (group.phase != Phase.ASKING || group.known == null) {
       return;
     }
@@ -479,7 +450,7 @@ final class JobState {
   }
 
   /** Tells the other ranks what this rank concludes, unless one of them was first. */
-  private void conclude(Group group, Evidence evidence) {
+  private void conclude(GroupState group, Evidence evidence) {
     if (group.found != null) {
       settle(group, evidence.adopting(group.found.finding()));
       return;
@@ -489,7 +460,7 @@ final class JobState {
     toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));
   }
 
-  private void find(Group group, LogEntry.Found found) {
+  private void find(GroupState group, LogEntry.Found found) {
     if (group.found != null) {
       return;
     }
@@ -501,27 +472,32 @@ final class JobState {
     }
   }
 
-  private void settleAlone(Group group) {
+  private void settleAlone(GroupState group) {
     if (group.phase == Phase.ASKING && group.known != null) {
       settle(group, group.known.withoutStore());
     }
   }
 
-  private void settle(Group group, Evidence evidence) {
+  private void settle(GroupState group, Evidence evidence) {
     group.phase = Phase.SETTLED;
     group.known = evidence;
+    if (evidence.alone() && !group.hasAnswered) {
+      outputs.add(new JobOutput.Ask(evidence, true, null));
+    }
     outputs.add(new JobOutput.Settle(evidence, Blame.judge(evidence)));
   }
 
   private void tick() {
-    for (Group group : List.copyOf(groups.values())) {
+    for (GroupState group : List.copyOf(groups.values())) {
       FailureEvent own = group.own;
-      if (limitOf(group) > now) {
+      if (group.limit() > now) {
         continue;
       }
-      if (group.phase == Phase.REPORTING && own != null) {
+      if (group.phase == Phase.EXPLAINING && group.gone != null) {
+        failUnexplained(group, group.gone);
+      } else if (group.phase == Phase.REPORTING && own != null) {
         unheard = true;
-        accept(own);
+        accept(own, Long.MAX_VALUE);
       } else if (group.settleBy <= now) {
         settleAlone(group);
       } else if (group.known != null) {

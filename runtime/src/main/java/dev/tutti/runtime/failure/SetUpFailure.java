@@ -16,7 +16,6 @@ import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
-import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -32,17 +31,13 @@ public final class SetUpFailure implements MonitoredGroup {
    * They answer on a thread of their own, whatever call their callers are in. A rank that does not
    * answer is blamed.
    */
-  private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
-
   private final JobMonitor monitor;
   private final GroupIdentity group;
   private final AnswerTimes times;
   private final Time time;
   private final boolean isPart;
   private final Runnable end;
-  private final Latch heard;
   private final Latch settled;
-  private volatile boolean waited;
   private volatile @Nullable Evidence evidence;
 
   /**
@@ -57,7 +52,6 @@ public final class SetUpFailure implements MonitoredGroup {
     this.group = group;
     this.times = monitor.times();
     this.time = group.time();
-    this.heard = new Latch(time);
     this.settled = new Latch(time);
     this.isPart = isPart;
     this.end = end;
@@ -70,7 +64,6 @@ public final class SetUpFailure implements MonitoredGroup {
 
   @Override
   public void failing(FailureEvent event) {
-    heard.open();
     end.run();
   }
 
@@ -96,8 +89,7 @@ public final class SetUpFailure implements MonitoredGroup {
    * another one with the same cause.
    */
   public RuntimeException of(RuntimeException cause) {
-    boolean silent =
-        cause instanceof StoreSilentException || (Blame.mayBeExplained(cause) && !awaitReason());
+    boolean silent = cause instanceof StoreSilentException;
     boolean stoodStill = isPart && Watchdog.of(time).stoodStill(times.standstill());
     FailureEvent own = eventOf(cause);
     boolean follows =
@@ -110,7 +102,7 @@ public final class SetUpFailure implements MonitoredGroup {
       own = own.kind() == Kind.PEER_LOST ? own.asTimeout() : own;
       monitor.noteSilence();
     }
-    Evidence known = settled(own);
+    Evidence known = settled(own, Blame.mayBeExplained(cause));
     FailureEvent event = known.event();
     AgreedFailure first = Blame.judge(known);
     FailureInfo info =
@@ -146,51 +138,13 @@ public final class SetUpFailure implements MonitoredGroup {
   }
 
   /**
-   * Runs a step, unless another rank reports in time why a peer left, or the store is silent, which
-   * by itself ends the set-up on all ranks. Does not block.
+   * Ends the set-up because a peer ended its connection, unless another rank reports why. Does not
+   * block.
    */
-  public void unlessExplained(Runnable step) {
+  public void explain(Throwable cause) {
+    monitor.explain(eventOf(cause));
     Thread _ =
-        time.start(
-            "tutti-ask-" + group.name() + "-" + group.rank(),
-            () -> {
-              if (awaitReason()) {
-                step.run();
-              }
-            });
-  }
-
-  /**
-   * Waits for the report of a peer that gave up without saying why; the report is on its way.
-   *
-   * @return whether the store answers
-   */
-  private boolean awaitReason() {
-    if (waited) {
-      return true;
-    }
-    String thread = "tutti-ask-" + group.name() + "-" + group.rank();
-    try {
-      boolean _ =
-          BoundedCalls.call(
-              time,
-              thread,
-              times.answer(),
-              () -> monitor.board().hasJoined(group.globalRanks().get(group.rank())));
-      boolean _ =
-          BoundedCalls.call(
-              time, thread, times.answers(), () -> heard.await(time.deadline(times.answer())));
-      waited = true;
-      return true;
-    } catch (Exception e) {
-      LOG.log(
-          Level.DEBUG,
-          "rank {0}, group {1}: the store does not answer: {2}",
-          group.rank(),
-          group.name(),
-          e);
-      return false;
-    }
+        time.start("tutti-ask-" + group.name() + "-" + group.rank(), () -> monitor.await(settled));
   }
 
   private FailureEvent eventOf(Throwable cause) {
@@ -218,8 +172,12 @@ public final class SetUpFailure implements MonitoredGroup {
   }
 
   /** Reports a failure, and waits until the ranks agree on the first one. */
-  private Evidence settled(FailureEvent own) {
-    monitor.report(own);
+  private Evidence settled(FailureEvent own, boolean mayBeExplained) {
+    if (mayBeExplained) {
+      monitor.explain(own);
+    } else {
+      monitor.report(own);
+    }
     boolean _ = monitor.await(settled);
     Evidence known = evidence;
     return known == null

@@ -34,19 +34,10 @@ final class EarlyFailures implements BackendContext.FailureListener {
     if (target != null) {
       target.peerFailed(newCause, failedRank);
     } else if (Blame.mayBeExplained(newCause)) {
-      setUp.unlessExplained(this::endIfOpen);
+      setUp.explain(newCause);
     } else {
       end.run();
     }
-  }
-
-  private void endIfOpen() {
-    synchronized (this) {
-      if (group != null) {
-        return;
-      }
-    }
-    end.run();
   }
 
   /**

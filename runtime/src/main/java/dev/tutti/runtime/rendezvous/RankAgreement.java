@@ -112,7 +112,7 @@ public final class RankAgreement {
     String text =
         "the ranks of group %s gave different lists: rank %s gave %s, but rank %s gave %s"
             .formatted(group.name(), firstRank, first, group.rank(), own);
-    monitor.report(
+    monitor.refuse(
         new FailureEvent(
             name,
             Kind.FAILED,

@@ -22,16 +22,16 @@ class AnswerTimesTest {
     assertThat(times.call()).isEqualTo(Duration.ofSeconds(4));
     assertThat(times.answers()).isEqualTo(Duration.ofSeconds(10));
     assertThat(times.standstill()).isEqualTo(Duration.ofSeconds(5));
-    assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(20));
-    assertThat(times.question()).isEqualTo(Duration.ofSeconds(25));
-    assertThat(times("4m").verdict()).isEqualTo(Duration.ofMinutes(16));
+    assertThat(times.verdict()).isEqualTo(Duration.ofSeconds(25));
+    assertThat(times.question()).isEqualTo(Duration.ofSeconds(30));
+    assertThat(times("4m").verdict()).isEqualTo(Duration.ofMinutes(20));
   }
 
   @Test
   void aRankComesToAVerdictBeforeItsThreadsGiveUp() {
     AnswerTimes times = times("7s");
     Duration settled = times.call().plus(times.answers());
-    assertThat(times.answer().plus(settled)).isLessThan(times.verdict());
+    assertThat(times.answer().multipliedBy(2).plus(settled)).isLessThan(times.verdict());
     assertThat(times.finding().plus(times.lateAnswer())).isLessThan(times.answers());
     assertThat(times.verdict()).isLessThan(times.question());
   }

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,12 +37,19 @@ final class JobModel {
   private static final RankProgress CALLED_OTHER =
       RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)));
   private static final RankProgress ABSENT = RankProgress.ofCalls(List.of());
+  private static final RankProgress IN_SET_UP = RankProgress.ofSetUp(GROUP);
+  private static final RankProgress CLOSED =
+      new RankProgress(true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of());
 
-  /** What the ranks wait for: one collective, of which some may call another, or messages. */
+  /**
+   * What the ranks wait for: one collective, of which some may call another, messages, or each
+   * other to set up the group, and then for one collective.
+   */
   enum Wait {
     COLLECTIVE,
     MISMATCH,
-    MESSAGES
+    MESSAGES,
+    SET_UP
   }
 
   /** Something that must never be. */
@@ -60,12 +68,17 @@ final class JobModel {
     CUT_OFF,
     ABORT,
     STAY_AWAY,
-    CALL_OTHER
+    CALL_OTHER,
+    CLOSE
   }
 
   /** What may happen next. */
   enum Step {
     FAULT,
+    JOIN,
+    OPEN,
+    WILL,
+    PROBE,
     READ,
     STORE,
     REPLY,
@@ -108,10 +121,19 @@ final class JobModel {
     boolean isOdd;
     boolean isFailing;
     boolean hasLostServer;
+    boolean isJoined;
+    boolean isOpen;
+    boolean hasLeft;
+    boolean hasWill;
+    boolean probes;
     long pausedSince = -1;
     long lost;
     long stoodStillUntil = Long.MIN_VALUE;
     int read;
+
+    /** How many entries the store had sent before it stood still. */
+    int sent;
+
     JobOutput.@Nullable Append append;
     @Nullable JobInput reply;
     boolean answers;
@@ -138,6 +160,12 @@ final class JobModel {
       isOdd = other.isOdd;
       isFailing = other.isFailing;
       hasLostServer = other.hasLostServer;
+      isJoined = other.isJoined;
+      isOpen = other.isOpen;
+      hasLeft = other.hasLeft;
+      hasWill = other.hasWill;
+      probes = other.probes;
+      sent = other.sent;
       pausedSince = other.pausedSince;
       lost = other.lost;
       stoodStillUntil = other.stoodStillUntil;
@@ -169,6 +197,7 @@ final class JobModel {
 
     private void addTo(StateHash all) {
       if (isCrashed) {
+        all.add(hasWill ? 1 : 0);
         return;
       }
       all.add(
@@ -178,7 +207,12 @@ final class JobModel {
               + (isFailing ? 8 : 0)
               + (hasLostServer ? 16 : 0)
               + (answers ? 32 : 0)
-              + (settled != null && settled.alone() ? 64 : 0));
+              + (settled != null && settled.alone() ? 64 : 0)
+              + (isJoined ? 128 : 0)
+              + (isOpen ? 256 : 0)
+              + (hasLeft ? 512 : 0)
+              + (probes ? 1024 : 0)
+              + (read < sent ? 2048 : 0));
       all.add(verdict == null ? settleBy : -5 - verdict.failedRank());
       all.add(pausedSince);
       all.add(lost);
@@ -224,14 +258,19 @@ final class JobModel {
     faulty = new TreeSet<>();
     this.server = server;
     faultsLeft = faults;
-    List<Integer> all = new ArrayList<>();
-    for (int r = 0; r < size; r++) {
-      all.add(r);
-    }
     for (int r = 0; r < size; r++) {
       ranks[r] = new Rank(new JobState(r, server, TIMES, 0));
-      offer(r, new JobInput.Joined(GROUP, all, true));
+      if (wait != Wait.SET_UP) {
+        join(r, true);
+      }
     }
+  }
+
+  private void join(int r, boolean isOpen) {
+    ranks[r].isJoined = true;
+    ranks[r].isOpen = isOpen;
+    List<Integer> all = IntStream.range(0, ranks.length).boxed().toList();
+    offer(r, new JobInput.Joined(GROUP, all, isOpen));
   }
 
   private JobModel(JobModel other) {
@@ -292,7 +331,7 @@ final class JobModel {
 
   private boolean isLocal(Action action) {
     return switch (action.kind) {
-      case READ, REPLY, LOOK_UP, TICK -> true;
+      case WILL, READ, REPLY, LOOK_UP, TICK -> true;
       case COLLECT -> {
         Rank rank = ranks[action.rank];
         yield !reachesStore(rank) || collected(rank.collect).silent().isEmpty();
@@ -312,12 +351,22 @@ final class JobModel {
   /** Adds what a rank does by itself at this time. */
   private void addSteps(int r, List<Action> to) {
     Rank rank = ranks[r];
+    boolean answers = !isStoreSilent();
+    if (rank.hasWill && answers && !ranks[server].isCrashed) {
+      to.add(new Action(Step.WILL, r));
+    }
     if (!rank.runs()) {
       return;
     }
-    boolean answers = !isStoreSilent();
-    if (rank.read < log.size() && reachesStore(rank) && answers) {
+    if (wait == Wait.SET_UP && !rank.isJoined && !rank.isAway) {
+      to.add(new Action(Step.JOIN, r));
+    }
+    // What the store sent before it stood still has come; the next entry must be asked for.
+    if (rank.read < log.size() && reachesStore(rank) && (answers || rank.read < rank.sent)) {
       to.add(new Action(Step.READ, r));
+    }
+    if (rank.probes && answers) {
+      to.add(new Action(Step.PROBE, r));
     }
     if (rank.append != null && answers) {
       to.add(new Action(Step.STORE, r));
@@ -365,24 +414,8 @@ final class JobModel {
     if (server >= 0 && ranks[server].isCrashed && !rank.hasLostServer) {
       to.add(new Action(Step.LOSE_SERVER, r));
     }
-    if (!rank.isFailing) {
-      boolean hasReason = !faulty.isEmpty() && !rank.isAway;
-      if (hasReason) {
-        to.add(new Action(Step.TIME_OUT, r));
-        for (int peer : faulty) {
-          if (peer != r) {
-            to.add(new Action(Step.TIME_OUT, r, peer, null));
-          }
-        }
-      }
-      if (!rank.isAway && Arrays.stream(ranks).anyMatch(each -> each.isOdd)) {
-        to.add(new Action(Step.MISMATCH, r));
-      }
-      for (int peer = 0; peer < ranks.length; peer++) {
-        if (ranks[peer].isCrashed) {
-          to.add(new Action(Step.LOSE_PEER, r, peer, null));
-        }
-      }
+    if (!rank.isFailing && !rank.hasLeft && rank.isJoined) {
+      addFailures(r, to);
     }
     // Before the first fault, ranks that do not serve the store are alike.
     boolean isUnlike = !faulty.isEmpty() || r <= Math.max(0, server + 1);
@@ -395,11 +428,48 @@ final class JobModel {
     }
   }
 
+  /** Adds how a rank may find that something is wrong. */
+  private void addFailures(int r, List<Action> to) {
+    Rank rank = ranks[r];
+    boolean isCalling = !rank.isOpen || !rank.isAway;
+    if (!faulty.isEmpty() && isCalling) {
+      to.add(new Action(Step.TIME_OUT, r));
+      for (int peer : faulty) {
+        if (peer != r) {
+          to.add(new Action(Step.TIME_OUT, r, peer, null));
+        }
+      }
+    }
+    if (isCalling && Arrays.stream(ranks).anyMatch(each -> each.isOdd)) {
+      to.add(new Action(Step.MISMATCH, r));
+    }
+    for (int peer = 0; peer < ranks.length; peer++) {
+      // A rank whose set-up fails ends its connections before it says why.
+      boolean gaveUp = !rank.isOpen && ranks[peer].isFailing && !ranks[peer].isOpen;
+      if (ranks[peer].isCrashed || gaveUp) {
+        to.add(new Action(Step.LOSE_PEER, r, peer, null));
+      }
+    }
+    if (!rank.isOpen && Arrays.stream(ranks).allMatch(JobModel::isConnected)) {
+      to.add(new Action(Step.OPEN, r));
+    }
+  }
+
+  private static boolean isConnected(Rank rank) {
+    return rank.isJoined && !rank.isCrashed && (rank.isOpen || !rank.isFailing);
+  }
+
   private boolean maySuffer(Rank rank, Fault fault) {
+    if (rank.hasLeft && (server < 0 || !rank.equals(ranks[server]))) {
+      return false;
+    }
     return switch (fault) {
       case CRASH, PAUSE, CUT_OFF -> true;
-      case ABORT -> !rank.isFailing;
-      case STAY_AWAY -> !rank.isFailing && !rank.isOdd;
+      case ABORT -> !rank.isFailing && rank.isJoined && !rank.hasLeft;
+      case CLOSE ->
+          rank.isOpen && !rank.isFailing && !rank.hasLeft && wait != Wait.MESSAGES && !rank.isOdd;
+      case STAY_AWAY ->
+          !rank.isFailing && !rank.isOdd && !rank.hasLeft && rank.isJoined == rank.isOpen;
       case CALL_OTHER ->
           !rank.isFailing && !rank.isAway && wait == Wait.MISMATCH && mayOneMoreBeOdd();
     };
@@ -455,6 +525,18 @@ final class JobModel {
         offer(r, new JobInput.Read(rank.read, entry));
       }
       case STORE -> store(rank);
+      case JOIN -> join(r, false);
+      case OPEN -> join(r, true);
+      case WILL -> {
+        rank.hasWill = false;
+        log(new LogEntry.Failed(FailureEvent.lost(r)));
+      }
+      case PROBE -> {
+        rank.probes = false;
+        if (reachesStore(rank)) {
+          offer(r, new JobInput.Reached(GROUP));
+        }
+      }
       case REPLY -> {
         JobInput reply = rank.reply;
         rank.reply = null;
@@ -473,9 +555,12 @@ final class JobModel {
         offer(r, new JobInput.Collected(GROUP, evidence));
       }
       case LOOK_UP -> {
-        Evidence evidence = reachesStore(rank) ? rank.lookUp : null;
+        Evidence known = Objects.requireNonNull(rank.lookUp);
+        int lost = known.event().failedRank();
+        boolean hasClosed = CLOSED.equals(published[lost]);
+        Evidence evidence = hasClosed ? known.and(Map.of(lost, CLOSED), Set.of(), Set.of()) : known;
         rank.lookUp = null;
-        offer(r, new JobInput.Collected(GROUP, evidence));
+        offer(r, new JobInput.Collected(GROUP, reachesStore(rank) ? evidence : null));
       }
       case TICK -> offer(r, new JobInput.Tick());
       case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer);
@@ -511,6 +596,7 @@ final class JobModel {
     switch (fault) {
       case CRASH -> {
         rank.isCrashed = true;
+        rank.hasWill = server >= 0 && r != server && !rank.isCutOff;
         if (r == server) {
           for (int other = 0; other < ranks.length; other++) {
             loseStore(other);
@@ -519,11 +605,22 @@ final class JobModel {
       }
       case PAUSE -> {
         rank.pausedSince = now;
+        for (int other = 0; r == server && other < ranks.length; other++) {
+          if (other != r && ranks[other].read < log.size()) {
+            own(other).sent = ranks[other].read + 1;
+          }
+        }
       }
       case CUT_OFF -> rank.isCutOff = true;
       case ABORT -> fail(r, Kind.ABORTED, r);
       case STAY_AWAY -> rank.isAway = true;
       case CALL_OTHER -> rank.isOdd = true;
+      case CLOSE -> {
+        if (reachesStore(rank) && !isStoreSilent()) {
+          published[r] = CLOSED;
+        }
+        leave(r);
+      }
     }
   }
 
@@ -536,12 +633,27 @@ final class JobModel {
     }
   }
 
+  /** Lets a rank leave its group, after which it reports nothing more of it. */
+  private void leave(int r) {
+    ranks[r].hasLeft = true;
+    offer(r, new JobInput.Left(GROUP));
+    FailureEvent late = FailureEvent.outside(GROUP, Kind.FAILED, r, r, "late");
+    for (JobInput input : List.of(new JobInput.Failed(late), new JobInput.PeerGone(late))) {
+      require(
+          ranks[r].state.step(running(ranks[r]), false, input).isEmpty(),
+          "nothing is reported of a group that was left");
+    }
+  }
+
   private RankProgress progress(int r) {
+    if (!ranks[r].isOpen) {
+      return IN_SET_UP;
+    }
     if (ranks[r].isAway) {
       return ABSENT;
     }
     return switch (wait) {
-      case COLLECTIVE, MISMATCH -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
+      case COLLECTIVE, MISMATCH, SET_UP -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
       case MESSAGES ->
           new RankProgress(
               false,
@@ -562,7 +674,8 @@ final class JobModel {
     if (progress == null) {
       return 0;
     }
-    return progress.equals(ABSENT) ? 1 : progress.recent().equals(CALLED_OTHER.recent()) ? 2 : 3;
+    List<RankProgress> known = List.of(ABSENT, CALLED_OTHER, IN_SET_UP, CLOSED);
+    return 2 + known.indexOf(progress);
   }
 
   private int next(int r) {
@@ -570,7 +683,12 @@ final class JobModel {
   }
 
   private void fail(int r, Kind kind, int failedRank) {
-    ranks[r].isFailing = true;
+    Rank rank = ranks[r];
+    rank.isFailing = true;
+    if (!rank.isOpen) {
+      failSetUp(r, kind == Kind.ABORTED ? Kind.FAILED : kind, failedRank);
+      return;
+    }
     boolean isMessage = wait == Wait.MESSAGES;
     OpType op = isMessage ? OpType.RECV : OpType.BARRIER;
     int peer = isMessage ? next(r) : -1;
@@ -579,6 +697,17 @@ final class JobModel {
         new JobInput.Failed(
             new FailureEvent(
                 GROUP, kind, r, failedRank, op, 1, peer, 0, Duration.ZERO, kind.name())));
+  }
+
+  private void failSetUp(int r, Kind kind, int failedRank) {
+    FailureEvent event =
+        new FailureEvent(GROUP, kind, r, failedRank, OpType.INIT, 0, Duration.ZERO, kind.name());
+    boolean mayBeExplained = kind == Kind.PEER_LOST;
+    if (mayBeExplained) {
+      ranks[r].settleBy =
+          running(ranks[r]) + TIMES.answer().multipliedBy(2).plus(TIMES.answers()).toNanos();
+    }
+    offer(r, mayBeExplained ? new JobInput.PeerGone(event) : new JobInput.Failed(event));
   }
 
   private void store(Rank rank) {
@@ -591,13 +720,17 @@ final class JobModel {
       rank.reply = new JobInput.Taken(number, log.get(number - 1));
     } else {
       require(number == log.size() + 1, "the log has no gaps");
-      log.add(append.entry());
-      StateHash hash = new StateHash();
-      hash.add(logHash);
-      hash.add(append.entry());
-      logHash = hash.value();
+      log(append.entry());
       rank.reply = new JobInput.Written(number);
     }
+  }
+
+  private void log(LogEntry entry) {
+    log.add(entry);
+    StateHash hash = new StateHash();
+    hash.add(logHash);
+    hash.add(entry);
+    logHash = hash.value();
   }
 
   private Evidence collected(Evidence known) {
@@ -617,6 +750,7 @@ final class JobModel {
   private void offer(int r, JobInput input) {
     Rank rank = ranks[r];
     boolean stoodStill = now < rank.stoodStillUntil;
+    boolean leaves = false;
     for (JobOutput output : rank.state.step(running(rank), stoodStill, input)) {
       switch (output) {
         case JobOutput.Append append -> {
@@ -636,6 +770,7 @@ final class JobModel {
           }
         }
         case JobOutput.LookUp(Evidence known) -> rank.lookUp = known;
+        case JobOutput.Probe _ -> rank.probes = true;
         case JobOutput.Settle(Evidence evidence, AgreedFailure verdict) -> {
           require(rank.verdict == null, "a group is settled once");
           require(running(rank) <= rank.settleBy, "a group is settled in time");
@@ -644,9 +779,13 @@ final class JobModel {
               "no group ends before the cause is in the log, unless its rank is alone");
           rank.settled = evidence;
           rank.verdict = verdict;
+          leaves = !rank.isOpen;
         }
         default -> throw new AssertionError(output);
       }
+    }
+    if (leaves) {
+      leave(r);
     }
   }
 
@@ -693,7 +832,7 @@ final class JobModel {
                 || soleOddRank() < 0
                 || blamed == soleOddRank(),
             "the rank that called something else is not named");
-        boolean isAnyAbsent = Arrays.asList(published).contains(ABSENT);
+        boolean isAnyAbsent = event.sequence() > 0 && Arrays.asList(published).contains(ABSENT);
         require(
             !isOfWait || !isAnyAbsent || blamed >= 0, "nobody is named though a rank is absent");
         require(

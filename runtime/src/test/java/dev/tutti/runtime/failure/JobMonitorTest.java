@@ -154,6 +154,7 @@ class JobMonitorTest {
   void aReportThatTheStoreTakesLateIsNotLost() {
     StuckStore stuck = new StuckStore();
     try (JobMonitor monitor = new JobMonitor(stuck.around(shared), 1, -1, TIMES, Time.SYSTEM)) {
+      join(monitor, List.of(0, 1), 1, new CompletableFuture<>());
       stuck.stuck = true;
       monitor.report(
           new FailureEvent(

@@ -10,6 +10,7 @@ import dev.tutti.runtime.failure.JobOutput.Ask;
 import dev.tutti.runtime.failure.JobOutput.Fail;
 import dev.tutti.runtime.failure.JobOutput.Find;
 import dev.tutti.runtime.failure.JobOutput.LookUp;
+import dev.tutti.runtime.failure.JobOutput.Probe;
 import dev.tutti.runtime.failure.JobOutput.Settle;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
@@ -118,6 +119,114 @@ class JobStateTest {
             look -> look.known().event().kind(),
             look -> look.known().event().failedRank())
         .containsExactly(tuple("a", Kind.PEER_LOST, 1), tuple("c", Kind.PEER_LOST, 2));
+  }
+
+  @Test
+  void whatComesFirstInTheLogCountsForARankThatJoinsLater() {
+    join("b", 0, 1, 5);
+    read(1, FailureEvent.lost(5));
+    read(2, failure("a", 0, "late report"));
+    join("a", 0, 1, 5);
+    assertThat(take(Fail.class))
+        .extracting(fail -> fail.event().group(), fail -> fail.event().kind())
+        .containsExactly(tuple("b", Kind.PEER_LOST), tuple("a", Kind.PEER_LOST));
+    read(3, failure("c", 0, "first"));
+    read(4, FailureEvent.lost(4));
+    join("c", 0, 1, 4);
+    assertThat(take(Fail.class))
+        .extracting(fail -> fail.event().message())
+        .containsExactly("first");
+  }
+
+  @Test
+  void nothingIsReportedOfAGroupThatWasLeft() {
+    join("a", 0, 1);
+    offer(new JobInput.Left("a"));
+    offer(new JobInput.Failed(failure("a", 1, "after the close")));
+    offer(new JobInput.PeerGone(failure("a", 1, "after the close")));
+    offer(new JobInput.Reached("a"));
+    assertThat(outputs).isEmpty();
+    assertThat(state.nextLimit()).isEqualTo(Long.MAX_VALUE);
+  }
+
+  @Test
+  void aRankThatRefusesAGroupWaitsForNothing() {
+    FailureEvent refusal = FailureEvent.outside("a", Kind.FAILED, 0, -1, "different lists");
+    offer(new JobInput.Refused(refusal));
+    assertThat(take(Append.class)).containsExactly(new Append(1, new LogEntry.Failed(refusal)));
+    assertThat(state.nextLimit()).isEqualTo(Long.MAX_VALUE);
+    offer(new JobInput.Written(1));
+    pass(TIMES.answer().multipliedBy(2));
+    assertThat(outputs).isEmpty();
+    assertThat(state.isUnheard()).isFalse();
+  }
+
+  private static FailureEvent gone(int peer) {
+    return FailureEvent.outside("0", Kind.PEER_LOST, 1, peer, "reset");
+  }
+
+  private void losePeerInSetUp(int peer) {
+    offer(new JobInput.Joined("0", List.of(0, 1, 2), false));
+    offer(new JobInput.PeerGone(gone(peer)));
+    assertThat(take(Probe.class)).containsExactly(new Probe("0"));
+    assertThat(outputs).isEmpty();
+    assertThat(state.nextLimit()).isEqualTo(TIMES.answer().toNanos());
+  }
+
+  @Test
+  void theReasonWhyAPeerGaveUpCounts() {
+    losePeerInSetUp(2);
+    FailureEvent reason = failure("0", 2, "no such device");
+    read(1, reason);
+    assertThat(verdict().event()).isEqualTo(reason);
+    assertThat(take(Append.class)).isEmpty();
+  }
+
+  @Test
+  void theRanksAskWhyAPeerGaveUpThatGivesNoReason() {
+    losePeerInSetUp(2);
+    offer(new JobInput.Reached("0"));
+    pass(TIMES.answer());
+    FailureEvent report = gone(2).asTimeout();
+    assertThat(take(Append.class)).containsExactly(new Append(1, new LogEntry.Failed(report)));
+    offer(new JobInput.Written(1));
+    Ask ask = take(Ask.class).getFirst();
+    assertThat(ask.limit()).isEqualTo(TIMES.answer());
+    RankProgress waits = RankProgress.ofSetUp("0");
+    offer(
+        new JobInput.Collected(
+            "0", ask.known().and(Map.of(1, waits, 2, waits), Set.of(0), Set.of())));
+    offer(new JobInput.Written(2));
+    AgreedFailure known = verdict();
+    assertThat(known.failedRank()).isZero();
+    assertThat(known.text()).isEqualTo("reset; rank 0 does not answer");
+  }
+
+  @Test
+  void aSilentStoreIsTheReasonWhyAPeerGaveUp() {
+    losePeerInSetUp(2);
+    pass(TIMES.answer());
+    assertThat(take(Append.class)).isEmpty();
+    AgreedFailure known = verdict();
+    assertThat(known.failedRank()).isZero();
+    assertThat(known.text()).isEqualTo("reset; rank 0, which serves the store, does not answer");
+  }
+
+  @Test
+  void aSetUpThatEndsWellWaitsForNoReason() {
+    losePeerInSetUp(2);
+    join("0", 0, 1, 2);
+    pass(TIMES.answer());
+    assertThat(outputs).isEmpty();
+  }
+
+  @Test
+  void aRankThatDecidesAloneSaysAtOnceWhereItStands() {
+    AgreedFailure known = reportInSilence(0, Kind.PEER_LOST, 2);
+    assertThat(known.failedRank()).isEqualTo(2);
+    assertThat(take(Ask.class))
+        .extracting(Ask::publishes, Ask::limit)
+        .containsExactly(tuple(true, null));
   }
 
   @Test

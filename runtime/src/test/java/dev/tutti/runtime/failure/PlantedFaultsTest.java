@@ -102,9 +102,8 @@ class PlantedFaultsTest {
             "JobState",
             "group.reportBy = now + nanos(times.answer())",
             "group.reportBy = Long.MAX_VALUE"),
-        arguments("JobState", "group.phase = Phase.REPORTING;", "accept(event);"),
-        arguments("JobState", "unheard = true; accept(own);", "unheard = true;"),
-        arguments("JobState", "answerLate(group, event); return;", "return;"),
+        arguments("JobState", "group.phase = Phase.REPORTING;", "accept(event, Long.MAX_VALUE);"),
+        arguments("JobState", "unheard = true; accept(own, Long.MAX_VALUE);", "unheard = true;"),
         arguments("JobState", "delivered = number;", ""),
         arguments("JobState", "Ask(known, true, isAsker", "Ask(known, isAsker, isAsker"),
         arguments(
@@ -119,7 +118,7 @@ class PlantedFaultsTest {
             "JobState",
             "group.known = evidence; group.isCollected = true;",
             "group.isCollected = true;"),
-        arguments("JobState", "limitOf(group) > now", "limitOf(group) >= now"),
+        arguments("JobState", "group.limit() > now", "group.limit() >= now"),
         arguments("JobState", "outputs.add(new JobOutput.Fail(event)); } begin", "} begin"),
         arguments(
             "JobState",
@@ -130,6 +129,20 @@ class PlantedFaultsTest {
             "toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));",
             "settle(group, evidence);"),
         arguments("JobState", "appending = false; read(number, entry);", "read(number, entry);"),
+        arguments(
+            "JobState",
+            "fail(event.kind() == Kind.PEER_LOST ? event.asTimeout() : event);",
+            "fail(event);"),
+        arguments("JobState", "evidence.alone() && !group.hasAnswered", "false"),
+        arguments(
+            "JobState", "group.explainBy = now + nanos(times.answer());", "group.explainBy = now;"),
+        arguments(
+            "JobState",
+            "GroupState group = groups.get(cause.group()); if (group == null ||"
+                + " !isUnfailed(group))",
+            "GroupState group = group(cause.group()); if (group.first != null || group.own !="
+                + " null)"),
+        arguments("JobState", "if (!group.isReached)", "if (group.isReached)"),
         arguments("Blame", "case TIMEOUT -> event.isTimeoutOfOthers();", "case TIMEOUT -> false;"),
         arguments(
             "WaitsFor",
