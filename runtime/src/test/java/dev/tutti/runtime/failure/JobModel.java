@@ -9,11 +9,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -32,14 +33,40 @@ final class JobModel {
    */
   static final AnswerTimes TIMES = new AnswerTimes(Duration.ofNanos(100));
   private static final String GROUP = "0";
-  private static final RankProgress CALLED =
-      RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, 1, "", "", -1, -1)));
-  private static final RankProgress CALLED_OTHER =
-      RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)));
-  private static final RankProgress ABSENT = RankProgress.ofCalls(List.of());
-  private static final RankProgress IN_SET_UP = RankProgress.ofSetUp(GROUP);
-  private static final RankProgress CLOSED =
-      new RankProgress(true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of());
+
+  /** What a rank may answer to those who ask where it stands. */
+  private enum Said {
+    IN_SET_UP(RankProgress.ofSetUp(GROUP)),
+    ABSENT(RankProgress.ofCalls(List.of())),
+    CALLED(RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, 1, "", "", -1, -1)))),
+    CALLED_OTHER(RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)))),
+    RECEIVES(ABSENT.progress),
+    CLOSED(
+        new RankProgress(true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of()));
+
+    private final RankProgress progress;
+
+    Said(RankProgress progress) {
+      this.progress = progress;
+    }
+
+    /** Returns the answer of one of the ranks, each of which receives from the next one. */
+    RankProgress by(int rank, int size) {
+      return this != RECEIVES
+          ? progress
+          : new RankProgress(
+              false,
+              0,
+              "",
+              "",
+              "",
+              Map.of(),
+              Map.of(),
+              List.of(new Pending(OpType.RECV, 1, (rank + 1) % size, 0)),
+              List.of(),
+              List.of());
+    }
+  }
 
   /**
    * What the ranks wait for: one collective, of which some may call another, messages, or each
@@ -229,13 +256,15 @@ final class JobModel {
   }
 
   private final Rank[] ranks;
-  private final @Nullable RankProgress[] published;
+  private final @Nullable Said[] published;
   private final List<LogEntry> log;
   private long logHash;
-  private final Set<Integer> faulty;
   private final Wait wait;
   private final int server;
   private int faultsLeft;
+
+  /** The ranks to which something happened, one bit each. */
+  private int faulty;
 
   /** Whether nothing has happened but that ranks called something else. */
   private boolean allAnswer = true;
@@ -253,9 +282,8 @@ final class JobModel {
   JobModel(Wait wait, int size, int server, int faults) {
     this.wait = wait;
     ranks = new Rank[size];
-    published = new RankProgress[size];
+    published = new Said[size];
     log = new ArrayList<>();
-    faulty = new TreeSet<>();
     this.server = server;
     faultsLeft = faults;
     for (int r = 0; r < size; r++) {
@@ -278,7 +306,7 @@ final class JobModel {
     published = other.published.clone();
     log = new ArrayList<>(other.log);
     logHash = other.logHash;
-    faulty = new TreeSet<>(other.faulty);
+    faulty = other.faulty;
     wait = other.wait;
     server = other.server;
     faultsLeft = other.faultsLeft;
@@ -291,11 +319,10 @@ final class JobModel {
     StateHash all = new StateHash();
     all.add(now);
     all.add(faultsLeft + (allAnswer ? 8 : 0));
-    all.add(faulty.size());
-    faulty.forEach(all::add);
+    all.add(faulty);
     all.add(logHash);
-    for (RankProgress progress : published) {
-      all.add(said(progress));
+    for (Said said : published) {
+      all.add(said == null ? -1 : said.ordinal());
     }
     for (Rank rank : ranks) {
       all.add(rank.hash());
@@ -315,6 +342,10 @@ final class JobModel {
       addSteps(r, own);
       if (own.stream().anyMatch(this::isLocal)) {
         addSurprises(r, own);
+        if (server >= 0 && server != r) {
+          // The end or a pause of the server does concern a rank that reads from the store.
+          addSurprises(server, own);
+        }
         return own;
       }
       next.addAll(own);
@@ -418,7 +449,7 @@ final class JobModel {
       addFailures(r, to);
     }
     // Before the first fault, ranks that do not serve the store are alike.
-    boolean isUnlike = !faulty.isEmpty() || r <= Math.max(0, server + 1);
+    boolean isUnlike = faulty != 0 || r <= Math.max(0, server + 1);
     if (faultsLeft > 0 && isUnlike) {
       for (Fault fault : Fault.values()) {
         if (maySuffer(rank, fault)) {
@@ -432,10 +463,10 @@ final class JobModel {
   private void addFailures(int r, List<Action> to) {
     Rank rank = ranks[r];
     boolean isCalling = !rank.isOpen || !rank.isAway;
-    if (!faulty.isEmpty() && isCalling) {
+    if (faulty != 0 && isCalling) {
       to.add(new Action(Step.TIME_OUT, r));
-      for (int peer : faulty) {
-        if (peer != r) {
+      for (int peer = 0; peer < ranks.length; peer++) {
+        if (peer != r && isFaulty(peer)) {
           to.add(new Action(Step.TIME_OUT, r, peer, null));
         }
       }
@@ -544,7 +575,7 @@ final class JobModel {
       }
       case ANSWER -> {
         if (reachesStore(rank)) {
-          published[r] = progress(r);
+          published[r] = standing(r);
         }
         rank.answers = false;
         rank.collectBy = running(rank) + rank.collectLimit;
@@ -557,8 +588,9 @@ final class JobModel {
       case LOOK_UP -> {
         Evidence known = Objects.requireNonNull(rank.lookUp);
         int lost = known.event().failedRank();
-        boolean hasClosed = CLOSED.equals(published[lost]);
-        Evidence evidence = hasClosed ? known.and(Map.of(lost, CLOSED), Set.of(), Set.of()) : known;
+        boolean hasClosed = published[lost] == Said.CLOSED;
+        Evidence evidence =
+            hasClosed ? known.and(Map.of(lost, Said.CLOSED.progress), Set.of(), Set.of()) : known;
         rank.lookUp = null;
         offer(r, new JobInput.Collected(GROUP, reachesStore(rank) ? evidence : null));
       }
@@ -592,7 +624,7 @@ final class JobModel {
     Rank rank = ranks[r];
     faultsLeft--;
     allAnswer &= fault == Fault.CALL_OTHER;
-    faulty.add(r);
+    faulty |= 1 << r;
     switch (fault) {
       case CRASH -> {
         rank.isCrashed = true;
@@ -617,7 +649,7 @@ final class JobModel {
       case CALL_OTHER -> rank.isOdd = true;
       case CLOSE -> {
         if (reachesStore(rank) && !isStoreSilent()) {
-          published[r] = CLOSED;
+          published[r] = Said.CLOSED;
         }
         leave(r);
       }
@@ -645,37 +677,21 @@ final class JobModel {
     }
   }
 
-  private RankProgress progress(int r) {
-    if (!ranks[r].isOpen) {
-      return IN_SET_UP;
-    }
-    if (ranks[r].isAway) {
-      return ABSENT;
-    }
-    return switch (wait) {
-      case COLLECTIVE, MISMATCH, SET_UP -> ranks[r].isOdd ? CALLED_OTHER : CALLED;
-      case MESSAGES ->
-          new RankProgress(
-              false,
-              0,
-              "",
-              "",
-              "",
-              Map.of(),
-              Map.of(),
-              List.of(new Pending(OpType.RECV, 1, next(r), 0)),
-              List.of(),
-              List.of());
-    };
+  private boolean isFaulty(int r) {
+    return r >= 0 && (faulty & 1 << r) != 0;
   }
 
-  /** Tells apart what a rank may have answered. */
-  private static long said(@Nullable RankProgress progress) {
-    if (progress == null) {
-      return 0;
+  private Said standing(int r) {
+    if (!ranks[r].isOpen) {
+      return Said.IN_SET_UP;
     }
-    List<RankProgress> known = List.of(ABSENT, CALLED_OTHER, IN_SET_UP, CLOSED);
-    return 2 + known.indexOf(progress);
+    if (ranks[r].isAway) {
+      return Said.ABSENT;
+    }
+    return switch (wait) {
+      case COLLECTIVE, MISMATCH, SET_UP -> ranks[r].isOdd ? Said.CALLED_OTHER : Said.CALLED;
+      case MESSAGES -> Said.RECEIVES;
+    };
   }
 
   private int next(int r) {
@@ -736,13 +752,17 @@ final class JobModel {
   private Evidence collected(Evidence known) {
     Evidence all = known;
     for (Set<Integer> needed = Blame.needed(all); !needed.isEmpty(); needed = Blame.needed(all)) {
+      Map<Integer, RankProgress> answers = new HashMap<>();
+      Set<Integer> silent = new HashSet<>();
       for (int r : needed) {
-        RankProgress answer = published[r];
-        all =
-            answer == null
-                ? all.and(Map.of(), Set.of(r), Set.of())
-                : all.and(Map.of(r, answer), Set.of(), Set.of());
+        Said said = published[r];
+        if (said == null) {
+          silent.add(r);
+        } else {
+          answers.put(r, said.by(r, ranks.length));
+        }
       }
+      all = all.and(answers, silent, Set.of());
     }
     return all;
   }
@@ -810,7 +830,7 @@ final class JobModel {
       }
       int blamed = verdict.failedRank();
       // A rank that is cut off cannot know that it is, and takes the server for silent.
-      boolean mayBlame = faulty.contains(blamed) || (rank.isCutOff && blamed == server);
+      boolean mayBlame = isFaulty(blamed) || (rank.isCutOff && blamed == server);
       require(blamed < 0 || mayBlame, "rank " + r + " blames " + verdict);
       FailureEvent event = verdict.event();
       boolean isOfWait = event.kind() == Kind.TIMEOUT && event.failedRank() != event.reporter();
@@ -823,7 +843,7 @@ final class JobModel {
                 || blamed == server,
             "rank " + r + " does not name the server of a silent store");
         require(
-            rank.isCutOff || (server >= 0 && faulty.contains(server)),
+            rank.isCutOff || isFaulty(server),
             "rank " + r + " decides alone though the store answers");
       } else {
         require(
@@ -832,7 +852,8 @@ final class JobModel {
                 || soleOddRank() < 0
                 || blamed == soleOddRank(),
             "the rank that called something else is not named");
-        boolean isAnyAbsent = event.sequence() > 0 && Arrays.asList(published).contains(ABSENT);
+        boolean isAnyAbsent =
+            event.sequence() > 0 && Arrays.asList(published).contains(Said.ABSENT);
         require(
             !isOfWait || !isAnyAbsent || blamed >= 0, "nobody is named though a rank is absent");
         require(
@@ -845,11 +866,12 @@ final class JobModel {
 
   /** Returns the rank whose call all others can tell from their own, or -1. */
   private int soleOddRank() {
-    List<@Nullable RankProgress> said = Arrays.asList(published);
+    List<@Nullable Said> said = Arrays.asList(published);
+    int odd = said.indexOf(Said.CALLED_OTHER);
     boolean isSole =
-        said.indexOf(CALLED_OTHER) == said.lastIndexOf(CALLED_OTHER)
-            && 2 * Collections.frequency(said, CALLED) > ranks.length;
-    return isSole ? said.indexOf(CALLED_OTHER) : -1;
+        odd == said.lastIndexOf(Said.CALLED_OTHER)
+            && 2 * Collections.frequency(said, Said.CALLED) > ranks.length;
+    return isSole ? odd : -1;
   }
 
   @Override
