@@ -65,7 +65,7 @@ final class GroupState {
     boolean isAsking = phase == Phase.ASKING;
     boolean isOver = phase == Phase.SETTLED && !isAppending;
     sink.add(name);
-    sink.add(phase.ordinal());
+    sink.add(phase);
     sink.add(
         (isJoined ? 1 : 0)
             + (isOpen ? 2 : 0)

@@ -35,19 +35,28 @@ final class JobModel {
   private static final String GROUP = "0";
 
   /** What a rank may answer to those who ask where it stands. */
-  private enum Said {
-    IN_SET_UP(RankProgress.ofSetUp(GROUP)),
-    ABSENT(RankProgress.ofCalls(List.of())),
-    CALLED(RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, 1, "", "", -1, -1)))),
-    CALLED_OTHER(RankProgress.ofCalls(List.of(new Issued(OpType.BROADCAST, 1, "", "", -1, 0)))),
-    RECEIVES(ABSENT.progress),
-    CLOSED(
-        new RankProgress(true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of()));
+  private static final class Said {
+    static final Said IN_SET_UP = new Said(1, RankProgress.ofSetUp(GROUP));
+    static final Said ABSENT = new Said(2, RankProgress.ofCalls(List.of()));
+    static final Said CALLED = ofCall(3, OpType.BARRIER, -1);
+    static final Said CALLED_OTHER = ofCall(4, OpType.BROADCAST, 0);
+    static final Said RECEIVES = new Said(5, ABSENT.progress);
+    static final Said CLOSED =
+        new Said(
+            6,
+            new RankProgress(
+                true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of()));
 
+    final int code;
     private final RankProgress progress;
 
-    Said(RankProgress progress) {
+    private Said(int code, RankProgress progress) {
+      this.code = code;
       this.progress = progress;
+    }
+
+    private static Said ofCall(int code, OpType type, int root) {
+      return new Said(code, RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root))));
     }
 
     /** Returns the answer of one of the ranks, each of which receives from the next one. */
@@ -322,7 +331,7 @@ final class JobModel {
     all.add(faulty);
     all.add(logHash);
     for (Said said : published) {
-      all.add(said == null ? -1 : said.ordinal());
+      all.add(said == null ? 0 : said.code);
     }
     for (Rank rank : ranks) {
       all.add(rank.hash());

@@ -51,13 +51,18 @@ final class StateHash implements JobState.Sink {
       }
       case JobInput.Unwritten() -> add(4);
       case Integer number -> add(number.longValue());
+      case Enum<?> constant -> add(constant.name().hashCode());
+      case Question question -> {
+        add(question.reporter());
+        add(question.sequence());
+      }
       case String text -> add(text.hashCode());
       default -> throw new AssertionError(value);
     }
   }
 
   private void add(FailureEvent event) {
-    add(event.kind().ordinal());
+    add(event.kind());
     add(event.reporter());
     add(event.failedRank());
     add(event.message().hashCode());
