@@ -126,12 +126,12 @@ public final class Failures implements MonitoredGroup {
   }
 
   /**
-   * Lets time pass for a failure that is not settled.
+   * Lets time pass for failures that are not settled, and for questions.
    *
    * @return how long it may take until the next call, in nanoseconds
    */
   public long tick() {
-    return isFailing() && judged.get() == null ? monitor.tick() : Long.MAX_VALUE / 2;
+    return monitor.tick();
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */

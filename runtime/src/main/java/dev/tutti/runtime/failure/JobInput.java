@@ -36,6 +36,22 @@ sealed interface JobInput {
   record Waits(Question question) implements JobInput {}
 
   /**
+   * What the ranks of a group answered to a question.
+   *
+   * @param number the place of the question in the log
+   * @param evidence all that is known now; null if the store failed
+   */
+  record Answered(Question question, long number, @Nullable Evidence evidence)
+      implements JobInput {}
+
+  /**
+   * What the rank found that asked the same question first.
+   *
+   * @param finding the finding in words; null if there is none
+   */
+  record Adopted(Question question, @Nullable String finding) implements JobInput {}
+
+  /**
    * An entry of the log.
    *
    * @param number its place in the log, starting at 1

@@ -2,7 +2,6 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.StoreSilentException;
 import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
@@ -22,6 +21,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -68,7 +68,7 @@ public final class JobMonitor implements AutoCloseable {
   private final Queue<JobInput> inputs = new ConcurrentLinkedQueue<>();
   private final AtomicInteger offered = new AtomicInteger();
   private final Map<String, Member> members = new ConcurrentSkipListMap<>();
-  private final Map<Question, Asking> asking = new ConcurrentHashMap<>();
+  private final Map<Question, Consumer<String>> waiting = new ConcurrentHashMap<>();
   private final JobBoard board;
   private final Questions questions;
   private volatile @Nullable StatusAnswers answers;
@@ -79,16 +79,6 @@ public final class JobMonitor implements AutoCloseable {
 
   /** A group that this rank is in. */
   private record Member(List<Integer> globalRanks, MonitoredGroup group) {}
-
-  /** A thread that waits until its question is in the log. */
-  private static final class Asking {
-    final Latch latch;
-    volatile JobOutput.@Nullable Find find;
-
-    Asking(Time time) {
-      latch = new Latch(time);
-    }
-  }
 
   /**
    * Creates a monitor.
@@ -135,6 +125,7 @@ public final class JobMonitor implements AutoCloseable {
   /** Tells a group nothing more. */
   public void leave(String group) {
     members.remove(group);
+    waiting.keySet().removeIf(question -> question.group().equals(group));
     offer(new JobInput.Left(group));
   }
 
@@ -337,11 +328,16 @@ public final class JobMonitor implements AutoCloseable {
       }
       case JobOutput.Answer(long number, String group) ->
           start("tutti-ask-" + group + "-" + rank, () -> answer(number, group));
-      case JobOutput.Find find -> {
-        Asking waiting = asking.remove(find.question());
-        if (waiting != null) {
-          waiting.find = find;
-          waiting.latch.open();
+      case JobOutput.Find(Question question, long number, Evidence known) ->
+          ask(known, (member, _) -> find(member, question, number, known));
+      case JobOutput.Adopt(Question question, long number) ->
+          start("tutti-ask-" + question.group() + "-" + rank, () -> adopt(question, number));
+      case JobOutput.Tell(long number, String finding) ->
+          start("tutti-ask-" + rank, () -> tell(number, finding));
+      case JobOutput.Explain(Question question, String finding) -> {
+        Consumer<String> log = waiting.remove(question);
+        if (log != null) {
+          start("tutti-slow-" + question.group() + "-" + rank, () -> log.accept(finding));
         }
       }
       case JobOutput.Report report -> {
@@ -437,23 +433,41 @@ public final class JobMonitor implements AutoCloseable {
 
   /**
    * Asks the ranks of a group where they stand while an operation waits, or waits for the finding
-   * of another rank that asks the same; returns the finding in words.
+   * of another rank that asks the same. Does not block.
    *
-   * @throws StoreException if the store does not answer
+   * @param log receives the finding in words, on a thread of its own
    */
-  String whatKeeps(Question question, GroupIdentity group) throws InterruptedException {
-    Asking waiting = new Asking(time);
-    asking.put(question, waiting);
+  void whatKeeps(Question question, Consumer<String> log) {
+    waiting.put(question, log);
     offer(new JobInput.Waits(question));
-    boolean isAsked = waiting.latch.await(time.deadline(times.question()));
-    asking.remove(question);
-    JobOutput.Find find = waiting.find;
-    if (!isAsked || find == null || find.number() < 0) {
-      throw new StoreSilentException("the store did not take the question");
+  }
+
+  private void find(Member member, Question question, long number, Evidence known) {
+    Evidence all = null;
+    try {
+      all = questions.collect(number, known, member.globalRanks);
+    } catch (RuntimeException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot ask what keeps an operation: {1}", rank, e);
     }
-    return find.isOwn()
-        ? questions.find(find.number(), question, group)
-        : questions.findingOf(find.number());
+    offer(new JobInput.Answered(question, number, all));
+  }
+
+  private void adopt(Question question, long number) {
+    String finding = null;
+    try {
+      finding = questions.findingOf(number);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: no finding of another rank: {1}", rank, e);
+    }
+    offer(new JobInput.Adopted(question, finding));
+  }
+
+  private void tell(long number, String finding) {
+    try {
+      questions.tell(number, finding);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot publish a finding: {1}", rank, e);
+    }
   }
 
   private void answer(long number, String group) {

@@ -34,12 +34,21 @@ sealed interface JobOutput {
   record Answer(long number, String group) implements JobOutput {}
 
   /**
-   * Find out what keeps an operation of this rank.
+   * Collect what the ranks answer to a question of this rank.
    *
-   * @param number the place of the question in the log; negative if the store did not take it
-   * @param isOwn whether this rank asked, and so collects the answers; else it adopts the finding
+   * @param number the place of the question in the log
+   * @param known what is known so far
    */
-  record Find(Question question, long number, boolean isOwn) implements JobOutput {}
+  record Find(Question question, long number, Evidence known) implements JobOutput {}
+
+  /** Wait for the finding of the rank that asked the same question first. */
+  record Adopt(Question question, long number) implements JobOutput {}
+
+  /** Tell the ranks that asked the same question what this rank found. */
+  record Tell(long number, String finding) implements JobOutput {}
+
+  /** Say what keeps an operation of this rank. */
+  record Explain(Question question, String finding) implements JobOutput {}
 
   /** Answer somebody outside the job. */
   record Report(Inquiry inquiry) implements JobOutput {}

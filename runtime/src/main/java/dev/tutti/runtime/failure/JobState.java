@@ -8,6 +8,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -52,6 +53,10 @@ final class JobState {
   private final Map<String, GroupState> groups = new TreeMap<>();
   private final List<Lost> lost = new ArrayList<>();
   private final Map<String, Asked> asked = new HashMap<>();
+
+  /** The questions of this rank that have no answer yet, and how long to wait for one. */
+  private final Map<Question, Long> waiting = new LinkedHashMap<>();
+
   private final Deque<LogEntry> toAppend = new ArrayDeque<>();
   private final List<JobOutput> outputs = new ArrayList<>();
   private long delivered;
@@ -80,6 +85,7 @@ final class JobState {
     other.groups.forEach((name, group) -> groups.put(name, new GroupState(group)));
     lost.addAll(other.lost);
     asked.putAll(other.asked);
+    waiting.putAll(other.waiting);
     toAppend.addAll(other.toAppend);
     delivered = other.delivered;
     appending = other.appending;
@@ -106,6 +112,11 @@ final class JobState {
       sink.add(each.event);
     }
     asked.forEach((_, each) -> sink.add(each.number));
+    waiting.forEach(
+        (question, limit) -> {
+          sink.add(question);
+          sink.add(limit.longValue());
+        });
     toAppend.forEach(sink::add);
     sink.add(delivered);
     sink.add((appending ? 1 : 0) + (unheard ? 2 : 0));
@@ -139,7 +150,13 @@ final class JobState {
         case JobInput.PeerGone(FailureEvent event) -> explain(event);
         case JobInput.Reached(String name) -> reach(groups.get(name));
         case JobInput.Refused(FailureEvent event) -> toAppend.add(new LogEntry.Failed(event));
-        case JobInput.Waits(Question question) -> toAppend.add(new LogEntry.Asked(question));
+        case JobInput.Waits(Question question) -> {
+          waiting.put(question, now + nanos(times.question()));
+          toAppend.add(new LogEntry.Asked(question));
+        }
+        case JobInput.Answered(Question question, long number, Evidence evidence) ->
+            answered(question, number, evidence);
+        case JobInput.Adopted(Question question, String finding) -> say(question, finding);
         case JobInput.Read(long number, LogEntry entry) -> read(number, entry);
         case JobInput.Written(long number) -> written(number);
         case JobInput.Taken(long number, LogEntry entry) -> {
@@ -176,6 +193,9 @@ final class JobState {
     for (GroupState group : groups.values()) {
       next = Math.min(next, group.limit());
     }
+    for (long limit : waiting.values()) {
+      next = Math.min(next, limit);
+    }
     return next;
   }
 
@@ -208,6 +228,7 @@ final class JobState {
     group.isJoined = false;
     group.phase = Phase.SETTLED;
     asked.remove(group.name);
+    waiting.keySet().removeIf(question -> question.group().equals(group.name));
     if (group.first == null && group.own == null) {
       groups.remove(group.name);
     }
@@ -318,10 +339,13 @@ final class JobState {
       case LogEntry.Found found -> group(found.group()).found == null;
       case LogEntry.Asked(Question question) -> {
         Asked earlier = asked.get(question.group());
+        if (!waiting.containsKey(question)) {
+          yield false;
+        }
         if (earlier == null || !question.isSame(earlier.question)) {
           yield true;
         }
-        outputs.add(new JobOutput.Find(question, earlier.number, false));
+        outputs.add(new JobOutput.Adopt(question, earlier.number));
         yield false;
       }
       case LogEntry.Inquired _, LogEntry.Unknown _ -> true;
@@ -334,7 +358,7 @@ final class JobState {
     LogEntry entry = toAppend.remove();
     read(number, entry);
     if (entry instanceof LogEntry.Asked(Question question)) {
-      outputs.add(new JobOutput.Find(question, number, true));
+      ask(question, number);
     }
   }
 
@@ -346,8 +370,7 @@ final class JobState {
         accept(event, Long.MAX_VALUE);
       }
       case LogEntry.Found found -> settleAlone(group(found.group()));
-      case LogEntry.Asked(Question question) ->
-          outputs.add(new JobOutput.Find(question, -1, false));
+      case LogEntry.Asked(Question question) -> say(question, null);
       case LogEntry.Inquired _, LogEntry.Unknown _ -> {}
     }
   }
@@ -395,6 +418,32 @@ final class JobState {
         outputs.add(new JobOutput.Fail(event));
       }
       begin(group, event);
+    }
+  }
+
+  // Operations that wait for long
+
+  private void ask(Question question, long number) {
+    GroupState group = groups.get(question.group());
+    if (group != null && group.isJoined) {
+      int size = group.globalRanks.size();
+      Evidence known = Evidence.of(question.timeout(), size, question.reporter(), -1, false);
+      outputs.add(new JobOutput.Find(question, number, known));
+    }
+  }
+
+  private void answered(Question question, long number, @Nullable Evidence evidence) {
+    String finding = evidence == null ? null : Blame.find(evidence).text();
+    if (finding != null) {
+      outputs.add(new JobOutput.Tell(number, finding));
+    }
+    say(question, finding);
+  }
+
+  private void say(Question question, @Nullable String finding) {
+    if (waiting.remove(question) != null) {
+      String text = finding == null ? Blame.ofSilence(-1) : finding;
+      outputs.add(new JobOutput.Explain(question, text));
     }
   }
 
@@ -488,6 +537,11 @@ final class JobState {
   }
 
   private void tick() {
+    for (Map.Entry<Question, Long> each : List.copyOf(waiting.entrySet())) {
+      if (each.getValue() <= now) {
+        say(each.getKey(), null);
+      }
+    }
     for (GroupState group : List.copyOf(groups.values())) {
       FailureEvent own = group.own;
       if (group.limit() > now) {

@@ -2,12 +2,12 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
 import dev.tutti.runtime.operation.Deadlines;
-import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.util.ArrayDeque;
+import java.util.List;
 import java.util.Queue;
 
 /** Keeps the answers to questions in the store, and the findings made from them. */
@@ -45,20 +45,18 @@ final class Questions {
   }
 
   /**
-   * Finds out from the answers what holds up an operation, and tells the ranks that asked the same.
+   * Collects the answers to a question.
+   *
+   * @param globalRanks for each rank of the group, its rank among all ranks
    */
-  String find(long number, Question question, GroupIdentity group) {
-    Evidence known = Evidence.of(question.timeout(), group, -1, false);
-    String found =
-        Blame.find(
-                board.collect(
-                    known,
-                    group.globalRanks(),
-                    r -> PREFIX + number + "/" + r,
-                    Watchdog.of(time).runningNanos() + Deadlines.nanos(times.answer())))
-            .text();
-    store.set(PREFIX + number, found);
-    return found;
+  Evidence collect(long number, Evidence known, List<Integer> globalRanks) {
+    long deadline = Watchdog.of(time).runningNanos() + Deadlines.nanos(times.answer());
+    return board.collect(known, globalRanks, r -> PREFIX + number + "/" + r, deadline);
+  }
+
+  /** Tells the ranks that asked the same what was found. */
+  void tell(long number, String finding) {
+    store.set(PREFIX + number, finding);
   }
 
   /** Waits for the finding of another rank. */

@@ -3,10 +3,10 @@ package dev.tutti.runtime.failure;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.RankProgress.Pending;
-import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
 /**
  * Reports, for an operation that waits for a long time, which ranks it waits for and what they do
@@ -23,17 +23,15 @@ public final class SlowReports {
   private static final System.Logger LOG = System.getLogger(SlowReports.class.getName());
 
   private final GroupIdentity identity;
-  private final Time time;
   private final JobMonitor monitor;
 
   public SlowReports(GroupIdentity identity, JobMonitor monitor) {
     this.identity = identity;
-    this.time = identity.time();
     this.monitor = monitor;
   }
 
   /**
-   * Asks the other ranks on a thread of its own, and logs their answers.
+   * Asks the other ranks, and logs their answers on a thread of its own. Does not block.
    *
    * @param op the operation that waits
    * @param elapsed how long it has waited
@@ -41,18 +39,6 @@ public final class SlowReports {
    * @param isWaiting tells whether the operation still waits
    */
   public void report(Pending op, Duration elapsed, int others, BooleanSupplier isWaiting) {
-    Thread _ =
-        time.start(
-            "tutti-slow-" + identity.name() + "-" + identity.rank(),
-            () -> {
-              String found = identity.size() == 1 ? "" : "; " + find(op, elapsed);
-              if (isWaiting.getAsBoolean()) {
-                log(op, elapsed, others, found);
-              }
-            });
-  }
-
-  private String find(Pending op, Duration elapsed) {
     Question question =
         new Question(
             identity.name(),
@@ -62,14 +48,19 @@ public final class SlowReports {
             op.peer(),
             op.tag(),
             elapsed);
-    try {
-      return BoundedCalls.call(
-          time,
-          "tutti-ask-" + identity.name() + "-" + identity.rank(),
-          monitor.times().question(),
-          () -> monitor.whatKeeps(question, identity));
-    } catch (Exception e) {
-      return Blame.ofSilence(-1);
+    Consumer<String> log =
+        finding -> {
+          if (isWaiting.getAsBoolean()) {
+            log(op, elapsed, others, finding);
+          }
+        };
+    if (identity.size() == 1) {
+      Thread _ =
+          identity
+              .time()
+              .start("tutti-slow-" + identity.name() + "-" + identity.rank(), () -> log.accept(""));
+    } else {
+      monitor.whatKeeps(question, finding -> log.accept("; " + finding));
     }
   }
 

@@ -5,13 +5,16 @@ import static org.assertj.core.api.Assertions.tuple;
 
 import dev.tutti.OpType;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.JobOutput.Adopt;
 import dev.tutti.runtime.failure.JobOutput.Append;
 import dev.tutti.runtime.failure.JobOutput.Ask;
+import dev.tutti.runtime.failure.JobOutput.Explain;
 import dev.tutti.runtime.failure.JobOutput.Fail;
 import dev.tutti.runtime.failure.JobOutput.Find;
 import dev.tutti.runtime.failure.JobOutput.LookUp;
 import dev.tutti.runtime.failure.JobOutput.Probe;
 import dev.tutti.runtime.failure.JobOutput.Settle;
+import dev.tutti.runtime.failure.JobOutput.Tell;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import java.time.Duration;
@@ -398,18 +401,67 @@ class JobStateTest {
     assertThat(settled.verdict().failedRank()).isZero();
   }
 
+  private static Question question(int reporter, long sequence) {
+    return new Question("0", reporter, OpType.ALL_REDUCE, sequence, -1, 0, Duration.ofSeconds(10));
+  }
+
   @Test
   void ranksThatWaitInOneCollectiveAskOnce() {
     join("0", 0, 1, 2);
-    Question own = new Question("0", 1, OpType.ALL_REDUCE, 3, -1, 0, Duration.ofSeconds(10));
-    Question theirs = new Question("0", 2, OpType.ALL_REDUCE, 3, -1, 0, Duration.ofSeconds(10));
+    Question own = question(1, 3);
+    Question theirs = question(2, 3);
     offer(new JobInput.Waits(own)).offer(new JobInput.Taken(1, new LogEntry.Asked(theirs)));
-    assertThat(take(Find.class)).containsExactly(new Find(own, 1, false));
-    Question next = new Question("0", 1, OpType.ALL_REDUCE, 4, -1, 0, Duration.ofSeconds(10));
-    offer(new JobInput.Waits(next)).offer(new JobInput.Written(2));
-    assertThat(take(Find.class)).containsExactly(new Find(next, 2, true));
-    offer(new JobInput.Waits(theirs)).offer(new JobInput.Unwritten());
-    assertThat(take(Find.class)).containsExactly(new Find(theirs, -1, false));
+    assertThat(take(Append.class)).containsExactly(new Append(1, new LogEntry.Asked(own)));
+    assertThat(take(Adopt.class)).containsExactly(new Adopt(own, 1));
+    offer(new JobInput.Adopted(own, "rank 0 is late"));
+    assertThat(take(Explain.class)).containsExactly(new Explain(own, "rank 0 is late"));
+    assertThat(state.nextLimit()).isEqualTo(Long.MAX_VALUE);
+  }
+
+  @Test
+  void whoAsksCollectsTheAnswersAndTellsTheOthers() {
+    join("0", 0, 1, 2);
+    Question own = question(1, 3);
+    offer(new JobInput.Waits(own)).offer(new JobInput.Written(1));
+    Find find = take(Find.class).getFirst();
+    assertThat(find.number()).isEqualTo(1);
+    Evidence all = find.known().and(Map.of(1, at(3), 2, at(2)), Set.of(0), Set.of());
+    take(Append.class);
+    take(JobOutput.Answer.class);
+    offer(new JobInput.Answered(own, 1, all));
+    String found = "rank 0 does not answer, rank 2 has not called it (its last collective was #2)";
+    assertThat(outputs).containsExactly(new Tell(1, found), new Explain(own, found));
+  }
+
+  @Test
+  void aStoreThatTakesNoQuestionOrBringsNoAnswerIsSilent() {
+    String silence = "the store does not answer, so no rank can be asked";
+    join("0", 0, 1, 2);
+    Question own = question(1, 3);
+    offer(new JobInput.Waits(own)).offer(new JobInput.Unwritten());
+    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence));
+    offer(new JobInput.Waits(own)).offer(new JobInput.Written(1));
+    offer(new JobInput.Answered(own, 1, null));
+    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence));
+    offer(new JobInput.Waits(question(1, 4)));
+    assertThat(state.nextLimit()).isEqualTo(TIMES.question().toNanos());
+    pass(TIMES.question());
+    assertThat(take(Explain.class)).containsExactly(new Explain(question(1, 4), silence));
+    offer(new JobInput.Adopted(question(1, 4), "too late"));
+    assertThat(take(Explain.class)).isEmpty();
+  }
+
+  @Test
+  void nobodyIsAskedAboutAGroupThatWasLeft() {
+    join("0", 0, 1, 2);
+    offer(new JobInput.Waits(question(1, 3)));
+    offer(new JobInput.Waits(question(1, 4)));
+    offer(new JobInput.Left("0"));
+    take(Append.class);
+    offer(new JobInput.Written(1));
+    assertThat(outputs).isEmpty();
+    assertThat(state.isAppending()).isFalse();
+    assertThat(state.nextLimit()).isEqualTo(Long.MAX_VALUE);
   }
 
   @Test
