@@ -421,7 +421,7 @@ final class JobModel {
         && !rank.answers
         && answers
         && (!reachesStore(rank)
-            || (running(rank) >= rank.collectBy && !isAnswerUnderWay())
+            || running(rank) >= rank.collectBy
             || collected(rank.collect).silent().isEmpty())) {
       to.add(new Action(Step.COLLECT, r));
     }
@@ -431,14 +431,6 @@ final class JobModel {
     if (rank.state.nextLimit() <= running(rank)) {
       to.add(new Action(Step.TICK, r));
     }
-  }
-
-  /**
-   * Tells whether an answer was sent that the store has yet to take. A store that was silent takes
-   * all that was sent to it before it answers the read with which a collection ends.
-   */
-  private boolean isAnswerUnderWay() {
-    return Arrays.stream(ranks).anyMatch(rank -> rank.runs() && rank.answers && reachesStore(rank));
   }
 
   /** Adds what may happen at any time. */
@@ -582,13 +574,7 @@ final class JobModel {
         rank.reply = null;
         offer(r, reply);
       }
-      case ANSWER -> {
-        if (reachesStore(rank)) {
-          published[r] = standing(r);
-        }
-        rank.answers = false;
-        rank.collectBy = running(rank) + rank.collectLimit;
-      }
+      case ANSWER -> answer(r);
       case COLLECT -> {
         Evidence evidence = reachesStore(rank) ? collected(rank.collect) : null;
         rank.collect = null;
@@ -618,9 +604,25 @@ final class JobModel {
         if (pause > TIMES.standstill().toNanos()) {
           rank.stoodStillUntil = now + 2 * pause;
         }
+        // The store takes all that was sent to it before it ends a wait.
+        for (int other = 0; r == server && other < ranks.length; other++) {
+          if (ranks[other].runs() && ranks[other].answers) {
+            own(other);
+            answer(other);
+          }
+        }
       }
       case PASS_TIME -> throw new AssertionError();
     }
+  }
+
+  private void answer(int r) {
+    Rank rank = ranks[r];
+    if (reachesStore(rank)) {
+      published[r] = standing(r);
+    }
+    rank.answers = false;
+    rank.collectBy = running(rank) + rank.collectLimit;
   }
 
   /** Returns a rank that no other state shares. */
