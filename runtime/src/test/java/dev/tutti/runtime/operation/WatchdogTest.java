@@ -1,14 +1,14 @@
 package dev.tutti.runtime.operation;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatNoException;
 
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -17,8 +17,17 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 
 @Timeout(300)
-@Isolated("stalls the thread that watches the deadlines of all classes")
+@Isolated("breaks the log of all watchdogs")
 class WatchdogTest {
+  /** The time of this machine, but with a watchdog of its own. */
+  private static final class OwnTime extends ForwardingTime {
+    OwnTime() {
+      super(Time.SYSTEM);
+    }
+  }
+
+  private final Watchdog watchdog = Watchdog.of(new OwnTime());
+
   @Test
   void survivesWhatItWatches() {
     AtomicInteger looks = new AtomicInteger();
@@ -32,37 +41,74 @@ class WatchdogTest {
           return now + 1_000_000;
         };
     try (LocalWorld.Quiet _ = LocalWorld.quiet(Watchdog.class)) {
-      Watchdog.of(Time.SYSTEM).watch(thrower);
-      Watchdog.of(Time.SYSTEM).watch(good);
+      watchdog.watch(thrower);
+      watchdog.watch(good);
       LocalWorld.until("100 looks", () -> looks.get() > 100);
     } finally {
-      Watchdog.of(Time.SYSTEM).unwatch(thrower);
-      Watchdog.of(Time.SYSTEM).unwatch(good);
+      watchdog.unwatch(thrower);
+      watchdog.unwatch(good);
     }
     assertThat(looks.get()).isGreaterThan(100);
   }
 
+  /** A clock that only the test moves. */
+  private static final class SetTime extends ForwardingTime {
+    private final AtomicLong now = new AtomicLong(Long.MAX_VALUE - 1_000_000_000);
+
+    SetTime() {
+      super(Time.SYSTEM);
+    }
+
+    @Override
+    public long nanoTime() {
+      return now.get();
+    }
+
+    @Override
+    public void park(Object blocker, long nanos) {
+      long end = nanoTime() + nanos;
+      while (nanoTime() - end < 0) {
+        super.park(blocker, 100_000);
+      }
+    }
+  }
+
   /** A group that keeps the thread busy makes it as late as a process that was stopped. */
   @Test
-  void theProcessStoodStillIfTheThreadWasLaterThanTheLimit() {
-    CountDownLatch released = new CountDownLatch(1);
+  void theProcessStoodStillIfTheThreadWasLaterThanTheLimit() throws Exception {
+    SetTime time = new SetTime();
+    Watchdog watchdog = Watchdog.of(time);
+    Semaphore looks = new Semaphore(0);
+    Semaphore goOn = new Semaphore(0);
     Watchdog.Watched busy =
         now -> {
-          assertThatNoException().isThrownBy(() -> released.await(2, TimeUnit.MINUTES));
+          looks.release();
+          goOn.acquireUninterruptibly();
           return now + Watchdog.PERIOD_NANOS;
         };
-    Watchdog.of(Time.SYSTEM).watch(busy);
+    watchdog.watch(busy);
     try {
-      LocalWorld.until("the standstill", () -> Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO));
-      assertThat(Watchdog.of(Time.SYSTEM).stoodStill(Duration.ofHours(1))).isFalse();
-      released.countDown();
-      assertThat(Watchdog.of(Time.SYSTEM).stoodStill(Duration.ofHours(1))).isFalse();
-      // The ranks of other tests would blame themselves for it.
-      LocalWorld.until(
-          "its being forgotten", () -> !Watchdog.of(Time.SYSTEM).stoodStill(Duration.ZERO));
+      looks.acquire();
+      time.now.addAndGet(Watchdog.PERIOD_NANOS + 2_500_000_000L);
+      assertThat(watchdog.stoodStill(Duration.ZERO)).isFalse();
+      time.now.addAndGet(1);
+      assertThat(watchdog.stoodStill(Duration.ZERO)).isTrue();
+      assertThat(watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      goOn.release();
+      looks.acquire();
+      assertThat(watchdog.stoodStill(Duration.ZERO)).isTrue();
+      assertThat(watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+      for (int second = 1; second <= 5; second++) {
+        assertThat(watchdog.stoodStill(Duration.ZERO)).as("after %d s", second - 1).isTrue();
+        goOn.release();
+        time.now.addAndGet(Watchdog.PERIOD_NANOS);
+        looks.acquire();
+      }
+      assertThat(watchdog.stoodStill(Duration.ZERO)).isFalse();
     } finally {
-      released.countDown();
-      Watchdog.of(Time.SYSTEM).unwatch(busy);
+      watchdog.unwatch(busy);
+      goOn.release(2);
+      time.now.addAndGet(Watchdog.PERIOD_NANOS);
     }
   }
 
@@ -101,13 +147,13 @@ class WatchdogTest {
     logger.addHandler(breaking);
     logger.setUseParentHandlers(false);
     try {
-      Watchdog.of(Time.SYSTEM).watch(thrower);
+      watchdog.watch(thrower);
       LocalWorld.until("the log", () -> logged.get() > 0);
-      Watchdog.of(Time.SYSTEM).watch(good);
+      watchdog.watch(good);
       LocalWorld.until("10 looks", () -> looks.get() > 10);
     } finally {
-      Watchdog.of(Time.SYSTEM).unwatch(thrower);
-      Watchdog.of(Time.SYSTEM).unwatch(good);
+      watchdog.unwatch(thrower);
+      watchdog.unwatch(good);
       logger.removeHandler(breaking);
       logger.setUseParentHandlers(true);
     }
