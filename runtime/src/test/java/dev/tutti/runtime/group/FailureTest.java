@@ -17,55 +17,16 @@ import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
-/** Tests that a failure reaches every work, even if the means to report it fail as well. */
+/** Tests that a failure reaches every work. */
 class FailureTest {
-  @Test
-  void aStoreThatHangsDoesNotKeepWorksFromFailing() throws Exception {
-    StuckStore store = new StuckStore();
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.recv = (op, tensor, peer) -> {};
-    CountDownLatch aborted = new CountDownLatch(1);
-    provider.abort = cause -> aborted.countDown();
-    provider.allReduce =
-        (op, tensor) -> {
-          aborted.await(120, TimeUnit.SECONDS);
-          throw new IllegalStateException("aborted");
-        };
-    LocalWorld.ranks(
-        1,
-        store.store(),
-        provider,
-        (options, rank) -> {
-          ProcessGroup group = ProcessGroup.init(options.withSize(2));
-          Work running = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-          Work queued = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-          Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
-          store.stuck = true;
-          long start = System.nanoTime();
-          group.abort("store and all");
-          for (Work work : List.of(queued, running, message)) {
-            assertThatThrownBy(() -> work.await(Duration.ofSeconds(60)))
-                .isInstanceOf(AbortedException.class)
-                .hasMessageContaining("store and all");
-          }
-          assertThat(Duration.ofNanos(System.nanoTime() - start))
-              .isLessThan(Duration.ofSeconds(60));
-          store.released.countDown();
-          group.close();
-          return null;
-        });
-  }
-
   /**
    * Lets a backend end a message with the failure of its collective, like a backend that stops
    * everything. It does so before the deadline, after which the watchdog might come first.
@@ -99,29 +60,6 @@ class FailureTest {
                 .hasNoCause();
             assertThat(message.state()).isEqualTo(WorkState.FAILED);
           }
-          return null;
-        });
-  }
-
-  @Test
-  void aTimeoutIsToldWhenTheStoreHangs() throws Exception {
-    StuckStore store = new StuckStore();
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.recv = (op, tensor, peer) -> {};
-    LocalWorld.ranks(
-        1,
-        store.store(),
-        provider,
-        (options, rank) -> {
-          ProcessGroup group = ProcessGroup.init(options.withSize(2));
-          store.stuck = true;
-          Work work =
-              group.recv(
-                  Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(200)).withAsync());
-          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(60));
-          assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
-          store.released.countDown();
-          group.close();
           return null;
         });
   }
@@ -164,38 +102,6 @@ class FailureTest {
         return false;
       }
     }
-  }
-
-  @Test
-  void aStreamIsNotOrderedAfterWorkWhoseFailureIsNotJudgedYet() throws Exception {
-    ScriptedProvider provider = new ScriptedProvider();
-    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
-    AtomicReference<Operation> running = new AtomicReference<>();
-    provider.allReduce =
-        (op, tensor) -> {
-          op.enqueued(new NeverEvent());
-          running.set(op);
-        };
-    StuckStore store = new StuckStore();
-    LocalWorld.ranks(
-        1,
-        store.store(),
-        provider,
-        (options, rank) -> {
-          try (ProcessGroup group = ProcessGroup.init(options.withSize(2))) {
-            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-            LocalWorld.until("the backend has the operation", () -> running.get() != null);
-            store.stuck = true;
-            running.get().fail(new PeerLostException(1, "rank 1 closed the group", null), 1);
-            assertThatThrownBy(work::synchronize)
-                .isInstanceOfSatisfying(
-                    CollectiveException.class,
-                    failure -> assertThat(failure.failedRank()).hasValue(1))
-                .hasMessageContaining("rank 1 closed the group");
-            store.released.countDown();
-          }
-          return null;
-        });
   }
 
   @Test
