@@ -238,6 +238,9 @@ class ClusterStartTest {
         }
         writer.join();
       }
+      try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+        assertThat(maps.filter(line -> line.contains(disk.toString()))).isEmpty();
+      }
       assertThat(lines.has("disk full: " + data + ": ")).isTrue();
       Files.delete(filler);
       try (AeronClusterServer server = start(data);

@@ -156,50 +156,62 @@ public final class ClusterNode implements AutoCloseable {
     };
   }
 
-  private ThreadFactory threads(String name) {
+  /**
+   * Makes the threads of a part of this member.
+   *
+   * @param close closes what the part leaves in memory if it ends on a full disk
+   */
+  private ThreadFactory threads(String name, Runnable close) {
     return task ->
         EmbeddedDriver.daemon(
             name,
             () -> {
               try {
-                task.run();
-              } catch (InternalError e) {
-                // Aeron also records its errors in a file in memory, which fails on a full disk.
-                log.errors(name).onError(e);
+                runLogged(name, task);
+                runLogged(name, close);
               } finally {
                 ended.run();
               }
             });
   }
 
+  private void runLogged(String name, Runnable task) {
+    try {
+      task.run();
+    } catch (InternalError e) {
+      // Aeron also records its errors in a file in memory, which fails on a full disk.
+      log.errors(name).onError(e);
+    }
+  }
+
   private Archive.Context archive() {
     Aeron aeron = client("archive");
-    Archive.Context context =
-        new Archive.Context()
-            .aeron(aeron)
-            .ownsAeronClient(true)
-            .epochClock(SteadyClock.PROCESS)
-            .recordChecksum(new RecordingChecksum())
-            .errorCounter(errorCounter(aeron, "archive"))
-            .errorHandler(endings("archive"))
-            .archiveDir(folder.archive())
-            .controlChannel(UDP + "|endpoint=" + members.endpoint(member, 4))
-            .controlTermBufferLength(EmbeddedDriver.TERM_BYTES)
-            .controlTermBufferSparse(false)
-            .localControlChannel(IPC)
-            .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
-            .archiveClientContext(archiveClient())
-            .connectTimeoutNs(timing.livenessNanos())
-            .recordingEventsEnabled(false)
-            .segmentFileLength(SEGMENT_BYTES)
-            // A segment at once: where the last fragment ends a part that was read, Aeron looks for
-            // it before the memory of the next part.
-            .fileIoMaxLength(SEGMENT_BYTES)
-            .catalogCapacity(CATALOG_BYTES)
-            .lowStorageSpaceThreshold(SEGMENT_BYTES)
-            .threadingMode(ArchiveThreadingMode.SHARED)
-            .threadFactory(threads("tutti-ak-archive"))
-            .idleStrategySupplier(idling);
+    Archive.Context context = new Archive.Context();
+    context
+        .aeron(aeron)
+        .ownsAeronClient(true)
+        .epochClock(SteadyClock.PROCESS)
+        .recordChecksum(new RecordingChecksum())
+        .errorCounter(errorCounter(aeron, "archive"))
+        .errorHandler(endings("archive"))
+        .archiveDir(folder.archive())
+        .controlChannel(UDP + "|endpoint=" + members.endpoint(member, 4))
+        .controlTermBufferLength(EmbeddedDriver.TERM_BYTES)
+        .controlTermBufferSparse(false)
+        .localControlChannel(IPC)
+        .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
+        .archiveClientContext(archiveClient())
+        .connectTimeoutNs(timing.livenessNanos())
+        .recordingEventsEnabled(false)
+        .segmentFileLength(SEGMENT_BYTES)
+        // A segment at once: where the last fragment ends a part that was read, Aeron looks for
+        // it before the memory of the next part.
+        .fileIoMaxLength(SEGMENT_BYTES)
+        .catalogCapacity(CATALOG_BYTES)
+        .lowStorageSpaceThreshold(SEGMENT_BYTES)
+        .threadingMode(ArchiveThreadingMode.SHARED)
+        .threadFactory(threads("tutti-ak-archive", context::close))
+        .idleStrategySupplier(idling);
     if (token.isSet()) {
       context.authenticatorSupplier(() -> admission(ClusterHello.Labels.ARCHIVE, () -> {}));
     }
@@ -234,7 +246,8 @@ public final class ClusterNode implements AutoCloseable {
 
   private ConsensusModule.Context consensus() {
     Aeron aeron = client("agreement");
-    return new ConsensusModule.Context()
+    ConsensusModule.Context context = new ConsensusModule.Context();
+    return context
         .aeron(aeron)
         .ownsAeronClient(true)
         .epochClock(SteadyClock.PROCESS)
@@ -261,13 +274,14 @@ public final class ClusterNode implements AutoCloseable {
         .electionTimeoutNs(timing.electionNanos())
         .startupCanvassTimeoutNs(timing.gatherNanos())
         .terminationHook(ended)
-        .threadFactory(threads("tutti-ak-agree"))
+        .threadFactory(threads("tutti-ak-agree", context::close))
         .idleStrategySupplier(idling);
   }
 
   private ClusteredServiceContainer.Context container() {
     Aeron aeron = client("store");
-    return new ClusteredServiceContainer.Context()
+    ClusteredServiceContainer.Context context = new ClusteredServiceContainer.Context();
+    return context
         .aeron(aeron)
         .ownsAeronClient(true)
         .epochClock(SteadyClock.PROCESS)
@@ -281,7 +295,7 @@ public final class ClusterNode implements AutoCloseable {
         .replayChannel(IPC)
         .archiveContext(ownArchive())
         .terminationHook(ended)
-        .threadFactory(threads("tutti-ak-store"))
+        .threadFactory(threads("tutti-ak-store", context::close))
         .idleStrategySupplier(idling);
   }
 
