@@ -19,6 +19,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -233,7 +234,7 @@ class ClusterStartTest {
           Files.write(filler, new byte[(int) left]);
           writer = Thread.ofPlatform().daemon().start(() -> write(store, confirmed));
           while (server.isRunning()) {
-            Thread.onSpinWait();
+            LockSupport.parkNanos(1_000_000);
           }
         }
         writer.join();

@@ -238,7 +238,7 @@ class ExternalDriverTest {
       long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
       while (publications(driver) < TestCluster.SIZE) {
         assertThat(System.nanoTime()).isLessThan(deadline);
-        Thread.onSpinWait();
+        LockSupport.parkNanos(1_000_000);
       }
     } finally {
       driver.close();

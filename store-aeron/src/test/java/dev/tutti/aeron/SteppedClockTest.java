@@ -15,12 +15,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Steps the wall clock of servers, members and clients, each a process of its own into which a
@@ -32,8 +31,10 @@ class SteppedClockTest {
   private static final Duration LONG = Duration.ofSeconds(100);
   private static final long YEAR = 365 * 24 * 3600L;
 
-  /** Longer than Aeron takes to look for the dead, which it does once a second. */
-  private static final long SEEN_NANOS = TimeUnit.SECONDS.toNanos(4);
+  /** Longer than Aeron takes to look for the dead twice, which it does once a second. */
+  private static final long SEEN_NANOS = TimeUnit.MILLISECONDS.toNanos(2500);
+
+  private static final long PAUSE_NANOS = 1_000_000;
 
   @TempDir private Path directory;
 
@@ -84,14 +85,29 @@ class SteppedClockTest {
     }
   }
 
-  /** Calls a store for as long as it takes to see a step; each call must succeed. */
-  private static long call(Store store, long from) {
-    long count = from;
-    long end = System.nanoTime() + SEEN_NANOS;
-    while (System.nanoTime() - end < 0) {
+  /** A store that counts its calls, each of which must succeed. */
+  private static final class Counter {
+    final Store store;
+    long count;
+
+    Counter(Store store) {
+      this.store = store;
+    }
+
+    void call() {
       assertThat(store.add("count", 1)).isEqualTo(++count);
     }
-    return count;
+  }
+
+  /** Calls stores for as long as it takes to see a step. */
+  private static void call(Counter... counters) {
+    long end = System.nanoTime() + SEEN_NANOS;
+    while (System.nanoTime() - end < 0) {
+      for (Counter counter : counters) {
+        counter.call();
+      }
+      LockSupport.parkNanos(PAUSE_NANOS);
+    }
   }
 
   private AeronStoreOptions options(int port) {
@@ -101,24 +117,60 @@ class SteppedClockTest {
         .withTimeout(LONG);
   }
 
-  @ParameterizedTest
-  @ValueSource(longs = {40, 3600, -3600, YEAR})
-  void aServerAndItsClientsGoOn(long seconds) throws Exception {
-    try (Stepped server = new Stepped("server", "serve", 0)) {
-      int port = Integer.parseInt(server.child.line().substring("READY ".length()));
-      try (Stepped client = new Stepped("client", "wait", port);
-          Store store = new AeronStore(options(port))) {
-        assertThat(client.child.line()).isEqualTo("READY true");
-        server.step(seconds);
-        long count = call(store, 0);
-        server.step(0);
-        client.step(seconds);
-        call(store, count);
-        store.set("go", "");
-        assertThat(client.child.line()).isEqualTo("DONE");
-        try (Store later = new AeronStore(options(port).withLease(Duration.ofSeconds(6)))) {
-          assertThat(later.add("here", 0)).isEqualTo(1);
-        }
+  /** A server with a client in another process and one in this. */
+  private final class Served implements AutoCloseable {
+    final long seconds;
+    final Stepped server;
+    final Stepped client;
+    final AeronStore store;
+    final Counter counter;
+    final int port;
+
+    Served(long seconds) throws Exception {
+      this.seconds = seconds;
+      server = new Stepped("server" + seconds, "serve", 0);
+      port = Integer.parseInt(server.child.line().substring("READY ".length()));
+      client = new Stepped("client" + seconds, "wait", port);
+      assertThat(client.child.line()).isEqualTo("READY true");
+      store = new AeronStore(options(port));
+      counter = new Counter(store);
+    }
+
+    void requireClientIsDone() throws Exception {
+      store.set("go", "");
+      assertThat(client.child.line()).as("client stepped by %d s", seconds).isEqualTo("DONE");
+      try (Store later = new AeronStore(options(port).withLease(Duration.ofSeconds(6)))) {
+        assertThat(later.add("here", 0)).isEqualTo(1);
+      }
+    }
+
+    @Override
+    public void close() throws IOException {
+      store.close();
+      client.close();
+      server.close();
+    }
+  }
+
+  @Test
+  void serversAndTheirClientsGoOn() throws Exception {
+    try (Served little = new Served(40);
+        Served forth = new Served(3600);
+        Served back = new Served(-3600);
+        Served far = new Served(YEAR)) {
+      List<Served> all = List.of(little, forth, back, far);
+      Counter[] counters = all.stream().map(each -> each.counter).toArray(Counter[]::new);
+      for (Served each : all) {
+        each.server.step(each.seconds);
+      }
+      call(counters);
+      for (Served each : all) {
+        each.server.step(0);
+        each.client.step(each.seconds);
+      }
+      call(counters);
+      for (Served each : all) {
+        each.requireClientIsDone();
       }
     }
   }
@@ -144,15 +196,15 @@ class SteppedClockTest {
           Stepped client = new Stepped("client", "wait", 1, "MEMBERS=" + members)) {
         assertThat(client.child.line()).isEqualTo("READY false");
         int leader = store.leader();
-        long count = 0;
+        Counter counter = new Counter(store);
         for (long seconds : new long[] {3600, -3600, YEAR}) {
           all.get(leader).step(seconds);
-          count = call(store, count);
+          call(counter);
           all.get((leader + 1) % TestCluster.SIZE).step(-seconds);
-          count = call(store, count);
+          call(counter);
         }
         client.step(3600);
-        call(store, count);
+        call(counter);
         assertThat(store.leader()).isEqualTo(leader);
         store.set("go", "");
         assertThat(client.child.line()).isEqualTo("DONE");

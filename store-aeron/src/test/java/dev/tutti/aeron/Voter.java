@@ -16,6 +16,7 @@ import io.aeron.cluster.codecs.RequestVoteDecoder;
 import io.aeron.cluster.codecs.VoteEncoder;
 import io.aeron.logbuffer.Header;
 import java.nio.file.Path;
+import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
@@ -61,7 +62,7 @@ final class Voter implements AutoCloseable {
     template = -1;
     while (template != kind) {
       if (heard.poll(this::answer, 1) == 0) {
-        Thread.onSpinWait();
+        LockSupport.parkNanos(1_000_000);
       }
     }
   }
