@@ -81,8 +81,7 @@ class LayoutTest {
           "dev.tutti.runtime.group.FlightRecords",
           "dev.tutti.runtime.operation.PerTime",
           "dev.tutti.fake.ThreadedProvider",
-          "dev.tutti.fake.ThreadedWorld",
-          "dev.tutti.fake.simulation.SimulatedScheduler");
+          "dev.tutti.fake.ThreadedWorld");
 
   /** How many calls of the real clock, timed waits and so on the other modules make at most. */
   private static final Map<String, Integer> REAL_TIME =

@@ -1,7 +1,5 @@
 package dev.tutti.fake.simulation;
 
-import dev.tutti.spi.Time;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -32,9 +30,9 @@ final class SimulatedScheduler {
    */
   private static final int CHANGES = 3;
   private static final int CHANGES_WITHIN = 2000;
-  private static final int MOST_SETTLES = 20_000;
 
-  private static final Duration LEAST_OUTSIDER_HOLDS = Duration.ofMillis(3);
+  /** How often to look for a thread outside that waits for a monitor, maybe one of this run. */
+  private static final int MOST_LOOKS = 200;
 
   private static final long MOST_STEPS = 20_000_000;
 
@@ -52,16 +50,9 @@ final class SimulatedScheduler {
   private final Trace trace = new Trace();
   private final SimulatedProcess outside = new SimulatedProcess(this, "world");
   private final Thread carrier = Thread.currentThread();
-  private final List<Thread> outsiders = cleaners();
+  private final List<Thread> outsiders = outsiders();
   private @Nullable SimulatedThread running;
   private @Nullable Throwable failure;
-  private boolean atMonitors;
-
-  /**
-   * In which real time a thread outside of the run gets or releases a monitor; less in runs whose
-   * own threads hold monitors while others want them.
-   */
-  private Duration outsiderHolds = Duration.ofMillis(50);
 
   private long nowNanos;
   private long steps;
@@ -97,6 +88,7 @@ final class SimulatedScheduler {
               throw new IllegalStateException(reason);
             });
     this.virtual = new VirtualThreads();
+    boolean _ = isHeldOutside(0);
     this.random = new SplittableRandom(seed);
     this.uniform = random.nextBoolean();
     for (int i = 0; i < CHANGES; i++) {
@@ -218,9 +210,7 @@ final class SimulatedScheduler {
     if (next.waitsByRealTime()) {
       fail(new IllegalStateException("a thread waits by real time\n" + next.describe()));
     }
-    boolean before = atMonitors;
-    atMonitors = alive.stream().anyMatch(SimulatedThread::isAtMonitor);
-    if (before || atMonitors) {
+    if (alive.stream().anyMatch(SimulatedThread::isAtMonitor)) {
       virtual.settle();
     }
   }
@@ -231,28 +221,20 @@ final class SimulatedScheduler {
    * meanwhile.
    */
   private void passOutsiders(SimulatedThread thread) {
-    long deadline = thread.isEntering() ? Time.SYSTEM.deadline(outsiderHolds) : 0;
-    while (thread.isEntering()) {
-      boolean isOver = Time.SYSTEM.nanoTime() - deadline >= 0 && !isOutsiderRunning();
+    for (int look = 0; thread.isEntering(); look++) {
+      boolean isOver = !isHeldOutside(look);
       virtual.settle();
       if (released.remove(thread)) {
         thread.takeContinuation().run();
-        deadline = Time.SYSTEM.deadline(outsiderHolds);
+        look = 0;
       } else if (isOver && thread.isBlocked()) {
-        if (outsiderHolds.compareTo(LEAST_OUTSIDER_HOLDS) > 0) {
-          outsiderHolds = outsiderHolds.dividedBy(2);
-        }
         return;
       }
     }
   }
 
-  private boolean isOutsiderRunning() {
-    return outsiders.stream().anyMatch(each -> each.getState() == Thread.State.RUNNABLE);
-  }
-
   /** Returns the threads outside of all runs that share monitors with threads of a run. */
-  private static List<Thread> cleaners() {
+  private static List<Thread> outsiders() {
     ThreadGroup root = Thread.currentThread().getThreadGroup();
     while (root.getParent() != null) {
       root = root.getParent();
@@ -260,8 +242,35 @@ final class SimulatedScheduler {
     Thread[] all = new Thread[root.activeCount() + 10];
     int count = root.enumerate(all);
     return Arrays.stream(all, 0, count)
-        .filter(thread -> thread.getName().contains("Cleaner"))
+        .filter(
+            thread ->
+                thread.getName().contains("Cleaner")
+                    || thread.getName().equals("Finalizer")
+                    || thread.getName().equals("Reference Handler"))
         .toList();
+  }
+
+  /**
+   * Tells whether a thread outside may hold a monitor that it releases by itself. Loads no class
+   * after the first call: a thread of the run may hold what that needs.
+   */
+  private boolean isHeldOutside(int look) {
+    for (Thread thread : outsiders) {
+      Thread.State state = thread.getState();
+      if (state == Thread.State.RUNNABLE && !waitsForReferences(thread)) {
+        return true;
+      }
+      if (state == Thread.State.BLOCKED && look < MOST_LOOKS) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Tells whether a thread waits for the garbage collector, during which it counts as running. */
+  private static boolean waitsForReferences(Thread thread) {
+    StackTraceElement[] stack = thread.getStackTrace();
+    return stack.length > 0 && stack[0].getMethodName().equals("waitForReferencePendingList");
   }
 
   private void addReleased() {
@@ -297,9 +306,6 @@ final class SimulatedScheduler {
 
   /** Moves the time on to the next timer, or to the end of a pause, and runs what is due. */
   private void leap(long untilNanos) {
-    if (atMonitors && hasOutsiderReleased()) {
-      return;
-    }
     Timer next = timers.poll();
     if (next == null) {
       fail(new IllegalStateException("all threads wait for ever" + stacks()));
@@ -319,21 +325,6 @@ final class SimulatedScheduler {
     } else {
       next.action.run();
     }
-  }
-
-  /**
-   * Waits for a thread outside of the run, such as the JDK's Cleaner, which may hold a monitor that
-   * a thread of the run waits for. Returns false if none has released one: then a thread of the run
-   * holds it.
-   */
-  private boolean hasOutsiderReleased() {
-    for (int i = 0; i < MOST_SETTLES && released.isEmpty(); i++) {
-      if (alive.stream().noneMatch(SimulatedThread::isBlocked)) {
-        return false;
-      }
-      virtual.settle();
-    }
-    return !released.isEmpty();
   }
 
   private String stacks() {

@@ -60,8 +60,9 @@ final class SimulatedThread {
     return process.isGone() ? process.isLeaving(thread) : process.isRunning(nowNanos);
   }
 
+  /** Tells whether the thread waits for a monitor, also if its process is gone. */
   boolean isAtMonitor() {
-    return VirtualThreads.isAtMonitor(thread);
+    return VirtualThreads.isEntering(thread);
   }
 
   /** Tells whether the thread waits for a monitor that another thread holds. */
@@ -71,7 +72,7 @@ final class SimulatedThread {
 
   /** Tells whether the thread waits for a monitor, or was released but has not continued yet. */
   boolean isEntering() {
-    return !process.isGone() && VirtualThreads.isEntering(thread);
+    return !process.isGone() && isAtMonitor();
   }
 
   /** Tells whether the thread waits with a limit that the JDK counts. */

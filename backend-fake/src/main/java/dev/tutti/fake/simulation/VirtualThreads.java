@@ -22,11 +22,10 @@ final class VirtualThreads {
   private static final Constructor<?> BUILDER = constructor();
   private static final VarHandle STATE = state();
 
-  /** The states of a thread at a monitor, which the JDK numbers in a row. */
-  private static final int FIRST_AT_MONITOR = constant("BLOCKING");
+  /** The states of a thread that enters a monitor, which the JDK numbers in a row. */
+  private static final int FIRST_ENTERING = constant("BLOCKING");
 
   private static final int LAST_ENTERING = constant("UNBLOCKED");
-  private static final int LAST_AT_MONITOR = constant("TIMED_WAIT");
   private static final int SUSPENDED = constant("SUSPENDED");
 
   private final Object monitor = new Object();
@@ -78,16 +77,13 @@ final class VirtualThreads {
     return new IllegalStateException("this JDK cannot run simulated worlds: " + cause, cause);
   }
 
-  /** Tells whether a virtual thread waits for a monitor or in one, or was just released from it. */
-  static boolean isAtMonitor(Thread thread) {
-    int state = stateOf(thread);
-    return state >= FIRST_AT_MONITOR && state <= LAST_AT_MONITOR;
-  }
-
-  /** Tells whether a virtual thread waits to enter a monitor, or may enter it but has not yet. */
+  /**
+   * Tells whether a virtual thread waits to enter a monitor, or may enter it but has not yet. So
+   * does one that was notified, but not one that still waits to be.
+   */
   static boolean isEntering(Thread thread) {
     int state = stateOf(thread);
-    return state >= FIRST_AT_MONITOR && state <= LAST_ENTERING;
+    return state >= FIRST_ENTERING && state <= LAST_ENTERING;
   }
 
   private static int stateOf(Thread thread) {
