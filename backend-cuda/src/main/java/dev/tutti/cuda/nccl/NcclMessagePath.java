@@ -12,6 +12,7 @@ import dev.tutti.cuda.collective.MessagePath;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.Operation;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -35,12 +36,13 @@ final class NcclMessagePath implements MessagePath {
    * device's kernels, such as creating a communicator or a stream.
    */
   private static final long IDLE_SECONDS = 1;
-  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final Duration GRACE = Duration.ofSeconds(5);
 
   private final Owner all;
   private final int peer;
   private final int place;
   private final LazyCommunicator lazy;
+  private final long graceNanos;
   private final ArrayDeque<Message> queue = new ArrayDeque<>();
   private final OpenEvents open = new OpenEvents();
   private boolean running;
@@ -77,10 +79,20 @@ final class NcclMessagePath implements MessagePath {
    * @param maker creates that communicator
    */
   NcclMessagePath(Owner all, int peer, int place, LazyCommunicator.Maker maker) {
+    this(all, peer, place, maker, GRACE);
+  }
+
+  /**
+   * Creates a path.
+   *
+   * @param grace how much longer than a message may take the path waits for the other rank
+   */
+  NcclMessagePath(Owner all, int peer, int place, LazyCommunicator.Maker maker, Duration grace) {
     this.all = all;
     this.peer = peer;
     this.place = place;
     this.lazy = new LazyCommunicator(maker);
+    this.graceNanos = grace.toNanos();
   }
 
   /** Returns threads for a rank's paths; they exist only while messages are being started. */
@@ -135,7 +147,7 @@ final class NcclMessagePath implements MessagePath {
 
   private void run(Message message, CudaEvent before) {
     access().context(all.device()).enter();
-    long deadline = message.op.deadlineNanos() + GRACE_NANOS;
+    long deadline = message.op.deadlineNanos() + graceNanos;
     Communicator to = lazy.get(deadline);
     CudaStream own = stream();
     long handle = own.handle();

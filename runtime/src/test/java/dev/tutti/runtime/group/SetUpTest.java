@@ -14,8 +14,11 @@ import dev.tutti.runtime.failure.RankClaim;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
-import java.net.BindException;
+import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -24,6 +27,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
@@ -107,43 +111,31 @@ class SetUpTest {
         .withTimeout(Duration.ofSeconds(60));
   }
 
-  private interface AtPort {
-    void run(int port) throws Exception;
+  /** Returns a port on which nobody listens, and which the system does not assign by itself. */
+  private static int freePort() {
+    return ThreadLocalRandom.current()
+        .ints(15_000, 32_000)
+        .limit(100)
+        .filter(SetUpTest::isFree)
+        .findFirst()
+        .orElseThrow();
   }
 
-  /** Runs at a port that was free a moment ago, and again if another process took it meanwhile. */
-  private static void atFreePort(AtPort body) throws Exception {
-    while (true) {
-      int port;
-      try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
-        port = server.port();
-      }
-      try {
-        body.run(port);
-        return;
-      } catch (RendezvousException e) {
-        if (!isPortTaken(e)) {
-          throw e;
-        }
-      }
+  private static boolean isFree(int port) {
+    // This does not listen, so that a copy in a process being started keeps nobody from the port.
+    try (SocketChannel socket = SocketChannel.open()) {
+      socket.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+      return true;
+    } catch (IOException e) {
+      return false;
     }
-  }
-
-  private static boolean isPortTaken(Throwable failure) {
-    Throwable cause = failure;
-    while (cause != null && !(cause instanceof BindException)) {
-      cause = cause.getCause();
-    }
-    return cause != null;
   }
 
   @Test
-  void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
-    atFreePort(SetUpTest::joinAgainAt);
-  }
-
   @SuppressWarnings("try") // it is closed before the end
-  private static void joinAgainAt(int port) throws Exception {
+  void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
+    int port = freePort();
     LocalProvider first = new LocalProvider();
     LocalProvider second = new LocalProvider();
     try (ExecutorService threads = Executors.newFixedThreadPool(1);
@@ -159,11 +151,8 @@ class SetUpTest {
   }
 
   @Test
-  void aRankWhoseOldJobIsServedStillSaysSo() throws Exception {
-    atFreePort(SetUpTest::joinAgainInVainAt);
-  }
-
-  private static void joinAgainInVainAt(int port) {
+  void aRankWhoseOldJobIsServedStillSaysSo() {
+    int port = freePort();
     LocalProvider provider = new LocalProvider();
     try (ProcessGroup _ = ProcessGroup.init(at(port, 0).withProvider(provider))) {
       ProcessGroup.init(at(port, 1).withProvider(provider)).close();
