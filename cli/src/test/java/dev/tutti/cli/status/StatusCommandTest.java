@@ -126,7 +126,7 @@ class StatusCommandTest {
   @Test
   void itNamesWhoIsMissingAndWhereThatRankIs() throws Exception {
     start(2, StalledRank.class);
-    List<String[]> rows = until(found -> found.get(1)[3].equals("allReduce #3"));
+    List<String[]> rows = status();
     assertThat(rows).hasSize(3);
     assertThat(rows.get(0))
         .containsExactly(
@@ -134,6 +134,7 @@ class StatusCommandTest {
     assertThat(rows.get(1)[0]).isEqualTo("0");
     assertThat(rows.get(1)[1]).endsWith("/" + ranks.get(0).pid());
     assertThat(rows.get(1)[2]).isEqualTo("0");
+    assertThat(rows.get(1)[3]).isEqualTo("allReduce #3");
     assertThat(rows.get(1)[4]).matches("\\d+\\.\\d s");
     assertThat(rows.get(1)[5]).isEqualTo("rank 1");
     assertThat(rows.get(2)[1]).endsWith("/" + ranks.get(1).pid());
@@ -251,11 +252,9 @@ class StatusCommandTest {
   void aJobWhoseKeysHaveAPrefixIsFound() throws Exception {
     whileTwoHaveJoined(
         () -> {
-          List<String[]> rows =
-              until(
-                  found -> found.size() == 3 && found.get(2)[3].equals("none since #1"),
-                  "--prefix",
-                  "3.0");
+          List<String[]> rows = status("--prefix", "3.0");
+          assertThat(rows).hasSize(3);
+          assertThat(rows.get(2)[3]).isEqualTo("none since #1");
           assertThat(rows.get(1)[0]).isEqualTo("0");
           assertThat(rows.get(2)[0]).isEqualTo("1");
           assertThat(exitCode).isZero();

@@ -1,8 +1,11 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.Work;
 
 /**
  * One of two ranks, which reduce twice; then one waits in a third reduction, and the other waits
@@ -16,10 +19,12 @@ public final class StalledRank {
       Tensor sum = Tensor.of(1f);
       group.allReduce(sum);
       group.allReduce(sum);
-      System.out.println("READY");
       if (group.rank() == 0) {
-        group.allReduce(sum);
+        Work third = group.allReduce(sum, ReduceOp.SUM, CallOptions.ASYNC);
+        System.out.println("READY");
+        third.await();
       } else {
+        System.out.println("READY");
         int _ = System.in.read();
       }
     } catch (TuttiException e) {
