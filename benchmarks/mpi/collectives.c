@@ -2,8 +2,9 @@
 //
 //   mpirun -np N collectives OP BYTES...     OP: allReduce broadcast allGather reduceScatter allToAll barrier sendRecv
 //
-// In-place float32 sums in page-aligned, touched memory; 500 ms of warm-up; then as many calls, back to back, as take 800 ms, one time stamp for
-// each on rank 0; before and after that every element of the result is checked on all ranks, and of barrier that it lets no rank pass too early.
+// In-place float32 sums in page-aligned, touched memory; 500 ms of warm-up; then as many calls, back to back, as take 800 ms, or as many as
+// MILLISECONDS says, one time stamp for each on rank 0; before and after that every element of the result is checked on all ranks, and of
+// barrier that it lets no rank pass too early.
 // BYTES are of the whole tensor, over all ranks where each has a part, and are rounded to whole elements, at least one for each part.
 #include <mpi.h>
 #include <stdio.h>
@@ -114,6 +115,8 @@ int main(int argc, char **argv) {
   MPI_Get_library_version(library, &length);
   const char *name = strstr(library, "Open MPI") ? "openmpi" : "mpich";
   const char *op = argv[1];
+  const char *milliseconds = getenv("MILLISECONDS");
+  double span = milliseconds ? atof(milliseconds) * 1e3 : 800e3;
   MPI_Win window;
   MPI_Aint bytesOfCame;
   int unitOfCame;
@@ -145,7 +148,7 @@ int main(int argc, char **argv) {
     }
     double each = spent / calls * rotates;
     int least = bytes >= 64 << 20 ? 8 : bytes >= 8 << 20 ? 30 : 200;
-    int samples = 800e3 / each > 50000 ? 50000 : 800e3 / each < least ? least : (int)(800e3 / each);
+    int samples = span / each > 50000 ? 50000 : span / each < least ? least : (int)(span / each);
     MPI_Bcast(&samples, 1, MPI_INT, 0, MPI_COMM_WORLD);
     double *times = malloc(samples * sizeof(double));
     double before = now(), first = before;
