@@ -13,6 +13,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.JvmFlags;
 import dev.tutti.cli.run.LaunchPlan;
 import dev.tutti.cli.run.LaunchRendezvous;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
@@ -155,6 +156,10 @@ public final class BenchCommand implements Callable<Integer> {
     if (chosen == Format.TABLE) {
       crowding(ranks, Runtime.getRuntime().availableProcessors())
           .ifPresent(terminal.out()::println);
+      String note = inJvm ? "" : jvmFlags().note();
+      if (!note.isEmpty()) {
+        terminal.out().println("# " + note);
+      }
     }
     PrintStream remarks = chosen == Format.TABLE ? terminal.out() : terminal.err();
     BenchDevice.crowding(ranks, devices).ifPresent(remarks::println);
@@ -341,7 +346,7 @@ public final class BenchCommand implements Callable<Integer> {
     if (inJvm) {
       return new BenchThreads(ranks, settings, rows).run(options);
     }
-    LaunchPlan plan = plan(options.toArguments());
+    LaunchPlan plan = plan(jvmFlags());
     PrefixedOutput others =
         new PrefixedOutput(
             terminal.err(), terminal.err(), terminal.errIsTerminal(), Terminal.isDebugging(spec));
@@ -363,13 +368,19 @@ public final class BenchCommand implements Callable<Integer> {
     }
   }
 
-  private LaunchPlan plan(List<String> arguments) {
+  /** Returns how ranks are started, with the flags that tutti run would give them. */
+  private JvmFlags jvmFlags() {
     List<String> command = new ArrayList<>(OwnJava.command());
     command.add(spec.root().userObject().getClass().getName());
     command.add(BenchRankCommand.NAME);
-    command.addAll(arguments);
+    command.addAll(options.toArguments());
+    int cores = Runtime.getRuntime().availableProcessors();
+    return JvmFlags.choose(JvmFlags.AUTO, ranks, cores, command, environment);
+  }
+
+  private LaunchPlan plan(JvmFlags jvm) {
     return new LaunchPlan(
-        command,
+        jvm.command(),
         ranks,
         1,
         0,
@@ -383,7 +394,7 @@ public final class BenchCommand implements Callable<Integer> {
         Duration.ZERO,
         Duration.ofSeconds(5),
         Duration.ofSeconds(30),
-        environment,
+        jvm.environment(),
         Optional.empty());
   }
 }

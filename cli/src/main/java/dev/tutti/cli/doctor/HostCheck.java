@@ -1,8 +1,10 @@
 package dev.tutti.cli.doctor;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.runtime.launch.JvmThreads;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
@@ -51,6 +53,16 @@ public final class HostCheck {
     List<String> flags = ManagementFactory.getRuntimeMXBean().getInputArguments();
     findings.add(
         CheckResult.ok("java", "flags", flags.isEmpty() ? "none" : String.join(" ", flags), ""));
+    int cores = Runtime.getRuntime().availableProcessors();
+    findings.add(
+        CheckResult.ok(
+            "java",
+            "flags of ranks",
+            JvmThreads.COLLECTOR + " " + JvmThreads.COMPILER,
+            "from "
+                + Counts.of(JvmThreads.leastCrowd(cores), "rank")
+                + " on this host up; 'tutti run' gives them to java, other launchers need them in"
+                + " JDK_JAVA_OPTIONS"));
     boolean allowed = HostCheck.class.getModule().isNativeAccessEnabled();
     findings.add(
         allowed

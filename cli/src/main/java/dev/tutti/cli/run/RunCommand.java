@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.runtime.launch.JvmThreads;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
 import dev.tutti.store.net.Loopback;
@@ -170,6 +171,18 @@ public final class RunCommand implements Callable<Integer> {
               + " Delete FILE when they or the JDK change.")
   private @Nullable Path aotCache;
 
+  @Option(
+      names = "--jvm-flags",
+      paramLabel = "auto|none|FLAGS",
+      description =
+          "Flags for ranks that run java. Default: auto, which is '"
+              + JvmThreads.COLLECTOR
+              + " "
+              + JvmThreads.COMPILER
+              + "' if a rank has fewer than two cores, without what the command or the environment"
+              + " sets. For other programs, FLAGS are put into JDK_JAVA_OPTIONS.")
+  private String jvmFlags = JvmFlags.AUTO;
+
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
@@ -274,23 +287,31 @@ public final class RunCommand implements Callable<Integer> {
     if (port == null) {
       port = nodes == 1 ? 0 : DEFAULT_PORT;
     }
-    return new LaunchPlan(
-        command,
-        localSize(),
-        nodes,
-        nodeRank,
-        address.host(),
-        port,
-        maxRestarts,
-        Optional.ofNullable(runId).orElseGet(() -> UUID.randomUUID().toString()),
-        role,
-        Optional.ofNullable(logDirectory),
-        tailLines,
-        linger,
-        grace,
-        rendezvousTimeout,
-        environment,
-        Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
+    int ranks = localSize();
+    int cores = Runtime.getRuntime().availableProcessors();
+    JvmFlags jvm = JvmFlags.choose(jvmFlags, ranks, cores, command, environment);
+    LaunchPlan plan =
+        new LaunchPlan(
+            jvm.command(),
+            ranks,
+            nodes,
+            nodeRank,
+            address.host(),
+            port,
+            maxRestarts,
+            Optional.ofNullable(runId).orElseGet(() -> UUID.randomUUID().toString()),
+            role,
+            Optional.ofNullable(logDirectory),
+            tailLines,
+            linger,
+            grace,
+            rendezvousTimeout,
+            jvm.environment(),
+            Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
+    if (!jvm.note().isEmpty()) {
+      say(jvm.note() + "; --jvm-flags=none omits that");
+    }
+    return plan;
   }
 
   private static HostPort parse(String option, String text) {

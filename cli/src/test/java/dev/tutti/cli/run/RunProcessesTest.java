@@ -1,11 +1,14 @@
 package dev.tutti.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Posix;
+import dev.tutti.runtime.launch.JvmThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.ServerSocket;
@@ -37,6 +40,27 @@ class RunProcessesTest {
       assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
       assertThat(run.lines())
           .containsExactlyInAnyOrder("[rank0] sum 3", "[rank1] sum 3", "[rank2] sum 3");
+    }
+  }
+
+  @Test
+  void givesJavaTheFlagsOfManyRanksAndSaysSo() throws Exception {
+    int cores = Runtime.getRuntime().availableProcessors();
+    int ranks = JvmThreads.leastCrowd(cores);
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    try (CommandProcess run =
+        runs.start("--nproc=" + ranks, "--", java, "-XX:+PrintCommandLineFlags", "--version")) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
+      assertThat(run.lines())
+          .filteredOn(line -> line.contains("-XX:CICompilerCount=2 "))
+          .hasSize(ranks)
+          .allMatch(line -> line.contains(" -XX:+UseSerialGC"));
+      assertThat(run.lines())
+          .filteredOn(line -> line.startsWith("tutti run: "))
+          .singleElement(STRING)
+          .startsWith("tutti run: " + ranks + " ranks on " + Counts.of(cores, "core") + ": ")
+          .endsWith(
+              "java gets -XX:+UseSerialGC -XX:CICompilerCount=2; --jvm-flags=none omits that");
     }
   }
 

@@ -36,8 +36,8 @@ final class TestRuns implements AfterEachCallback {
   }
 
   /**
-   * Starts ranks whose program is a class of these tests. They wait for answers of others for as
-   * long as it takes.
+   * Starts ranks whose program is a class of these tests, with the flags of this JVM alone. They
+   * wait for answers of others for as long as it takes.
    */
   CommandProcess startRanks(Class<?> program, String... options) throws IOException {
     return startRanks(program, List.of(), options);
@@ -45,7 +45,8 @@ final class TestRuns implements AfterEachCallback {
 
   CommandProcess startRanks(Class<?> program, List<String> arguments, String... options)
       throws IOException {
-    List<String> command = new ArrayList<>(List.of("run", "--rdzv-id=" + runId));
+    List<String> command =
+        new ArrayList<>(List.of("run", "--rdzv-id=" + runId, "--jvm-flags=none"));
     command.addAll(List.of(options));
     command.add("--");
     command.addAll(OwnJava.command());

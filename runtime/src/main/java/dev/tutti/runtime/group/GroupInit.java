@@ -7,6 +7,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
+import dev.tutti.runtime.launch.JvmThreads;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.SetUpReports;
@@ -43,6 +44,7 @@ final class GroupInit {
     }
     this.providers = BackendChoice.of(options, settings);
     UnknownSettings.warn(settings, providers.values());
+    JvmThreads.warn(settings);
     this.deadline = options.time().deadline(timeout);
   }
 
