@@ -8,12 +8,15 @@ import java.util.concurrent.locks.LockSupport;
 /** The one thread that watches the deadlines of all groups of a process. */
 public final class Watchdog {
   /*
-   * Groups are scanned at the earliest known deadline, and at least once a second while there are
-   * groups. A group that starts an operation with an earlier deadline than "wakeAt" unparks the
-   * thread. Both sides use volatile accesses: the group makes the deadline visible before it reads
-   * wakeAt, and the thread sets wakeAt before it scans, so one of them sees the other. The thread
-   * ends when no group is left, and a later group starts a new thread, under this object's monitor. It
-   * ends for no other reason, because the deadlines of all groups depend on it.
+   * Groups are scanned at the earliest known deadline, and at each full second of the clock while
+   * there are groups. The processes of a host have one clock, so they look at the same moment:
+   * where ranks fill the cores, a look takes the core of a spinning rank, and all ranks wait for
+   * that once a second instead of once for each of them. A group that starts an operation with an
+   * earlier deadline than "wakeAt" unparks the thread. Both sides use volatile accesses: the
+   * group makes the deadline visible before it reads wakeAt, and the thread sets wakeAt before it
+   * scans, so one of them sees the other. The thread ends when no group is left, and a later
+   * group starts a new thread, under this object's monitor. It ends for no other reason, because
+   * the deadlines of all groups depend on it.
    *
    * How late the thread is tells how long the process did not run. That time is added up in
    * "lostNanos", before "wakeAt" moves on, so that runningNanos() never counts it as time in which
@@ -96,7 +99,7 @@ public final class Watchdog {
       long before = lostNanos;
       lostNanos = before + late;
     }
-    long next = now + PERIOD_NANOS;
+    long next = now + PERIOD_NANOS - Math.floorMod(now, PERIOD_NANOS);
     wakeAt = next;
     for (Watched group : watched.copy()) {
       try {

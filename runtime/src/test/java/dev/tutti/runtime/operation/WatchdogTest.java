@@ -6,6 +6,10 @@ import dev.tutti.runtime.group.LocalWorld;
 import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -71,6 +75,74 @@ class WatchdogTest {
         super.park(blocker, 100_000);
       }
     }
+  }
+
+  /** A clock of which a park takes as long as it may, and a little more. */
+  private static final class PlayedTime extends ForwardingTime {
+    private static final long LATE = 70_000;
+    private final AtomicLong now;
+
+    PlayedTime(long start) {
+      super(Time.SYSTEM);
+      now = new AtomicLong(start);
+    }
+
+    @Override
+    public long nanoTime() {
+      return now.get();
+    }
+
+    @Override
+    public void park(Object blocker, long nanos) {
+      now.addAndGet(nanos + LATE);
+    }
+  }
+
+  /** Returns when a watchdog whose clock starts at a time looks. */
+  private static List<Long> looksFrom(long start, long deadline) throws InterruptedException {
+    Watchdog watchdog = Watchdog.of(new PlayedTime(start));
+    BlockingQueue<Long> looks = new LinkedBlockingQueue<>();
+    Watchdog.Watched group =
+        now -> {
+          looks.add(now);
+          return now < deadline ? deadline : now + Watchdog.PERIOD_NANOS;
+        };
+    watchdog.watch(group);
+    List<Long> first = new ArrayList<>();
+    while (first.size() < 5) {
+      first.add(looks.take());
+    }
+    watchdog.unwatch(group);
+    return first;
+  }
+
+  @Test
+  void processesOfOneClockLookAtTheSameMoments() throws InterruptedException {
+    long second = Watchdog.PERIOD_NANOS;
+    for (long start : new long[] {10 * second, 10 * second + 1, 11 * second - 1}) {
+      assertThat(looksFrom(start, 0))
+          .containsExactly(
+              start,
+              11 * second + PlayedTime.LATE,
+              12 * second + PlayedTime.LATE,
+              13 * second + PlayedTime.LATE,
+              14 * second + PlayedTime.LATE);
+    }
+    assertThat(looksFrom(-second / 2, 0)).startsWith(-second / 2, PlayedTime.LATE);
+  }
+
+  @Test
+  void looksAtADeadlineToo() throws InterruptedException {
+    long second = Watchdog.PERIOD_NANOS;
+    long start = 10 * second + second / 2;
+    long deadline = 11 * second + second / 4;
+    assertThat(looksFrom(start, deadline))
+        .containsExactly(
+            start,
+            11 * second + PlayedTime.LATE,
+            deadline + PlayedTime.LATE,
+            12 * second + PlayedTime.LATE,
+            13 * second + PlayedTime.LATE);
   }
 
   /** A group that keeps the thread busy makes it as late as a process that was stopped. */
