@@ -1,6 +1,7 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.gloo.transport.connect.BlobSeal;
 import dev.tutti.gloo.transport.connect.Neighbors;
 import dev.tutti.gloo.transport.connect.NetworkId;
@@ -96,7 +97,7 @@ public final class TransportRendezvous {
 
   /** Tells, after {@link #connect}, whether ranks outnumber cores on this host. */
   public boolean isCrowded() {
-    return localRanks > Runtime.getRuntime().availableProcessors();
+    return localRanks > HostCores.count(context.settings());
   }
 
   /** Tells, after {@link #connect}, whether all ranks run Tutti. */

@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.runtime.record.PrivateFiles;
@@ -14,6 +15,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -46,6 +48,7 @@ final class LaunchedProcess {
    * @param rank the rank
    * @param command the program and its arguments
    * @param environment the complete environment of the process
+   * @param processors the processors of all its threads, by number; none to bind it to nothing
    * @param output receives what the process prints
    * @param logs the directory for {@code stdout.log} and {@code stderr.log}, if any
    * @param tailLines the number of last lines to remember
@@ -57,6 +60,7 @@ final class LaunchedProcess {
       int rank,
       List<String> command,
       Map<String, String> environment,
+      BitSet processors,
       RankOutput output,
       Optional<Path> logs,
       int tailLines,
@@ -75,7 +79,7 @@ final class LaunchedProcess {
     ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
     builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
     change(builder.environment(), environment);
-    Process process = builder.start();
+    Process process = Affinity.on(processors, builder::start);
     Tail tail = new Tail(tailLines);
     OutputPump out = pump(rank, process, Channel.OUT, outLog, tail, output, patience);
     OutputPump err = pump(rank, process, Channel.ERR, errLog, tail, output, patience);

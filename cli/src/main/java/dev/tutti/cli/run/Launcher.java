@@ -60,6 +60,7 @@ public class Launcher {
   private final RankOutput output;
   private final RankOutput shown = new Shown();
   private final Consumer<String> messages;
+  private final Binding binding;
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
 
@@ -167,6 +168,17 @@ public class Launcher {
    */
   public Launcher(
       LaunchPlan plan, LaunchRendezvous rendezvous, RankOutput output, Consumer<String> messages) {
+    this(plan, rendezvous, output, messages, Binding.NONE);
+  }
+
+  /** Creates a launcher that binds its ranks to processors. */
+  Launcher(
+      LaunchPlan plan,
+      LaunchRendezvous rendezvous,
+      RankOutput output,
+      Consumer<String> messages,
+      Binding binding) {
+    this.binding = binding;
     this.plan = plan;
     this.rendezvous = rendezvous;
     this.output = output;
@@ -352,6 +364,7 @@ public class Launcher {
         rank,
         plan.command(local),
         refusals.addTo(RankEnvironment.of(plan, ranks, local, attempt), attempt, rank),
+        binding.of(local),
         shown,
         logs.of(rank, attempt),
         plan.tailLines(),

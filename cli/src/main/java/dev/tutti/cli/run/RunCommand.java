@@ -1,8 +1,10 @@
 package dev.tutti.cli.run;
 
+import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.runtime.launch.JvmThreads;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
@@ -12,6 +14,7 @@ import java.net.UnknownHostException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -183,6 +186,14 @@ public final class RunCommand implements Callable<Integer> {
               + " sets. For other programs, FLAGS are put into JDK_JAVA_OPTIONS.")
   private String jvmFlags = JvmFlags.AUTO;
 
+  @Option(
+      names = "--bind",
+      paramLabel = "core|numa|none",
+      description =
+          "Bind all threads of each rank to an equal share of the cores, or to the NUMA nodes in"
+              + " which its share is. Default: none.")
+  private String bind = "none";
+
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
@@ -206,6 +217,7 @@ public final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
+    Binding binding = Binding.choose(bind, localSize(), Affinity.own());
     LaunchPlan plan = plan();
     PrefixedOutput output =
         new PrefixedOutput(
@@ -236,7 +248,8 @@ public final class RunCommand implements Callable<Integer> {
               message -> {
                 output.endLine();
                 say(message);
-              });
+              },
+              binding);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       } catch (LaunchException e) {
@@ -289,7 +302,11 @@ public final class RunCommand implements Callable<Integer> {
     }
     int ranks = localSize();
     int cores = Runtime.getRuntime().availableProcessors();
-    JvmFlags jvm = JvmFlags.choose(jvmFlags, ranks, cores, command, environment);
+    Map<String, String> base = new HashMap<>(environment);
+    if (!bind.equals("none")) {
+      base.putIfAbsent(HostCores.SETTING.name(), Integer.toString(cores));
+    }
+    JvmFlags jvm = JvmFlags.choose(jvmFlags, ranks, cores, command, base);
     LaunchPlan plan =
         new LaunchPlan(
             jvm.command(),

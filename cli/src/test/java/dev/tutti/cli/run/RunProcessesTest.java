@@ -5,6 +5,7 @@ import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Posix;
@@ -15,8 +16,11 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
+import java.util.StringJoiner;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
@@ -61,6 +65,35 @@ class RunProcessesTest {
           .startsWith("tutti run: " + ranks + " ranks on " + Counts.of(cores, "core") + ": ")
           .endsWith(
               "java gets -XX:+UseSerialGC -XX:CICompilerCount=2; --jvm-flags=none omits that");
+    }
+  }
+
+  /** Returns numbers as Linux lists them, such as 0-3,8. */
+  private static String ranges(BitSet numbers) {
+    StringJoiner ranges = new StringJoiner(",");
+    for (int first = numbers.nextSetBit(0); first >= 0; ) {
+      int end = numbers.nextClearBit(first);
+      ranges.add(end == first + 1 ? "" + first : first + "-" + (end - 1));
+      first = numbers.nextSetBit(end);
+    }
+    return ranges.toString();
+  }
+
+  @Test
+  void bindsAllThreadsOfARankAndSaysHowManyCoresThereAre() throws Exception {
+    BitSet all = Affinity.own();
+    int ranks = Math.max(2, all.cardinality());
+    int cores = Runtime.getRuntime().availableProcessors();
+    String script = "echo $(sed -n 's/^Cpus_allowed_list://p' /proc/self/status) $TUTTI_HOST_CORES";
+    Binding binding = Binding.choose("core", ranks, all);
+    List<String> expected = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      expected.add("[rank" + rank + "] " + ranges(binding.of(rank)) + " " + cores);
+    }
+    try (CommandProcess run =
+        runs.start("--nproc=" + ranks, "--bind=core", "--", "sh", "-c", script)) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
+      assertThat(run.lines()).containsExactlyInAnyOrderElementsOf(expected);
     }
   }
 

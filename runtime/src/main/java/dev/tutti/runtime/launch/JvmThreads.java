@@ -2,6 +2,7 @@ package dev.tutti.runtime.launch;
 
 import com.sun.management.HotSpotDiagnosticMXBean;
 import dev.tutti.Settings;
+import dev.tutti.cpu.wait.HostCores;
 import java.lang.System.Logger.Level;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
@@ -50,7 +51,7 @@ public final class JvmThreads {
    * @param settings the settings, with the variables of the launcher
    */
   public static void warn(Settings settings) {
-    warning(settings, Runtime.getRuntime().availableProcessors(), JvmThreads::missing)
+    warning(settings, HostCores.count(settings), JvmThreads::missing)
         .filter(text -> TOLD.compareAndSet(false, true))
         .ifPresent(text -> LOG.log(Level.WARNING, text));
   }

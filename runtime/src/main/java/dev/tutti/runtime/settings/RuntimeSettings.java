@@ -4,6 +4,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.store.JobToken;
 import java.time.Duration;
 import java.util.List;
@@ -264,6 +265,7 @@ public final class RuntimeSettings {
         RESTART_COUNT,
         INIT_BARRIER,
         NoRestart.SETTING,
-        SharedHeap.SETTING);
+        SharedHeap.SETTING,
+        HostCores.SETTING);
   }
 }

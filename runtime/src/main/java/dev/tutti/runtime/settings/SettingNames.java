@@ -52,6 +52,7 @@ public final class SettingNames {
           "TUTTI_GLOO_TLS",
           "TUTTI_GLOO_TWO_LEVEL",
           "TUTTI_HEADLESS_SERVICE",
+          "TUTTI_HOST_CORES",
           "TUTTI_INIT_METHOD",
           "TUTTI_NAN_CHECK",
           "TUTTI_NCCL_LAZY",
