@@ -1,10 +1,15 @@
 package dev.tutti.runtime.launch;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
 import com.sun.management.HotSpotDiagnosticMXBean;
 import dev.tutti.Settings;
 import dev.tutti.cpu.wait.HostCores;
+import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -30,6 +35,7 @@ public final class JvmThreads {
   /** The flag for as few compiler threads as a JVM can have. */
   public static final String COMPILER = "-XX:CICompilerCount=" + COMPILERS;
 
+  private static final Path COMMAND_LINE = Path.of("/proc/self/cmdline");
   private static final Pattern FIRST_NUMBER = Pattern.compile("(\\d{1,9})(\\(x\\d+\\))?");
   private static final AtomicBoolean TOLD = new AtomicBoolean();
 
@@ -100,9 +106,19 @@ public final class JvmThreads {
   /** Returns the flags that this JVM lacks; none if it does not know them. */
   static List<String> missing() {
     try {
-      return Options.missing();
+      return areOnCommandLine() ? List.of() : Options.missing();
     } catch (LinkageError | IllegalArgumentException e) {
       return List.of();
+    }
+  }
+
+  /** Tells whether both are on the command line, which is faster to read than to ask the JVM. */
+  private static boolean areOnCommandLine() {
+    try {
+      String line = Files.readString(COMMAND_LINE, ISO_8859_1);
+      return line.contains("\0" + COLLECTOR + "\0") && line.contains("\0" + COMPILER + "\0");
+    } catch (IOException e) {
+      return false;
     }
   }
 
