@@ -15,6 +15,7 @@ export const sections = [
     pages: [
       ['docs/training.md', 'training', 'DJL and PyTorch\'s Java bindings'],
       ['docs/gradients.md', 'gradients', 'Gradients from your own code'],
+      ['docs/checkpoints.md', 'checkpoints', 'Checkpoints'],
       ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults'],
       ['docs/hosts.md', 'hosts', 'Several hosts'],
       ['docs/launchers.md', 'launchers', 'Launchers'],

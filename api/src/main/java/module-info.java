@@ -8,6 +8,7 @@ module dev.tutti {
   exports dev.tutti;
   exports dev.tutti.dlpack;
   exports dev.tutti.spi;
+  exports dev.tutti.state;
 
   uses dev.tutti.spi.ProcessGroupFactory;
   uses dev.tutti.spi.TensorAllocator;

@@ -1,11 +1,12 @@
 import org.jspecify.annotations.NullMarked;
 
-/** The command line: run, bench, store, doctor, trace and status. */
+/** The command line: run, bench, store, doctor, trace, status, checkpoint. */
 @NullMarked
 module dev.tutti.cli {
   requires static org.jspecify;
   requires dev.tutti;
   requires dev.tutti.aeron;
+  requires dev.tutti.checkpoint;
   requires dev.tutti.cpu;
   requires dev.tutti.runtime;
   requires dev.tutti.store;
@@ -26,6 +27,8 @@ module dev.tutti.cli {
   opens dev.tutti.cli to
       info.picocli;
   opens dev.tutti.cli.bench to
+      info.picocli;
+  opens dev.tutti.cli.checkpoint to
       info.picocli;
   opens dev.tutti.cli.doctor to
       info.picocli;

@@ -6,6 +6,7 @@ import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.cli.bench.BenchCommand;
 import dev.tutti.cli.bench.BenchRankCommand;
+import dev.tutti.cli.checkpoint.CheckpointCommand;
 import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
@@ -124,6 +125,7 @@ public final class Main implements Runnable {
             .addSubcommand(new DoctorCommand(terminal, settings, environment))
             .addSubcommand(new TraceCommand(terminal))
             .addSubcommand(new StatusCommand(terminal, settings))
+            .addSubcommand(new CheckpointCommand(terminal))
             .addSubcommand(new TokenCommand(terminal, settings))
             .addSubcommand(new CompletionCommand())
             .addSubcommand(new HelpFilesCommand())

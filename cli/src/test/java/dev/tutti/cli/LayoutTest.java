@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.aeron.AeronStore;
+import dev.tutti.checkpoint.Checkpoints;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.store.HashStore;
@@ -33,9 +34,10 @@ class LayoutTest {
           Map.entry("fake", Set.of("api", "cpu", "store")),
           Map.entry("gloo", Set.of("api", "cpu", "store")),
           Map.entry("gradients", Set.of("api")),
+          Map.entry("checkpoint", Set.of("api")),
           Map.entry("cuda", Set.of("api", "cpu", "store", "kernels", "gloo")),
           Map.entry("aeron", Set.of("api", "cpu", "store")),
-          Map.entry("cli", Set.of("api", "cpu", "store", "runtime", "aeron")));
+          Map.entry("cli", Set.of("api", "cpu", "store", "runtime", "aeron", "checkpoint")));
 
   private static final int LARGEST_CIRCLE = 16;
 
@@ -102,6 +104,7 @@ class LayoutTest {
     GRAPH.read("fake", Class.forName("dev.tutti.fake.FakeProvider"));
     GRAPH.read("gloo", Class.forName("dev.tutti.gloo.GlooProvider"));
     GRAPH.read("gradients", Class.forName("dev.tutti.gradients.GradientReducer"));
+    GRAPH.read("checkpoint", Checkpoints.class);
     GRAPH.read("cuda", Class.forName("dev.tutti.cuda.Cuda"));
   }
 

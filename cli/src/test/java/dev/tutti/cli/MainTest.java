@@ -33,7 +33,7 @@ class MainTest {
     assertThat(terminal.err().strip())
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
-                + " status, token, completion, help (see tutti --help)");
+                + " status, checkpoint, token, completion, help (see tutti --help)");
   }
 
   @ParameterizedTest

@@ -78,6 +78,11 @@ public final class AdamW implements ShardUpdate {
   }
 
   @Override
+  public List<String> stateNames() {
+    return List.of("exp_avg", "exp_avg_sq");
+  }
+
+  @Override
   public void update(long step, Tensor parameters, Tensor gradients, List<Tensor> state) {
     double rate = learningRate;
     float left = (float) (1 - rate * weightDecay);

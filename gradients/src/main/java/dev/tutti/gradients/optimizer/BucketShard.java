@@ -6,6 +6,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.gradients.GradientBucket;
+import dev.tutti.state.StatePart;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -60,6 +61,48 @@ final class BucketShard {
     List<Tensor> all = new ArrayList<>(partState);
     all.addAll(restState);
     return all;
+  }
+
+  /** Adds the ranges of parameters whose state this rank has. */
+  void addParts(
+      List<String> stateNames, List<String> names, List<Tensor> parameters, List<StatePart> parts) {
+    addParts(stateNames, names, parameters, rank * part, part, partState, parts);
+    addParts(stateNames, names, parameters, restStart, rest, restState, parts);
+  }
+
+  private void addParts(
+      List<String> stateNames,
+      List<String> names,
+      List<Tensor> parameters,
+      long start,
+      long count,
+      List<Tensor> state,
+      List<StatePart> parts) {
+    for (int i = 0; i < state.size(); i++) {
+      String kind = i < stateNames.size() ? stateNames.get(i) : "state" + i;
+      Tensor elements = state.get(i);
+      if (elements.numel() != count) {
+        throw new IllegalStateException(
+            "the update allocated %d elements of %s for %d parameters; a state that is not one"
+                    .formatted(elements.numel(), kind, count)
+                + " element for each cannot be saved by ranges");
+      }
+      long position = 0;
+      for (int parameter : bucket.parameters()) {
+        Tensor whole = parameters.get(parameter);
+        long from = Math.max(start, position);
+        long to = Math.min(start + count, position + whole.numel());
+        if (from < to) {
+          parts.add(
+              new StatePart(
+                  kind + "/" + names.get(parameter),
+                  whole.shape(),
+                  from - position,
+                  elements.narrow(0, from - start, to - from)));
+        }
+        position += whole.numel();
+      }
+    }
   }
 
   /** Copies this rank's parameters to the stage and updates them there. */

@@ -80,6 +80,11 @@ public final class Sgd implements ShardUpdate {
   }
 
   @Override
+  public List<String> stateNames() {
+    return momentum == 0 ? List.of() : List.of("momentum_buffer");
+  }
+
+  @Override
   public void update(long step, Tensor parameters, Tensor gradients, List<Tensor> state) {
     float rate = learningRate;
     float kept = step == 1 ? 0 : momentum;

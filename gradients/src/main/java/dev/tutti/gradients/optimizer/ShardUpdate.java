@@ -26,6 +26,14 @@ public interface ShardUpdate {
   List<Tensor> allocate(Tensor parameters);
 
   /**
+   * Returns a name for each tensor that {@link #allocate} returns, as PyTorch's optimizers name
+   * theirs, for checkpoints. Unless it is overridden, they have none, and are saved by number.
+   */
+  default List<String> stateNames() {
+    return List.of();
+  }
+
+  /**
    * Updates a shard.
    *
    * @param step the number of the step, starting at 1

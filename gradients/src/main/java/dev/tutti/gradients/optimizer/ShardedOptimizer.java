@@ -6,8 +6,11 @@ import dev.tutti.Work;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.state.ShardedState;
+import dev.tutti.state.StatePart;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,6 +39,8 @@ public final class ShardedOptimizer implements AutoCloseable {
    * this rank's part are copied to a stage, updated and gathered there, and copied back. There are
    * two stages, so that one bucket is gathered while the next one is updated.
    */
+  private static final String STEP = "step";
+
   private final ProcessGroup group;
   private final ShardUpdate update;
   private final List<Tensor> parameters;
@@ -180,6 +185,44 @@ public final class ShardedOptimizer implements AutoCloseable {
    */
   public List<Tensor> state() {
     return shards.stream().flatMap(shard -> shard.state().stream()).toList();
+  }
+
+  /**
+   * Returns the state for checkpoints, by ranges of parameters, so that any number of ranks can
+   * load it: for each parameter {@code w} of {@link AdamW} {@code exp_avg/w} and {@code
+   * exp_avg_sq/w}, of {@link Sgd} with momentum {@code momentum_buffer/w}, and the counter {@code
+   * step}.
+   *
+   * @param names a name for each parameter, in the order given to the constructor
+   */
+  public ShardedState state(List<String> names) {
+    if (names.size() != parameters.size()) {
+      throw new IllegalArgumentException(
+          "there are %d names for %d parameters".formatted(names.size(), parameters.size()));
+    }
+    List<String> copy = List.copyOf(names);
+    return new ShardedState() {
+      @Override
+      public List<StatePart> parts() {
+        List<StatePart> parts = new ArrayList<>();
+        shards.forEach(shard -> shard.addParts(update.stateNames(), copy, parameters, parts));
+        return parts;
+      }
+
+      @Override
+      public Map<String, Long> counters() {
+        return Map.of(STEP, step);
+      }
+
+      @Override
+      public void restored(Map<String, Long> counters) {
+        Long saved = counters.get(STEP);
+        if (saved == null) {
+          throw new IllegalArgumentException("there is no counter '" + STEP + "' in " + counters);
+        }
+        setSteps(saved);
+      }
+    };
   }
 
   /** Closes the reducer; the parameters and the state remain. Further calls have no effect. */

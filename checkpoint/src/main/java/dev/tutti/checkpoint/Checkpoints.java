@@ -1,0 +1,191 @@
+package dev.tutti.checkpoint;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.checkpoint.disk.Disk;
+import dev.tutti.checkpoint.disk.NioDisk;
+import dev.tutti.checkpoint.folder.CheckpointFolder;
+import java.nio.file.Path;
+import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The checkpoints of a job in a folder that all of its ranks share.
+ *
+ * {@snippet file="CheckpointSnippetsTest.java" region="checkpoints"}
+ *
+ * <p>A checkpoint is a folder {@code step-N} of safetensors files, a share for each rank, and a
+ * manifest with checksums. It appears under its name when all of it is on the device, so a reader
+ * never sees half of it. Any number of ranks can load it.
+ *
+ * <p>All ranks of the group call the constructor and the methods in the same order, each from one
+ * thread at a time.
+ */
+public final class Checkpoints implements AutoCloseable {
+  /*
+   * A save copies this rank's share on the caller's thread, and writes it on a thread of its own.
+   * That thread calls collectives on a group of its own, so that they never mix with those of
+   * training. There is one save at a time: the next one, a load and close() wait for it, so the
+   * buffer and the group have one user at any time.
+   */
+  private final ProcessGroup group;
+  private final FolderOwner owner;
+  private final CheckpointFolder folder;
+  private final Buffer buffer = new Buffer();
+  private final ExecutorService writer;
+  private int kept = Integer.MAX_VALUE;
+  private @Nullable Saving last;
+  private boolean closed;
+
+  private Checkpoints(ProcessGroup group, FolderOwner owner, Disk disk, Path root) {
+    this.group = group;
+    this.owner = owner;
+    this.folder = new CheckpointFolder(disk, root);
+    this.writer =
+        Executors.newSingleThreadExecutor(
+            Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
+  }
+
+  /**
+   * Opens the checkpoints of a job, and deletes what an earlier job left unfinished.
+   *
+   * @param group the group of all ranks that save and load; it stays open
+   * @param folder the folder, created if it does not exist, on storage that all hosts share
+   * @throws CheckpointException on all ranks, if a rank does not see the folder of rank 0, or
+   *     another job uses it
+   */
+  public static Checkpoints in(ProcessGroup group, Path folder) {
+    return in(group, folder, new NioDisk());
+  }
+
+  static Checkpoints in(ProcessGroup group, Path folder, Disk disk) {
+    Path root = folder.toAbsolutePath();
+    ProcessGroup own =
+        group.subgroup(IntStream.range(0, group.size()).boxed().toList()).orElseThrow();
+    try {
+      return new Checkpoints(own, FolderOwner.take(own, root, disk), disk, root);
+    } catch (RuntimeException | Error e) {
+      own.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Sets how many checkpoints remain; a save deletes older ones when it is published.
+   *
+   * @param count the number, at least 1; without this call all remain
+   * @return this object
+   */
+  public Checkpoints keeping(int count) {
+    if (count < 1) {
+      throw new IllegalArgumentException("at least 1 checkpoint must remain, not " + count);
+    }
+    kept = count;
+    return this;
+  }
+
+  /**
+   * Begins to save. When it returns, this rank's share is copied, and the program may change the
+   * tensors.
+   *
+   * @param step the step of training, greater than that of each checkpoint in the folder
+   * @param contents what is saved, the same sections on all ranks
+   * @return the save, which continues by itself; the next call waits for it
+   * @throws CheckpointException if the save before failed and nobody awaited it
+   */
+  public Saving save(long step, Contents contents) {
+    if (step < 0) {
+      throw new IllegalArgumentException("the step must not be negative: " + step);
+    }
+    endLast();
+    SaveRun run = new SaveRun(group, folder, kept, step, snapshot(contents));
+    Saving saving =
+        new Saving(
+            step,
+            CompletableFuture.runAsync(
+                () -> {
+                  try {
+                    run.run();
+                  } catch (RuntimeException | Error e) {
+                    run.discard();
+                    throw e;
+                  }
+                },
+                writer));
+    last = saving;
+    return saving;
+  }
+
+  /**
+   * Loads the latest checkpoint. All ranks check that it fits before any of them changes a tensor.
+   *
+   * @param contents where to load it; sections that only the checkpoint has are ignored
+   * @return its step, or empty if the folder has no checkpoint
+   * @throws CheckpointException on all ranks, if a rank cannot load it: names, types or shapes
+   *     differ, or a file is missing or damaged
+   */
+  public OptionalLong loadLatest(Contents contents) {
+    endLast();
+    return new LoadRun(group, folder, contents).latest();
+  }
+
+  /**
+   * Loads the checkpoint of a step, as {@link #loadLatest} does.
+   *
+   * @param step the step
+   * @param contents where to load it
+   * @throws CheckpointException on all ranks, if a rank cannot load it
+   */
+  public void load(long step, Contents contents) {
+    endLast();
+    new LoadRun(group, folder, contents).load(step);
+  }
+
+  /** Copies this rank's share; a failure is one of the save, so that all ranks learn of it. */
+  private Supplier<Snapshot> snapshot(Contents contents) {
+    try {
+      Snapshot snapshot = Snapshot.take(contents, group, buffer);
+      return () -> snapshot;
+    } catch (RuntimeException e) {
+      return () -> {
+        throw e;
+      };
+    }
+  }
+
+  private void endLast() {
+    if (closed) {
+      throw new IllegalStateException("these checkpoints were closed");
+    }
+    if (last != null) {
+      Saving before = last;
+      last = null;
+      before.end();
+    }
+  }
+
+  /**
+   * Waits for the last save, and leaves the folder to other jobs. Further calls have no effect.
+   *
+   * @throws CheckpointException if the last save failed and nobody awaited it
+   */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    try {
+      endLast();
+    } finally {
+      closed = true;
+      writer.shutdown();
+      buffer.close();
+      group.close();
+      owner.close();
+    }
+  }
+}

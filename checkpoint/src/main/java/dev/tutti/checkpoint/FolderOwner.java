@@ -1,0 +1,134 @@
+package dev.tutti.checkpoint;
+
+import static java.nio.file.StandardOpenOption.CREATE;
+import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.checkpoint.disk.Disk;
+import dev.tutti.checkpoint.folder.CheckpointFolder;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HexFormat;
+import java.util.concurrent.ThreadLocalRandom;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The right to write to a folder: a lock that rank 0 holds on its file {@code .lock}, which the
+ * system releases when the process ends. Also the check that all ranks see one folder.
+ */
+final class FolderOwner implements AutoCloseable {
+  private static final int LONGEST = 1000;
+
+  private final @Nullable FileChannel lock;
+
+  private FolderOwner(@Nullable FileChannel lock) {
+    this.lock = lock;
+  }
+
+  static FolderOwner take(ProcessGroup group, Path root, Disk disk) {
+    Agreement agreement = new Agreement(group);
+    FileChannel[] lock = new FileChannel[1];
+    String what = "opening the checkpoints in " + root;
+    try {
+      String token =
+          new String(
+              agreement.onFirst(
+                  what,
+                  () -> {
+                    Files.createDirectories(root);
+                    lock[0] = lock(root);
+                    new CheckpointFolder(disk, root).sweep();
+                    return writeToken(root, Agreement.hostName());
+                  }),
+              StandardCharsets.UTF_8);
+      try {
+        agreement.onAll(what, () -> requireToken(root, token));
+      } finally {
+        if (group.rank() == 0) {
+          deleteToken(root, token);
+        }
+      }
+      return new FolderOwner(lock[0]);
+    } catch (RuntimeException | Error e) {
+      new FolderOwner(lock[0]).close();
+      throw e;
+    }
+  }
+
+  private static FileChannel lock(Path root) throws IOException {
+    FileChannel channel = FileChannel.open(root.resolve(".lock"), CREATE, READ, WRITE);
+    try {
+      FileLock held;
+      try {
+        held = channel.tryLock();
+      } catch (OverlappingFileLockException e) {
+        held = null;
+      }
+      if (held == null) {
+        throw new IOException(
+            "%s is in use by another job (%s); end it, or choose another folder"
+                .formatted(root, holder(channel)));
+      }
+      String self =
+          "process %d on %s".formatted(ProcessHandle.current().pid(), Agreement.hostName());
+      channel.truncate(0);
+      channel.write(ByteBuffer.wrap(self.getBytes(StandardCharsets.UTF_8)), 0);
+      return channel;
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  private static String holder(FileChannel channel) throws IOException {
+    ByteBuffer text = ByteBuffer.allocate(LONGEST);
+    channel.read(text, 0);
+    return StandardCharsets.UTF_8.decode(text.flip()).toString();
+  }
+
+  private static byte[] writeToken(Path root, String host) throws IOException {
+    String token = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
+    Files.writeString(root.resolve(".seen-" + token), host);
+    return (token + host).getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static Path tokenFile(Path root, String token) {
+    return root.resolve(".seen-" + token.substring(0, 16));
+  }
+
+  private static byte[] requireToken(Path root, String token) throws IOException {
+    Path file = tokenFile(root, token);
+    if (!Files.exists(file)) {
+      throw new IOException(
+          "%s is not the folder that rank 0 on host %s uses; choose one that all hosts share"
+              .formatted(root, token.substring(16)));
+    }
+    return new byte[0];
+  }
+
+  private static void deleteToken(Path root, String token) {
+    try {
+      Files.deleteIfExists(tokenFile(root, token));
+    } catch (IOException e) {
+      throw new CheckpointException("cannot delete " + tokenFile(root, token), e);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (lock != null) {
+      try {
+        lock.close();
+      } catch (IOException e) {
+        throw new CheckpointException("cannot release the lock of the folder: " + e, e);
+      }
+    }
+  }
+}

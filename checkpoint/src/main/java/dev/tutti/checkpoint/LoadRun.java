@@ -1,0 +1,200 @@
+package dev.tutti.checkpoint;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.checkpoint.Contents.Copies;
+import dev.tutti.checkpoint.Contents.Parts;
+import dev.tutti.checkpoint.Contents.Section;
+import dev.tutti.checkpoint.Contents.Value;
+import dev.tutti.checkpoint.folder.CheckpointFolder;
+import dev.tutti.checkpoint.folder.PieceReader;
+import dev.tutti.checkpoint.format.Manifest;
+import dev.tutti.checkpoint.format.Shape;
+import dev.tutti.checkpoint.format.StoredRange;
+import dev.tutti.state.StatePart;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
+import java.util.Set;
+
+/** One load: all ranks check that everything fits before any of them changes a tensor. */
+final class LoadRun {
+  private static final long NONE = -1;
+
+  private final Agreement agreement;
+  private final CheckpointFolder folder;
+  private final Contents contents;
+
+  /** Elements of a file that belong at a place in memory. */
+  private record Read(StoredRange range, long from, long count, MemorySegment target) {
+    long start() {
+      return range.start() + (from - range.first()) * range.dtype().byteSize();
+    }
+  }
+
+  /** What is read, and where tensors that are not contiguous get it from. */
+  private record Plan(Manifest manifest, List<Read> reads, Map<Tensor, Tensor> copies) {}
+
+  LoadRun(ProcessGroup group, CheckpointFolder folder, Contents contents) {
+    this.agreement = new Agreement(group);
+    this.folder = folder;
+    this.contents = contents;
+  }
+
+  /** Loads the latest checkpoint, if there is one, and returns its step. */
+  OptionalLong latest() {
+    byte[] chosen =
+        agreement.onFirst(
+            "loading the latest checkpoint", () -> bytes(folder.latest().orElse(NONE)));
+    long step = ByteBuffer.wrap(chosen).getLong();
+    if (step == NONE) {
+      return OptionalLong.empty();
+    }
+    load(step);
+    return OptionalLong.of(step);
+  }
+
+  private static byte[] bytes(long step) {
+    return ByteBuffer.allocate(Long.BYTES).putLong(step).array();
+  }
+
+  /** Loads a checkpoint. */
+  void load(long step) {
+    String what = "loading step " + step;
+    Plan[] plan = new Plan[1];
+    List<byte[]> manifests =
+        agreement.onAll(
+            what,
+            () -> {
+              Manifest manifest = folder.manifest(step);
+              plan[0] = plan(manifest);
+              return bytes(Arrays.hashCode(manifest.encode()));
+            });
+    if (!manifests.stream().allMatch(other -> Arrays.equals(other, manifests.getFirst()))) {
+      throw new CheckpointException(
+          what + " failed: " + folder.published(step) + " differs between ranks", null);
+    }
+    agreement.onAll(
+        what + ", with tensors changed in part,",
+        () -> {
+          read(step, Objects.requireNonNull(plan[0]));
+          return new byte[0];
+        });
+  }
+
+  private Plan plan(Manifest manifest) {
+    Plan plan = new Plan(manifest, new ArrayList<>(), new LinkedHashMap<>());
+    for (Section section : contents.sections()) {
+      switch (section) {
+        case Copies copies -> plan(plan, copies);
+        case Parts parts -> plan(plan, parts);
+        case Value value ->
+            require(manifest.values().containsKey(value.name()), "no values", value);
+      }
+    }
+    plan.reads.sort(
+        Comparator.comparingInt((Read read) -> read.range.file()).thenComparingLong(Read::start));
+    return plan;
+  }
+
+  private static void require(boolean isFitting, String what, Section section) {
+    if (!isFitting) {
+      throw new IllegalArgumentException(
+          "the checkpoint has %s for section '%s'".formatted(what, section.name()));
+    }
+  }
+
+  private static List<StoredRange> stored(Manifest manifest, Section section, String tensor) {
+    return manifest.ranges().stream()
+        .filter(range -> range.section().equals(section.name()) && range.tensor().equals(tensor))
+        .sorted(Comparator.comparingLong(StoredRange::first))
+        .toList();
+  }
+
+  private static void plan(Plan plan, Copies copies) {
+    Set<String> unused = new HashSet<>();
+    for (StoredRange range : plan.manifest.ranges()) {
+      if (range.section().equals(copies.name())) {
+        unused.add(range.tensor());
+      }
+    }
+    for (int i = 0; i < copies.tensors().size(); i++) {
+      Tensor tensor = copies.tensors().get(i);
+      String name = copies.tensorNames().get(i);
+      unused.remove(name);
+      Tensor target = tensor;
+      if (!tensor.isContiguous()) {
+        target = Tensor.allocate(tensor.dtype(), tensor.shape());
+        plan.copies.put(tensor, target);
+      }
+      plan(plan, copies, name, target, Shape.of(tensor.shape()), 0);
+    }
+    require(unused.isEmpty(), "tensors that the program lacks, " + unused + ",", copies);
+  }
+
+  private static void plan(Plan plan, Parts parts) {
+    require(plan.manifest.counters().containsKey(parts.name()), "no counters", parts);
+    for (StatePart part : parts.state().parts()) {
+      if (part.elements().numel() > 0) {
+        plan(plan, parts, part.name(), part.elements(), Shape.of(part.wholeShape()), part.first());
+      }
+    }
+  }
+
+  /** Plans to read the elements of a tensor from the files that have them. */
+  private static void plan(
+      Plan plan, Section section, String name, Tensor target, Shape shape, long first) {
+    List<StoredRange> ranges = stored(plan.manifest, section, name);
+    require(!ranges.isEmpty(), "no tensor '" + name + "'", section);
+    StoredRange any = ranges.getFirst();
+    require(
+        any.dtype() == target.dtype() && any.shape().equals(shape),
+        "'%s' as %s%s, not as %s%s,"
+            .formatted(name, any.dtype().label(), any.shape(), target.dtype().label(), shape),
+        section);
+    long unit = target.dtype().byteSize();
+    long at = first;
+    long end = first + target.numel();
+    for (StoredRange range : ranges) {
+      long until = Math.min(end, range.end());
+      if (range.first() <= at && at < until) {
+        MemorySegment own = target.segment().asSlice((at - first) * unit, (until - at) * unit);
+        plan.reads.add(new Read(range, at, until - at, own));
+        at = until;
+      }
+    }
+    require(at == end, "no element " + at + " of tensor '" + name + "'", section);
+  }
+
+  private void read(long step, Plan plan) throws IOException {
+    try (PieceReader reader =
+        new PieceReader(folder.disk(), folder.published(step), plan.manifest.files())) {
+      for (Read read : plan.reads) {
+        reader.read(read.range.file(), read.start(), read.target);
+      }
+    }
+    plan.copies.forEach(Tensor::copyFrom);
+    for (Section section : contents.sections()) {
+      switch (section) {
+        case Copies copies -> {}
+        case Parts parts ->
+            parts
+                .state()
+                .restored(Objects.requireNonNull(plan.manifest.counters().get(parts.name())));
+        case Value value ->
+            value
+                .restore()
+                .accept(Objects.requireNonNull(plan.manifest.values().get(value.name())));
+      }
+    }
+  }
+}

@@ -1,0 +1,64 @@
+package dev.tutti.checkpoint.disk;
+
+import java.io.Closeable;
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * A file system as POSIX has it: what was written is lost in a crash of the host unless the file
+ * was forced, and so are new names unless their folder was forced. Any thread may call the methods;
+ * each throws {@link IOException} with the path if the call fails.
+ */
+public interface Disk {
+  /** A new file that is written from the beginning to the end. */
+  interface Output extends Closeable {
+    /**
+     * Writes bytes at the end.
+     *
+     * @param bytes the bytes from the position to the limit
+     */
+    void write(ByteBuffer bytes) throws IOException;
+
+    /** Forces all bytes to the device. */
+    void force() throws IOException;
+  }
+
+  /** A file that is read at any position. */
+  interface Input extends Closeable {
+    /** Returns the length in bytes. */
+    long length() throws IOException;
+
+    /**
+     * Reads bytes until the buffer is full.
+     *
+     * @param position the position of the first byte
+     * @param bytes where to put them, from its position to its limit
+     * @throws EOFException if the file ends before
+     */
+    void read(long position, ByteBuffer bytes) throws IOException;
+  }
+
+  /** Creates a folder, which must not exist. */
+  void createFolder(Path folder) throws IOException;
+
+  /** Creates a file, which must not exist. */
+  Output create(Path file) throws IOException;
+
+  /** Opens a file. */
+  Input open(Path file) throws IOException;
+
+  /** Forces the names in a folder to the device. */
+  void forceFolder(Path folder) throws IOException;
+
+  /** Renames a file or folder within its folder, atomically; the new name must not exist. */
+  void rename(Path from, Path to) throws IOException;
+
+  /** Returns the names in a folder, sorted. */
+  List<String> list(Path folder) throws IOException;
+
+  /** Deletes a file, or a folder that holds only files. */
+  void delete(Path path) throws IOException;
+}

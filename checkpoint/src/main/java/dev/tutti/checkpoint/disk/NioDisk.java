@@ -1,0 +1,118 @@
+package dev.tutti.checkpoint.disk;
+
+import static java.nio.file.StandardOpenOption.CREATE_NEW;
+import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** The file system of this host. */
+public final class NioDisk implements Disk {
+  @Override
+  public void createFolder(Path folder) throws IOException {
+    Files.createDirectory(folder);
+  }
+
+  @Override
+  public Output create(Path file) throws IOException {
+    FileChannel channel = FileChannel.open(file, CREATE_NEW, WRITE);
+    return new Output() {
+      @Override
+      public void write(ByteBuffer bytes) throws IOException {
+        while (bytes.hasRemaining()) {
+          channel.write(bytes);
+        }
+      }
+
+      @Override
+      public void force() throws IOException {
+        channel.force(true);
+      }
+
+      @Override
+      public void close() throws IOException {
+        channel.close();
+      }
+    };
+  }
+
+  @Override
+  public Input open(Path file) throws IOException {
+    FileChannel channel = FileChannel.open(file, READ);
+    return new Input() {
+      @Override
+      public long length() throws IOException {
+        return channel.size();
+      }
+
+      @Override
+      public void read(long position, ByteBuffer bytes) throws IOException {
+        long at = position;
+        while (bytes.hasRemaining()) {
+          int count = channel.read(bytes, at);
+          if (count < 0) {
+            throw new EOFException("%s ends at byte %d".formatted(file, at));
+          }
+          at += count;
+        }
+      }
+
+      @Override
+      public void close() throws IOException {
+        channel.close();
+      }
+    };
+  }
+
+  @Override
+  public void forceFolder(Path folder) throws IOException {
+    try (FileChannel channel = FileChannel.open(folder, READ)) {
+      channel.force(true);
+    }
+  }
+
+  @Override
+  public void rename(Path from, Path to) throws IOException {
+    if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
+      throw new FileAlreadyExistsException(to.toString());
+    }
+    Files.move(from, to, StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  @Override
+  public List<String> list(Path folder) throws IOException {
+    List<String> names = new ArrayList<>();
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder)) {
+      for (Path entry : entries) {
+        names.add(entry.getFileName().toString());
+      }
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
+    }
+    Collections.sort(names);
+    return names;
+  }
+
+  @Override
+  public void delete(Path path) throws IOException {
+    if (Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+      for (String name : list(path)) {
+        Files.delete(path.resolve(name));
+      }
+    }
+    Files.delete(path);
+  }
+}

@@ -1,0 +1,10 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Checkpoints: all ranks save and load together, on any number of ranks. */
+@NullMarked
+module dev.tutti.checkpoint {
+  requires transitive dev.tutti;
+  requires static transitive org.jspecify;
+
+  exports dev.tutti.checkpoint;
+}

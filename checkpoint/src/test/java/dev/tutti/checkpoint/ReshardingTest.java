@@ -1,0 +1,199 @@
+package dev.tutti.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.gradients.optimizer.AdamW;
+import dev.tutti.gradients.optimizer.Sgd;
+import dev.tutti.gradients.optimizer.ShardUpdate;
+import dev.tutti.gradients.optimizer.ShardedOptimizer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tests that training continues from a checkpoint, on as many ranks as before or on others. */
+class ReshardingTest {
+  /** Not divisible by 2, 3 or 4, so that buckets have remainders and parts cross parameters. */
+  private static final long[][] SHAPES = {{7, 11}, {1}, {13}, {}, {5, 3, 2}, {101}};
+
+  private static final List<String> NAMES = List.of("a.w", "a.b", "b.w", "b.b", "c.w", "c.b");
+  private static final int STEPS = 4;
+
+  @TempDir Path folder;
+
+  /** The updates whose state is saved. */
+  enum Update {
+    ADAM,
+    MOMENTUM,
+    PLAIN;
+
+    ShardUpdate make() {
+      return switch (this) {
+        case ADAM -> new AdamW(0.01);
+        case MOMENTUM -> new Sgd(0.1, 0.9, 0.1, 0.01, false);
+        case PLAIN -> new Sgd(0.1);
+      };
+    }
+  }
+
+  /** A model that is trained by made-up gradients, which depend on the step alone. */
+  private static final class Trainer implements AutoCloseable {
+    private final List<Tensor> parameters = new ArrayList<>();
+    private final ShardedOptimizer optimizer;
+
+    Trainer(ProcessGroup group, Update update) {
+      Random random = new Random(5);
+      for (long[] shape : SHAPES) {
+        Tensor parameter = Tensor.allocate(DType.FLOAT32, shape);
+        for (long i = 0; i < parameter.numel(); i++) {
+          parameter.setDouble(i, random.nextGaussian());
+        }
+        parameters.add(parameter);
+      }
+      optimizer =
+          new ShardedOptimizer(
+              group, parameters, ReducerOptions.DEFAULT.withBucketBytes(100, 300), update.make());
+    }
+
+    Contents contents() {
+      return Contents.of()
+          .copies("model", NAMES, parameters)
+          .parts("optimizer", optimizer.state(NAMES));
+    }
+
+    void step() {
+      GradientReducer reducer = optimizer.reducer();
+      for (int i = SHAPES.length - 1; i >= 0; i--) {
+        Random random = new Random(31 * optimizer.steps() + i);
+        Tensor gradient = reducer.gradient(i);
+        for (long k = 0; k < gradient.numel(); k++) {
+          gradient.setDouble(k, random.nextGaussian());
+        }
+        reducer.ready(i);
+      }
+      optimizer.step();
+    }
+
+    /** Returns all parameters and the state of all ranks, by name and range. */
+    Map<String, float[]> everything() {
+      Map<String, float[]> all = new TreeMap<>();
+      for (int i = 0; i < NAMES.size(); i++) {
+        all.put(NAMES.get(i), parameters.get(i).toFloatArray());
+      }
+      optimizer
+          .state(NAMES)
+          .parts()
+          .forEach(part -> all.put(part.toString(), part.elements().toFloatArray()));
+      all.put("steps", new float[] {(float) optimizer.steps()});
+      return all;
+    }
+
+    @Override
+    public void close() {
+      optimizer.close();
+    }
+  }
+
+  private List<Map<String, float[]>> train(
+      int ranks, Update update, boolean load, int steps, boolean save) {
+    return ThreadedWorld.call(
+        ranks,
+        group -> {
+          try (Trainer trainer = new Trainer(group, update);
+              Checkpoints saved = Checkpoints.in(group, folder)) {
+            if (load) {
+              long step = saved.loadLatest(trainer.contents()).orElseThrow();
+              assertThat(trainer.optimizer.steps()).isEqualTo(step);
+            }
+            for (int i = 0; i < steps; i++) {
+              trainer.step();
+            }
+            if (save) {
+              saved.save(trainer.optimizer.steps(), trainer.contents()).await();
+            }
+            return trainer.everything();
+          }
+        });
+  }
+
+  private static void assertSame(
+      List<Map<String, float[]>> actual, List<Map<String, float[]>> expected) {
+    assertThat(actual).hasSameSizeAs(expected);
+    for (int rank = 0; rank < actual.size(); rank++) {
+      assertThat(actual.get(rank).keySet()).isEqualTo(expected.get(rank).keySet());
+      for (String name : expected.get(rank).keySet()) {
+        assertThat(actual.get(rank).get(name)).as(name).isEqualTo(expected.get(rank).get(name));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void asManyRanksContinueBitForBit(Update update) {
+    List<Map<String, float[]>> undisturbed = train(3, update, false, 2 * STEPS, false);
+    train(3, update, false, STEPS, true);
+    assertSame(train(3, update, true, STEPS, false), undisturbed);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void otherNumbersOfRanksHaveTheSameState(Update update) {
+    List<Map<String, float[]>> first = train(2, update, false, STEPS, true);
+    Map<Integer, List<Map<String, float[]>>> held = new TreeMap<>();
+    for (int ranks : new int[] {3, 4, 1}) {
+      // Without a step, so all that is loaded is what was saved.
+      held.put(ranks, train(ranks, update, true, 0, false));
+      for (Map<String, float[]> rank : held.get(ranks)) {
+        for (String name : NAMES) {
+          assertThat(rank.get(name)).as(name).isEqualTo(first.getFirst().get(name));
+        }
+      }
+    }
+    // One rank holds everything; what the ranks of the others hold is in it, range by range.
+    Map<String, float[]> whole = new TreeMap<>();
+    held.get(1).getFirst().forEach((key, value) -> whole.put(key.replaceAll("\\[.*", ""), value));
+    for (List<Map<String, float[]>> world : List.of(first, held.get(3), held.get(4))) {
+      for (Map<String, float[]> rank : world) {
+        rank.forEach(
+            (key, value) -> {
+              if (key.contains("[")) {
+                int from = Integer.parseInt(key.replaceAll(".*\\[(\\d+):.*\\].*\\[.*", "$1"));
+                float[] all = whole.get(key.replaceAll("\\[.*", ""));
+                assertThat(value)
+                    .as(key)
+                    .isEqualTo(Arrays.copyOfRange(all, from, from + value.length));
+              }
+            });
+      }
+    }
+  }
+
+  @Test
+  void otherNumbersOfRanksContinueTheCurve() {
+    List<Map<String, float[]>> undisturbed = train(2, Update.ADAM, false, 4 * STEPS, false);
+    train(2, Update.ADAM, false, STEPS, true);
+    train(3, Update.ADAM, true, STEPS, true);
+    train(4, Update.ADAM, true, STEPS, true);
+    Map<String, float[]> last = train(1, Update.ADAM, true, STEPS, false).getFirst();
+    for (String name : NAMES) {
+      assertThat(last.get(name))
+          .as(name)
+          .containsExactly(undisturbed.getFirst().get(name), within(1e-6f));
+    }
+    assertThat(last.get("steps")).containsExactly(4 * STEPS);
+  }
+}

@@ -1,0 +1,92 @@
+package dev.tutti.cli.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.checkpoint.Checkpoints;
+import dev.tutti.checkpoint.Contents;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.TestTerminal;
+import dev.tutti.fake.ThreadedWorld;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what the command checkpoint prints. */
+class CheckpointCommandTest {
+  private final TestTerminal terminal = new TestTerminal();
+
+  @TempDir Path folder;
+
+  private int checkpoint(String... args) {
+    return Main.execute(terminal.terminal(), Map.of(), args);
+  }
+
+  private void save() {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          Contents contents =
+              Contents.of()
+                  .copies(
+                      "model",
+                      List.of("w", "b\u001b[2J"),
+                      List.of(Tensor.allocate(DType.FLOAT32, 2, 3), Tensor.of(1L)))
+                  .value("sampler", () -> "at " + group.rank(), all -> {});
+          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+            saved.save(5, contents).await();
+            saved.save(10, contents).await();
+          }
+        });
+  }
+
+  @Test
+  void listPrintsALineForEachCheckpoint() {
+    assertThat(checkpoint("checkpoint", "list", folder.toString())).isZero();
+    save();
+    assertThat(checkpoint("checkpoint", "list", folder.toString())).isZero();
+    assertThat(terminal.out().lines())
+        .containsExactly(
+            "no checkpoint in " + folder,
+            "step 5  2 ranks  2 tensors  8224 bytes",
+            "step 10  2 ranks  2 tensors  8224 bytes");
+  }
+
+  @Test
+  void showPrintsWhatIsInTheLatest() {
+    save();
+    assertThat(checkpoint("checkpoint", "show", folder.toString())).isZero();
+    assertThat(terminal.out().lines())
+        .containsExactly(
+            "step 10, saved by 2 ranks",
+            "model  b\\x1b[2J  int64[1]",
+            "model  w  float32[2, 3]",
+            "sampler  [at 0, at 1]");
+  }
+
+  @Test
+  void verifyFindsAChangedByte() throws IOException {
+    save();
+    assertThat(checkpoint("checkpoint", "verify", folder.toString())).isZero();
+    Path file = folder.resolve("step-10/model-00002-of-00002.safetensors");
+    byte[] bytes = Files.readAllBytes(file);
+    bytes[bytes.length - 1] ^= 1;
+    Files.write(file, bytes);
+    assertThat(checkpoint("checkpoint", "verify", folder.toString())).isEqualTo(1);
+    assertThat(checkpoint("checkpoint", "verify", "--step", "5", folder.toString())).isZero();
+    List<String> lines = terminal.out().lines().toList();
+    assertThat(lines).hasSize(5);
+    assertThat(lines.subList(0, 3))
+        .containsExactly(
+            "step 5: 8224 bytes are right",
+            "step 10: 8224 bytes are right",
+            "step 5: 8224 bytes are right");
+    assertThat(lines.get(3)).startsWith("step 10: " + file + " is damaged: the CRC32C of its");
+    assertThat(lines.get(4)).isEqualTo("step 5: 8224 bytes are right");
+  }
+}
