@@ -6,17 +6,16 @@ import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,13 +25,11 @@ final class Checks {
   /** Stands for any thread other than the caller's; is never started. */
   private static final Thread STRANGER = Time.SYSTEM.unstarted("stranger", () -> {});
 
-  /** The maximum number of elements whose places are compared one by one. */
-  private static final long MOST_COMPARED = 1 << 16;
-
   private final GroupIdentity group;
   private final Map<String, BoundBackend> backends;
   private final Consumer<String> refused;
   private final BoundBackend forBarriers;
+  private final Overlaps overlaps;
 
   /**
    * Creates the checks of a group.
@@ -44,6 +41,7 @@ final class Checks {
     this.group = group;
     this.backends = backends;
     this.refused = refused;
+    this.overlaps = new Overlaps(this, group.rank());
     this.forBarriers =
         backends.values().stream()
             .filter(each -> each.capabilities().has(Capabilities.Feature.DEVICE_BARRIER))
@@ -72,6 +70,10 @@ final class Checks {
             .formatted(op.label(), group.rank(), backend.name(), what);
     refused.accept(text);
     return new UnsupportedOperationException(text);
+  }
+
+  Overlaps overlaps() {
+    return overlaps;
   }
 
   /** Finds the backend for a tensor's device, and checks that it supports the operation. */
@@ -202,7 +204,7 @@ final class Checks {
     } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
       throw bad(op, "%s must be contiguous, but is %s", argument, tensor);
     }
-    if (written && overlapsItself(tensor)) {
+    if (written && Overlaps.overlapsItself(tensor)) {
       throw bad(op, "%s is written to, but its elements share memory: %s", argument, tensor);
     }
   }
@@ -222,43 +224,6 @@ final class Checks {
     if (written && segment.isReadOnly()) {
       throw bad(op, "%s is written to, but its memory is read-only: %s", argument, tensor);
     }
-  }
-
-  private static boolean overlapsItself(Tensor tensor) {
-    if (tensor.isContiguous()) {
-      return false;
-    }
-    long[] shape = tensor.shape();
-    long[] strides = tensor.strides();
-    int[] bySteps =
-        IntStream.range(0, shape.length)
-            .filter(d -> shape[d] > 1)
-            .boxed()
-            .sorted(Comparator.comparingLong(d -> strides[d]))
-            .mapToInt(d -> d)
-            .toArray();
-    long reach = 0;
-    for (int d : bySteps) {
-      if (strides[d] <= reach) {
-        return strides[d] == 0
-            || tensor.numel() > MOST_COMPARED
-            || Arrays.stream(offsets(shape, strides)).distinct().count() < tensor.numel();
-      }
-      reach += (shape[d] - 1) * strides[d];
-    }
-    return false;
-  }
-
-  private static long[] offsets(long[] shape, long[] strides) {
-    long[] offsets = {0};
-    for (int d = 0; d < shape.length; d++) {
-      long[] next = new long[offsets.length * (int) shape[d]];
-      for (int i = 0; i < next.length; i++) {
-        next[i] = offsets[i % offsets.length] + i / offsets.length * strides[d];
-      }
-      offsets = next;
-    }
-    return offsets;
   }
 
   /** Checks that the indices of a sparse host tensor are in bounds. */
@@ -331,6 +296,57 @@ final class Checks {
           partName,
           whole);
     }
+  }
+
+  /** Checks an all-reduce of a dense tensor, and returns its backend; allocates nothing. */
+  BoundBackend forAllReduce(Tensor tensor, ReduceOp reduceOp) {
+    return inPlace(OpType.ALL_REDUCE, tensor, reduceOp);
+  }
+
+  /** Checks a reduce, and returns its backend; allocates nothing. */
+  BoundBackend forReduce(Tensor tensor, ReduceOp reduceOp, int root) {
+    BoundBackend backend = inPlace(OpType.REDUCE, tensor, reduceOp);
+    rank(OpType.REDUCE, "root", root);
+    return backend;
+  }
+
+  private BoundBackend inPlace(OpType op, Tensor tensor, ReduceOp reduceOp) {
+    BoundBackend backend = backendFor(op, "tensor", tensor);
+    movable(op, "tensor", tensor, backend, true);
+    reducible(op, tensor, reduceOp, backend);
+    return backend;
+  }
+
+  /** Checks a reduce-scatter of one tensor, and returns its backend; allocates nothing. */
+  BoundBackend forReduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    BoundBackend backend = backendFor(op, "output", output);
+    movable(op, "output", output, backend, true);
+    movable(op, "input", input, backend, false);
+    reducible(op, output, reduceOp, backend);
+    times(op, "input", input, "output", output);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
+    return backend;
+  }
+
+  /** Checks a broadcast, and returns its backend; allocates nothing. */
+  BoundBackend forBroadcast(Tensor tensor, int root) {
+    OpType op = OpType.BROADCAST;
+    BoundBackend backend = backendFor(op, "tensor", tensor);
+    rank(op, "root", root);
+    movable(op, "tensor", tensor, backend, group.rank() != root);
+    return backend;
+  }
+
+  /** Checks an all-gather into one tensor, and returns its backend; allocates nothing. */
+  BoundBackend forAllGatherInto(Tensor output, Tensor input) {
+    OpType op = OpType.ALL_GATHER_INTO;
+    BoundBackend backend = backendFor(op, "input", input);
+    movable(op, "input", input, backend, false);
+    movable(op, "output", output, backend, true);
+    times(op, "output", output, "input", input);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
+    return backend;
   }
 
   /** Returns the splits of dimension 0, one for each rank. */

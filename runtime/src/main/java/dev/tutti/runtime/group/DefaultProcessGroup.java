@@ -69,9 +69,8 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.runner = group.runner;
     this.inline = new InlineRunner(group);
     this.checks = new Checks(group.identity, group.backends, group.standing::refused);
-    Overlaps overlaps = new Overlaps(checks, group.identity.rank());
-    this.reductions = new ReductionSpecs(group.identity, checks, overlaps);
-    this.movements = new MovementSpecs(group.identity, checks, overlaps);
+    this.reductions = new ReductionSpecs(group.identity, checks);
+    this.movements = new MovementSpecs(group.identity, checks);
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
     this.whenClosed = whenClosed;
@@ -150,7 +149,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void broadcast(Tensor tensor, int root) {
-    run(movements.forBroadcast(tensor, root), OpType.BROADCAST, tensor, tensor, null, root);
+    run(checks.forBroadcast(tensor, root), OpType.BROADCAST, tensor, tensor, null, root);
   }
 
   @Override
@@ -159,26 +158,26 @@ final class DefaultProcessGroup implements ProcessGroup {
     if (tensor.isSparse()) {
       allReduce(tensor, reduceOp, CallOptions.DEFAULT);
     } else {
-      BoundBackend backend = reductions.forAllReduce(tensor, reduceOp);
+      BoundBackend backend = checks.forAllReduce(tensor, reduceOp);
       run(backend, OpType.ALL_REDUCE, tensor, tensor, reduceOp, -1);
     }
   }
 
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
-    BoundBackend backend = reductions.forReduce(tensor, reduceOp, root);
+    BoundBackend backend = checks.forReduce(tensor, reduceOp, root);
     run(backend, OpType.REDUCE, tensor, tensor, reduceOp, root);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input) {
-    BoundBackend backend = movements.forAllGatherInto(output, input);
+    BoundBackend backend = checks.forAllGatherInto(output, input);
     run(backend, OpType.ALL_GATHER_INTO, output, input, null, -1);
   }
 
   @Override
   public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
-    BoundBackend backend = reductions.forReduceScatterInto(output, input, reduceOp);
+    BoundBackend backend = checks.forReduceScatterInto(output, input, reduceOp);
     run(backend, OpType.REDUCE_SCATTER_INTO, output, input, reduceOp, -1);
   }
 

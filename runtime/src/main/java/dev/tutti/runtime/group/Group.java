@@ -362,11 +362,6 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     failures.refuseIfFailing(type);
   }
 
-  /** Tells whether the group is neither closed, closing, failed nor failing. */
-  boolean isUsable() {
-    return life == Life.OPEN && !failures.isFailing();
-  }
-
   /** Throws if the group is closed or closing. */
   void ensureOpen(OpType type) {
     if (life != Life.OPEN) {

@@ -4,11 +4,14 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.WorkState;
+import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.CollectiveQueue;
+import dev.tutti.runtime.operation.FlightRecorder;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
-import dev.tutti.runtime.operation.PendingOperations;
+import dev.tutti.runtime.operation.Listeners;
+import dev.tutti.runtime.operation.StreamOperations;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
 import org.jspecify.annotations.Nullable;
@@ -18,17 +21,26 @@ import org.jspecify.annotations.Nullable;
  * Allocates nothing; on a device, nothing in the steady state.
  */
 final class InlineRunner {
+  // The parts of the group, since each step from one object to the next costs a nanosecond.
   private final Group group;
-  private final PendingOperations pending;
+  private final Failures failures;
+  private final Listeners listeners;
+  private final GroupOperation inline;
+  private final StreamOperations onStream;
   private final CollectiveQueue queue;
+  private final FlightRecorder recorder;
   private final OperationEvents events;
   private final OperationEnds ends;
   private final boolean isNanChecked;
 
   InlineRunner(Group group) {
     this.group = group;
-    this.pending = group.pending;
+    this.failures = group.failures;
+    this.listeners = group.listeners;
+    this.inline = group.pending.inline;
+    this.onStream = group.pending.onStream;
     this.queue = group.runner.queue;
+    this.recorder = group.recorder;
     this.events = group.runner.events;
     this.ends = group.runner.ends;
     this.isNanChecked = group.isNanChecked();
@@ -50,11 +62,12 @@ final class InlineRunner {
       @Nullable ReduceOp reduceOp,
       int root) {
     boolean isOnStream = bound.isStreamOrdered();
-    if (!isTaken(output, isOnStream)
-        || !isTaken(input, isOnStream)
+    if (!isTaken(input, isOnStream)
+        || (output != input && !isTaken(output, isOnStream))
         || isNanChecked
-        || !group.listeners.isEmpty()
-        || !group.isUsable()) {
+        || !listeners.isEmpty()
+        || failures.isFailing()
+        || group.isClosed()) {
       return false;
     }
     long sequence = queue.tryEnter();
@@ -62,7 +75,7 @@ final class InlineRunner {
       return false;
     }
     try {
-      GroupOperation op = isOnStream ? pending.onStream.next() : pending.inline;
+      GroupOperation op = isOnStream ? onStream.next() : inline;
       fill(op.call().reset(type, reduceOp), output, input, root);
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());
@@ -98,13 +111,23 @@ final class InlineRunner {
   private void runUntimed(GroupOperation op, long sequence, Backend backend) {
     op.issueUntimed(sequence);
     events.beginInline(op);
+    boolean isCompleted = false;
     try {
-      call(op, backend);
-      if (op.currentState() != WorkState.COMPLETED) {
+      try {
+        backend.run(op);
+        op.complete();
+      } catch (Throwable t) {
+        ends.threw(op, t);
+      }
+      isCompleted = op.currentState() == WorkState.COMPLETED;
+      if (!isCompleted) {
+        ends.returned(op);
         op.throwFailure();
       }
     } finally {
-      events.endInline(op);
+      WorkState state = isCompleted ? WorkState.COMPLETED : op.currentState();
+      recorder.ended(op, state);
+      events.endInline(op, state);
       op.call().forgetTensors();
     }
   }
@@ -117,11 +140,16 @@ final class InlineRunner {
   private void runOnStream(GroupOperation op, long sequence, Backend backend) {
     try {
       events.issue(op, op.call(), sequence, group.timeoutNanos(), WorkState.RUNNING);
-      pending.onStream.add();
+      onStream.add();
       group.watchdog().expect(op.deadlineNanos());
       group.endIfFailed(op);
       op.throwFailure();
-      call(op, backend);
+      try {
+        backend.run(op);
+        ends.returned(op);
+      } catch (Throwable t) {
+        ends.threw(op, t);
+      }
       if (op.type() == OpType.BARRIER && op.deviceEvent() != null) {
         op.awaitUninterrupted();
       } else {
@@ -129,15 +157,6 @@ final class InlineRunner {
       }
     } finally {
       op.call().forgetTensors();
-    }
-  }
-
-  private void call(GroupOperation op, Backend backend) {
-    try {
-      backend.run(op);
-      ends.returned(op);
-    } catch (Throwable t) {
-      ends.threw(op, t);
     }
   }
 }

@@ -12,33 +12,15 @@ import java.util.List;
 
 /** Prepares the operations that only move data. */
 final class MovementSpecs extends OperationSpecs {
-  MovementSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
-    super(group, checks, overlaps);
-  }
-
-  /** Checks a broadcast, and returns its backend; allocates nothing. */
-  BoundBackend forBroadcast(Tensor tensor, int root) {
-    OpType op = OpType.BROADCAST;
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.rank(op, "root", root);
-    checks.movable(op, "tensor", tensor, backend, group.rank() != root);
-    return backend;
-  }
-
-  /** Checks an all-gather into one tensor, and returns its backend; allocates nothing. */
-  BoundBackend forAllGatherInto(Tensor output, Tensor input) {
-    OpType op = OpType.ALL_GATHER_INTO;
-    BoundBackend backend = checks.backendFor(op, "input", input);
-    checks.movable(op, "input", input, backend, false);
-    checks.movable(op, "output", output, backend, true);
-    checks.times(op, "output", output, "input", input);
-    overlaps.require(op, output, input, InPlace.OWN_PART);
-    return backend;
+  MovementSpecs(GroupIdentity group, Checks checks) {
+    super(group, checks);
   }
 
   OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
     return spec(
-        forBroadcast(tensor, root), options, new Call(OpType.BROADCAST).inPlace(tensor).root(root));
+        checks.forBroadcast(tensor, root),
+        options,
+        new Call(OpType.BROADCAST).inPlace(tensor).root(root));
   }
 
   OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
@@ -53,7 +35,7 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
     return spec(
-        forAllGatherInto(output, input),
+        checks.forAllGatherInto(output, input),
         options,
         new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
   }

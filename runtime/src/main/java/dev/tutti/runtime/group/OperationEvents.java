@@ -50,17 +50,8 @@ final class OperationEvents {
     }
   }
 
-  /** Records the collective that {@link #beginInline} began. */
-  void endInline(GroupOperation op) {
-    WorkState state = op.currentState();
-    long issued = op.issuedNanos();
-    recorder.ended(
-        op.call(),
-        op.sequenceNumber(),
-        state,
-        issued,
-        issued == 0 ? 0 : op.endNanos(),
-        op.takenPath());
+  /** Ends what {@link #beginInline} began, if it began anything. */
+  void endInline(GroupOperation op, WorkState state) {
     if (isInlineBegun) {
       isInlineBegun = false;
       write(op, state, 0);

@@ -22,10 +22,10 @@ abstract class OperationSpecs {
   final Checks checks;
   final Overlaps overlaps;
 
-  OperationSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
+  OperationSpecs(GroupIdentity group, Checks checks) {
     this.group = group;
     this.checks = checks;
-    this.overlaps = overlaps;
+    this.overlaps = checks.overlaps();
   }
 
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {

@@ -4,9 +4,11 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,6 +21,9 @@ import org.jspecify.annotations.Nullable;
  * input and one output allocate only to report an error.
  */
 final class Overlaps {
+  /** The maximum number of elements whose places are compared one by one. */
+  private static final long MOST_COMPARED = 1 << 16;
+
   private static final Comparator<Range> BY_PLACE =
       Comparator.comparingInt(Range::memory).thenComparingLong(Range::from);
 
@@ -129,6 +134,44 @@ final class Overlaps {
             InPlace.NONE);
       }
     }
+  }
+
+  /** Tells whether elements of a tensor share memory with each other. */
+  static boolean overlapsItself(Tensor tensor) {
+    if (tensor.isContiguous()) {
+      return false;
+    }
+    long[] shape = tensor.shape();
+    long[] strides = tensor.strides();
+    int[] bySteps =
+        IntStream.range(0, shape.length)
+            .filter(d -> shape[d] > 1)
+            .boxed()
+            .sorted(Comparator.comparingLong(d -> strides[d]))
+            .mapToInt(d -> d)
+            .toArray();
+    long reach = 0;
+    for (int d : bySteps) {
+      if (strides[d] <= reach) {
+        return strides[d] == 0
+            || tensor.numel() > MOST_COMPARED
+            || Arrays.stream(offsets(shape, strides)).distinct().count() < tensor.numel();
+      }
+      reach += (shape[d] - 1) * strides[d];
+    }
+    return false;
+  }
+
+  private static long[] offsets(long[] shape, long[] strides) {
+    long[] offsets = {0};
+    for (int d = 0; d < shape.length; d++) {
+      long[] next = new long[offsets.length * (int) shape[d]];
+      for (int i = 0; i < next.length; i++) {
+        next[i] = offsets[i % offsets.length] + i / offsets.length * strides[d];
+      }
+      offsets = next;
+    }
+    return offsets;
   }
 
   /** Returns the size in bytes of the leading elements that are adjacent in memory. */

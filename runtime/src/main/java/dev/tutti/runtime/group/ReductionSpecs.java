@@ -13,39 +13,8 @@ import java.util.List;
 
 /** Prepares the operations that reduce. */
 final class ReductionSpecs extends OperationSpecs {
-  ReductionSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
-    super(group, checks, overlaps);
-  }
-
-  /** Checks an all-reduce of a dense tensor, and returns its backend; allocates nothing. */
-  BoundBackend forAllReduce(Tensor tensor, ReduceOp reduceOp) {
-    return inPlace(OpType.ALL_REDUCE, tensor, reduceOp);
-  }
-
-  /** Checks a reduce, and returns its backend; allocates nothing. */
-  BoundBackend forReduce(Tensor tensor, ReduceOp reduceOp, int root) {
-    BoundBackend backend = inPlace(OpType.REDUCE, tensor, reduceOp);
-    checks.rank(OpType.REDUCE, "root", root);
-    return backend;
-  }
-
-  private BoundBackend inPlace(OpType op, Tensor tensor, ReduceOp reduceOp) {
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.movable(op, "tensor", tensor, backend, true);
-    checks.reducible(op, tensor, reduceOp, backend);
-    return backend;
-  }
-
-  /** Checks a reduce-scatter of one tensor, and returns its backend; allocates nothing. */
-  BoundBackend forReduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
-    OpType op = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = checks.backendFor(op, "output", output);
-    checks.movable(op, "output", output, backend, true);
-    checks.movable(op, "input", input, backend, false);
-    checks.reducible(op, output, reduceOp, backend);
-    checks.times(op, "input", input, "output", output);
-    overlaps.require(op, output, input, InPlace.OWN_PART);
-    return backend;
+  ReductionSpecs(GroupIdentity group, Checks checks) {
+    super(group, checks);
   }
 
   OperationSpec allReduce(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
@@ -53,7 +22,7 @@ final class ReductionSpecs extends OperationSpecs {
     return tensor.isSparse()
         ? allReduceSparse(tensor, reduceOp, options)
         : spec(
-            forAllReduce(tensor, reduceOp),
+            checks.forAllReduce(tensor, reduceOp),
             options,
             new Call(OpType.ALL_REDUCE).inPlace(tensor).reduceOp(reduceOp));
   }
@@ -87,7 +56,7 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduce(Tensor tensor, ReduceOp reduceOp, int root, CallOptions options) {
     return spec(
-        forReduce(tensor, reduceOp, root),
+        checks.forReduce(tensor, reduceOp, root),
         options,
         new Call(OpType.REDUCE).inPlace(tensor).reduceOp(reduceOp).root(root));
   }
@@ -107,7 +76,7 @@ final class ReductionSpecs extends OperationSpecs {
   OperationSpec reduceScatterInto(
       Tensor output, Tensor input, ReduceOp reduceOp, CallOptions options) {
     return spec(
-        forReduceScatterInto(output, input, reduceOp),
+        checks.forReduceScatterInto(output, input, reduceOp),
         options,
         new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
   }

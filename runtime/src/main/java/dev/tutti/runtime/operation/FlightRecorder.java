@@ -60,20 +60,16 @@ public final class FlightRecorder {
     }
   }
 
-  /** Records a collective that has ended; its times are 0 if it was not timed. */
-  public synchronized void ended(
-      Call call,
-      long sequence,
-      WorkState state,
-      long issuedNanos,
-      long endedNanos,
-      @Nullable String path) {
-    if (endedNanos != 0) {
-      lastNanos = endedNanos;
+  /** Records a collective that has ended, and that has no position yet. */
+  public synchronized void ended(GroupOperation op, WorkState state) {
+    long issued = op.issuedNanos();
+    long ended = issued == 0 ? 0 : op.endNanos();
+    if (ended != 0) {
+      lastNanos = ended;
     }
-    FlightEntry entry = add(call, sequence);
-    entry.begin(WorkState.RUNNING, issuedNanos == 0 ? lastNanos : issuedNanos);
-    entry.end(state, 0, endedNanos, path);
+    FlightEntry entry = add(op.call(), op.sequenceNumber());
+    entry.begin(WorkState.RUNNING, issued == 0 ? lastNanos : issued);
+    entry.end(state, 0, ended, op.takenPath());
   }
 
   private FlightEntry add(Call call, long sequence) {
