@@ -33,6 +33,7 @@ final class JobModel {
    */
   static final AnswerTimes TIMES = new AnswerTimes(Duration.ofNanos(100));
   private static final String GROUP = "0";
+  private static final int MOST_ENTRIES = 64;
 
   /** What a rank may answer to those who ask where it stands. */
   private static final class Said {
@@ -78,12 +79,14 @@ final class JobModel {
   }
 
   /**
-   * What the ranks wait for: one collective, of which some may call another, messages, or each
-   * other to set up the group, and then for one collective.
+   * What the ranks wait for: one collective, of which some may call another, or in which they ask
+   * each other what keeps it, messages, or each other to set up the group, and then for one
+   * collective.
    */
   enum Wait {
     COLLECTIVE,
     MISMATCH,
+    SLOW,
     MESSAGES,
     SET_UP
   }
@@ -115,6 +118,11 @@ final class JobModel {
     OPEN,
     WILL,
     PROBE,
+    QUESTION,
+    SAY,
+    FIND,
+    ADOPT,
+    TELL,
     READ,
     STORE,
     REPLY,
@@ -162,6 +170,14 @@ final class JobModel {
     boolean hasLeft;
     boolean hasWill;
     boolean probes;
+    long explainBy;
+    boolean isExplained;
+    long says;
+    JobOutput.@Nullable Find find;
+    long findBy;
+    JobOutput.@Nullable Adopt adopt;
+    long adoptBy;
+    JobOutput.@Nullable Tell tell;
     long pausedSince = -1;
     long lost;
     long stoodStillUntil = Long.MIN_VALUE;
@@ -201,6 +217,14 @@ final class JobModel {
       hasLeft = other.hasLeft;
       hasWill = other.hasWill;
       probes = other.probes;
+      explainBy = other.explainBy;
+      isExplained = other.isExplained;
+      says = other.says;
+      find = other.find;
+      findBy = other.findBy;
+      adopt = other.adopt;
+      adoptBy = other.adoptBy;
+      tell = other.tell;
       sent = other.sent;
       pausedSince = other.pausedSince;
       lost = other.lost;
@@ -248,7 +272,13 @@ final class JobModel {
               + (isOpen ? 256 : 0)
               + (hasLeft ? 512 : 0)
               + (probes ? 1024 : 0)
-              + (read < sent ? 2048 : 0));
+              + (read < sent ? 2048 : 0)
+              + (isExplained ? 4096 : 0));
+      all.add(isExplained ? 0 : explainBy);
+      all.add(says);
+      all.add(find == null ? 0 : findBy);
+      all.add(adopt == null ? 0 : adoptBy);
+      all.add(tell == null ? 0 : tell.number());
       all.add(verdict == null ? settleBy : -5 - verdict.failedRank());
       all.add(pausedSince);
       all.add(lost);
@@ -266,6 +296,13 @@ final class JobModel {
 
   private final Rank[] ranks;
   private final @Nullable Said[] published;
+
+  /** For each question, by its place in the log, what each rank has answered, one bit each. */
+  private final long[] said = new long[MOST_ENTRIES];
+
+  /** The questions, by their places in the log, whose findings are in the store, one bit each. */
+  private long told;
+
   private final List<LogEntry> log;
   private long logHash;
   private final Wait wait;
@@ -313,6 +350,8 @@ final class JobModel {
   private JobModel(JobModel other) {
     ranks = other.ranks.clone();
     published = other.published.clone();
+    System.arraycopy(other.said, 0, said, 0, said.length);
+    told = other.told;
     log = new ArrayList<>(other.log);
     logHash = other.logHash;
     faulty = other.faulty;
@@ -330,6 +369,10 @@ final class JobModel {
     all.add(faultsLeft + (allAnswer ? 8 : 0));
     all.add(faulty);
     all.add(logHash);
+    all.add(told);
+    for (int number = 1; number <= log.size(); number++) {
+      all.add(said[number]);
+    }
     for (Said said : published) {
       all.add(said == null ? 0 : said.code);
     }
@@ -405,6 +448,9 @@ final class JobModel {
     if (rank.read < log.size() && reachesStore(rank) && (answers || rank.read < rank.sent)) {
       to.add(new Action(Step.READ, r));
     }
+    if (answers) {
+      addAnswers(r, to);
+    }
     if (rank.probes && answers) {
       to.add(new Action(Step.PROBE, r));
     }
@@ -433,6 +479,29 @@ final class JobModel {
     }
   }
 
+  /** Adds what a rank does for questions. */
+  private void addAnswers(int r, List<Action> to) {
+    Rank rank = ranks[r];
+    if (rank.says > 0) {
+      to.add(new Action(Step.SAY, r));
+    }
+    if (rank.find != null
+        && (!reachesStore(rank)
+            || running(rank) >= rank.findBy
+            || said[(int) rank.find.number()] == (1L << ranks.length) - 1)) {
+      to.add(new Action(Step.FIND, r));
+    }
+    if (rank.adopt != null
+        && (!reachesStore(rank)
+            || running(rank) >= rank.adoptBy
+            || (told & 1L << rank.adopt.number()) != 0)) {
+      to.add(new Action(Step.ADOPT, r));
+    }
+    if (rank.tell != null) {
+      to.add(new Action(Step.TELL, r));
+    }
+  }
+
   /** Adds what may happen at any time. */
   private void addSurprises(int r, List<Action> to) {
     Rank rank = ranks[r];
@@ -448,6 +517,9 @@ final class JobModel {
     }
     if (!rank.isFailing && !rank.hasLeft && rank.isJoined) {
       addFailures(r, to);
+    }
+    if (wait == Wait.SLOW && rank.explainBy == 0 && !rank.isFailing && !rank.hasLeft) {
+      to.add(new Action(Step.QUESTION, r));
     }
     // Before the first fault, ranks that do not serve the store are alike.
     boolean isUnlike = faulty != 0 || r <= Math.max(0, server + 1);
@@ -529,10 +601,17 @@ final class JobModel {
         long collectBy = rank.collectBy + rank.lost;
         boolean isCollecting = rank.collect != null && !rank.answers && collectBy > now;
         next = isCollecting ? Math.min(next, collectBy) : next;
+        next = rank.find == null ? next : later(next, rank.findBy + rank.lost);
+        next = rank.adopt == null ? next : later(next, rank.adoptBy + rank.lost);
       }
     }
     // Nothing else happens until a rank that is paused has stood still for long.
     return next == Long.MAX_VALUE && isPaused ? now + 400 : Math.max(next, now);
+  }
+
+  /** Returns the earlier of two times; what is overdue waits for a store that is silent. */
+  private long later(long next, long limit) {
+    return limit > now ? Math.min(next, limit) : next;
   }
 
   /** Returns the state after an action. */
@@ -562,6 +641,34 @@ final class JobModel {
       case WILL -> {
         rank.hasWill = false;
         log(new LogEntry.Failed(FailureEvent.lost(r)));
+      }
+      case QUESTION -> {
+        rank.explainBy = running(rank) + TIMES.question().toNanos();
+        offer(r, new JobInput.Waits(question(r)));
+      }
+      case SAY -> {
+        if (reachesStore(rank)) {
+          said[(int) rank.says] |= 1L << r;
+        }
+        rank.says = 0;
+      }
+      case FIND -> {
+        JobOutput.Find find = Objects.requireNonNull(rank.find);
+        rank.find = null;
+        Evidence evidence = reachesStore(rank) ? found(find) : null;
+        offer(r, new JobInput.Answered(find.question(), find.number(), evidence));
+      }
+      case ADOPT -> {
+        JobOutput.Adopt adopt = Objects.requireNonNull(rank.adopt);
+        rank.adopt = null;
+        boolean isTold = reachesStore(rank) && (told & 1L << adopt.number()) != 0;
+        offer(r, new JobInput.Adopted(adopt.question(), isTold ? "found" : null));
+      }
+      case TELL -> {
+        if (reachesStore(rank)) {
+          told |= 1L << Objects.requireNonNull(rank.tell).number();
+        }
+        rank.tell = null;
       }
       case PROBE -> {
         rank.probes = false;
@@ -700,7 +807,7 @@ final class JobModel {
       return Said.ABSENT;
     }
     return switch (wait) {
-      case COLLECTIVE, MISMATCH, SET_UP -> ranks[r].isOdd ? Said.CALLED_OTHER : Said.CALLED;
+      case COLLECTIVE, MISMATCH, SLOW, SET_UP -> ranks[r].isOdd ? Said.CALLED_OTHER : Said.CALLED;
       case MESSAGES -> Said.RECEIVES;
     };
   }
@@ -750,6 +857,23 @@ final class JobModel {
       log(append.entry());
       rank.reply = new JobInput.Written(number);
     }
+  }
+
+  private static Question question(int r) {
+    return new Question(GROUP, r, OpType.BARRIER, 1, -1, 0, Duration.ofSeconds(10));
+  }
+
+  private Evidence found(JobOutput.Find find) {
+    Map<Integer, RankProgress> answers = new HashMap<>();
+    Set<Integer> silent = new HashSet<>();
+    for (int r = 0; r < ranks.length; r++) {
+      if ((said[(int) find.number()] & 1L << r) == 0) {
+        silent.add(r);
+      } else {
+        answers.put(r, (ranks[r].isAway ? Said.ABSENT : Said.CALLED).progress);
+      }
+    }
+    return find.known().and(answers, silent, Set.of());
   }
 
   private void log(LogEntry entry) {
@@ -802,6 +926,21 @@ final class JobModel {
         }
         case JobOutput.LookUp(Evidence known) -> rank.lookUp = known;
         case JobOutput.Probe _ -> rank.probes = true;
+        case JobOutput.Answer(long number, String _) -> rank.says = number;
+        case JobOutput.Find find -> {
+          rank.find = find;
+          rank.findBy = running(rank) + TIMES.answer().toNanos();
+        }
+        case JobOutput.Adopt adopt -> {
+          rank.adopt = adopt;
+          rank.adoptBy = running(rank) + TIMES.verdict().toNanos();
+        }
+        case JobOutput.Tell tell -> rank.tell = tell;
+        case JobOutput.Explain _ -> {
+          require(!rank.isExplained, "what keeps an operation is explained once");
+          require(running(rank) <= rank.explainBy, "what keeps an operation is explained in time");
+          rank.isExplained = true;
+        }
         case JobOutput.Settle(Evidence evidence, AgreedFailure verdict) -> {
           require(rank.verdict == null, "a group is settled once");
           require(running(rank) <= rank.settleBy, "a group is settled in time");
@@ -836,6 +975,7 @@ final class JobModel {
         continue;
       }
       require(rank.isFailing == (verdict != null), "rank " + r + " waits for ever");
+      require(rank.explainBy == 0 || rank.isExplained || rank.hasLeft, "a question has no answer");
       if (verdict == null) {
         continue;
       }

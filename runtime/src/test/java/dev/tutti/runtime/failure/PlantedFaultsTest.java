@@ -143,6 +143,12 @@ class PlantedFaultsTest {
             "GroupState group = group(cause.group()); if (group.first != null || group.own !="
                 + " null)"),
         arguments("JobState", "if (!group.isReached)", "if (group.isReached)"),
+        arguments(
+            "JobState",
+            "case LogEntry.Asked(Question question) -> say(question, null);",
+            "case LogEntry.Asked(Question question) -> waiting.remove(question);"),
+        arguments("JobState", "if (waiting.remove(question) != null)", "if (now >= 0)"),
+        arguments("JobState", "now + nanos(times.question())", "now + 2 * nanos(times.question())"),
         arguments("Blame", "case TIMEOUT -> event.isTimeoutOfOthers();", "case TIMEOUT -> false;"),
         arguments(
             "WaitsFor",

@@ -28,6 +28,7 @@ final class StateHash implements JobState.Sink {
       case Evidence all -> add(all);
       case FailureEvent event -> add(event);
       case LogEntry.Failed(FailureEvent event) -> add(event);
+      case LogEntry.Asked(Question question) -> add(question);
       case LogEntry.Found(String _, int by, Diagnosis finding) -> {
         add(by);
         add(finding);
