@@ -129,10 +129,16 @@ public final class CudaWorld implements AutoCloseable {
       }
       all = new KernelChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
       channels.add(all);
+      int neighbor = onSameDevice(peers);
+      if (neighbor > rank) {
+        LOG.log(
+            Level.WARNING,
+            () -> HardwareQueues.ofNeighbors(context.rank(), neighbor, context.device()));
+      }
       replays = new GraphReplayMonitor(all.control, rank, context.onFailure());
       collectives =
           new CollectiveLauncher(
-              device, all, shared.plan.limits, symmetric, rank, onSameDevice(peers), replays);
+              device, all, shared.plan.limits, symmetric, rank, neighbor, replays);
       @Nullable MessageLauncher[] sends = new @Nullable MessageLauncher[size];
       @Nullable MessageLauncher[] receives = new @Nullable MessageLauncher[size];
       for (int peer = 0; peer < size; peer++) {

@@ -1,12 +1,13 @@
 package dev.tutti.cuda.collective;
 
+import dev.tutti.Device;
 import dev.tutti.Settings;
 import java.util.Optional;
 
 /**
- * A check of whether a device has too few hardware queues for its streams. Streams on the same
- * queue wait for each other, so a message may wait behind a collective that itself waits for that
- * message on another rank. The driver reads the variable when it starts.
+ * Checks of whether streams of a device may wait for each other in its hardware queues. Streams on
+ * the same queue do, so a message may wait behind a collective that itself waits for that message
+ * on another rank. The driver reads the variable when it starts.
  */
 public final class HardwareQueues {
   private static final String VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS";
@@ -17,6 +18,20 @@ public final class HardwareQueues {
   /** Returns a warning about the setting, if it is too small. */
   public static Optional<String> warning(Settings settings) {
     return settings.text(VARIABLE).filter(HardwareQueues::isTooSmall).map(HardwareQueues::advice);
+  }
+
+  /**
+   * Returns a warning about ranks of this process that share a device.
+   *
+   * @param rank this rank
+   * @param neighbor another rank of this process on the device
+   * @param device the device
+   */
+  static String ofNeighbors(int rank, int neighbor, Device device) {
+    return ("rank %s: rank %s of this process also uses %s; while the host is busy, the driver may"
+            + " put copies of both into one queue, where they wait for each other until their"
+            + " deadlines; give each rank a process or a device of its own")
+        .formatted(rank, neighbor, device);
   }
 
   private static boolean isTooSmall(String value) {

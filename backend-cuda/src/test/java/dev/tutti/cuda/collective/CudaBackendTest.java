@@ -23,6 +23,7 @@ import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.ForgottenWorks;
 import dev.tutti.cuda.OperationChecks;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.Warnings;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.cuda.provider.CudaSession;
@@ -559,6 +560,20 @@ class CudaBackendTest {
                     .run(2, (group, device) -> {}))
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("ranks 0 and 1 have the same device 0000:1B:00.0");
+  }
+
+  @Test
+  void ranksOfAProcessThatShareADeviceAreWarnedOf() throws Exception {
+    try (Warnings warnings = new Warnings(CudaWorld.class, line -> true)) {
+      new CudaRanks(cuda).run(2, (group, device) -> {});
+      assertThat(warnings.messages()).isEmpty();
+      new CudaRanks(cuda).onOneDevice().run(3, (group, device) -> {});
+      assertThat(warnings.messages())
+          .containsExactly(
+              "rank 0: rank 1 of this process also uses cuda:0; while the host is busy, the driver"
+                  + " may put copies of both into one queue, where they wait for each other until"
+                  + " their deadlines; give each rank a process or a device of its own");
+    }
   }
 
   @Test
