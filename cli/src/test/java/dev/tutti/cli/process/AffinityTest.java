@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.BitSet;
@@ -33,7 +34,7 @@ class AffinityTest {
             one(last),
             new ProcessBuilder("sed", "-n", "s/^Cpus_allowed_list:.//p", "/proc/self/status")
                 ::start);
-    assertThat(new String(child.getInputStream().readAllBytes()).strip())
+    assertThat(new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip())
         .isEqualTo(Integer.toString(last));
     assertThat(child.waitFor()).isZero();
     assertThat(Affinity.own()).isEqualTo(before);
