@@ -57,7 +57,7 @@ class WatchdogTest {
 
   /** A clock that only the test moves. */
   private static final class SetTime extends ForwardingTime {
-    private final AtomicLong now = new AtomicLong(Long.MAX_VALUE - 1_000_000_000);
+    private final AtomicLong now = new AtomicLong(10 * Watchdog.PERIOD_NANOS);
 
     SetTime() {
       super(Time.SYSTEM);
