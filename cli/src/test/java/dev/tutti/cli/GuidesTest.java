@@ -11,12 +11,20 @@ import org.junit.jupiter.params.provider.CsvSource;
 class GuidesTest {
   private static final String IMPORTS =
       """
+      import dev.tutti.checkpoint.*;
       import dev.tutti.cuda.*;
       import dev.tutti.store.tcp.*;
+      import java.nio.file.Path;
       """;
 
   @ParameterizedTest
-  @CsvSource({"gpus.md, 3", "stores.md, 2", "embedding.md, 3", "interop.md, 2"})
+  @CsvSource({
+    "gpus.md, 3",
+    "stores.md, 2",
+    "embedding.md, 3",
+    "interop.md, 2",
+    "checkpoints.md, 2"
+  })
   void theirCodeCompiles(String page, int blocks, @TempDir Path folder) throws Exception {
     try (PageSnippets snippets = new PageSnippets(PageSnippets.page(page), folder, IMPORTS)) {
       assertThat(snippets.blocks()).isEqualTo(blocks);
