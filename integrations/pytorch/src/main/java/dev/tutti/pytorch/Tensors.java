@@ -5,9 +5,15 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.pytorch.Module;
 import org.bytedeco.pytorch.Storage;
 import org.bytedeco.pytorch.StorageImpl;
+import org.bytedeco.pytorch.StringTensorDict;
+import org.bytedeco.pytorch.StringTensorDictItem;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 import org.bytedeco.pytorch.global.torch.ScalarType;
@@ -57,6 +63,26 @@ public final class Tensors {
     DType dtype = dtype(tensor.scalar_type());
     long bytes = empty ? 0 : (last + 1) * dtype.byteSize();
     return Tensor.wrap(memory(tensor, bytes), dtype, shape, strides, device(tensor.device()));
+  }
+
+  /**
+   * Views the parameters and buffers of a module, for example to save them in a checkpoint.
+   *
+   * @param module the module, whose tensors keep their memory (no {@code set_data}, no {@code
+   *     Module.to}) while the views are used
+   * @return the views by name, such as {@code layer1.weight}: parameters first, in the order of the
+   *     module, then buffers
+   * @throws IllegalArgumentException where {@link #of} throws it
+   */
+  public static Map<String, Tensor> ofModule(Module module) {
+    Map<String, Tensor> views = new LinkedHashMap<>();
+    for (StringTensorDict named : List.of(module.named_parameters(), module.named_buffers())) {
+      for (long i = 0; i < named.size(); i++) {
+        StringTensorDictItem item = named.get(i);
+        views.put(item.key().getString(), of(item.access()));
+      }
+    }
+    return views;
   }
 
   private static MemorySegment memory(org.bytedeco.pytorch.Tensor tensor, long bytes) {

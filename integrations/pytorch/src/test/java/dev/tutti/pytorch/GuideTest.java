@@ -27,7 +27,11 @@ class GuideTest {
       """
       import dev.tutti.ProcessGroup;
       import dev.tutti.ReduceOp;
+      import dev.tutti.checkpoint.*;
       import dev.tutti.pytorch.*;
+      import java.nio.file.Path;
+      import java.util.List;
+      import java.util.Map;
       import org.bytedeco.pytorch.*;
       import org.bytedeco.pytorch.Module;
       import org.bytedeco.pytorch.global.torch;
@@ -45,7 +49,7 @@ class GuideTest {
     int start = guide.indexOf("\n## PyTorch's Java bindings\n");
     String section = guide.substring(start, guide.indexOf("\n## ", start + 1));
     List<String> pieces = CODE.matcher(section).results().map(each -> each.group(1)).toList();
-    assertThat(pieces).hasSize(2);
+    assertThat(pieces).hasSize(3);
     Path folder = Files.createTempDirectory(Path.of("target"), "guide");
     for (int i = 0; i < pieces.size(); i++) {
       String name = "Piece" + i;

@@ -8,10 +8,14 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Map;
 import org.bytedeco.javacpp.Loader;
+import org.bytedeco.pytorch.BatchNorm1dImpl;
+import org.bytedeco.pytorch.BatchNormOptions;
 import org.bytedeco.pytorch.LinearImpl;
 import org.bytedeco.pytorch.MemoryFormatOptional;
 import org.bytedeco.pytorch.Scalar;
+import org.bytedeco.pytorch.SequentialImpl;
 import org.bytedeco.pytorch.TensorOptions;
 import org.bytedeco.pytorch.global.torch;
 import org.junit.jupiter.api.BeforeAll;
@@ -43,6 +47,27 @@ class TensorsTest {
         assertThat(again.segment().address()).isEqualTo(ours.segment().address());
       }
     }
+  }
+
+  @Test
+  void aModuleIsViewedByNames() {
+    SequentialImpl module = new SequentialImpl();
+    module.push_back(new LinearImpl(3, 2));
+    module.push_back(new BatchNorm1dImpl(new BatchNormOptions(2)));
+    Map<String, Tensor> views = Tensors.ofModule(module);
+    assertThat(views.keySet())
+        .containsExactly(
+            "0.weight",
+            "0.bias",
+            "1.weight",
+            "1.bias",
+            "1.running_mean",
+            "1.running_var",
+            "1.num_batches_tracked");
+    views.get("0.bias").fill(7);
+    assertThat(module.parameters().get(1).sum().item_float()).isEqualTo(14);
+    assertThat(views.get("0.weight").shape()).containsExactly(2, 3);
+    assertThat(views.get("1.num_batches_tracked").dtype()).isEqualTo(DType.INT64);
   }
 
   @Test
