@@ -30,8 +30,13 @@ final class FileStoreChild {
             Integer.toString(worldSize),
             Integer.toString(each),
             Integer.toString(threads))
-        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .redirectError(ProcessBuilder.Redirect.appendTo(errors(file).toFile()))
         .start();
+  }
+
+  /** Returns the file beside the store file to which all children write their errors. */
+  static Path errors(Path file) {
+    return file.resolveSibling("errors");
   }
 
   /** Runs the child. */

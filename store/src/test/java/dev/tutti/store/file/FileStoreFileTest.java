@@ -363,6 +363,11 @@ class FileStoreFileTest {
           .hasMessageContaining("is a link, and a store file must not be");
       Process child = FileStoreChild.start("--illegal-native-access=deny", file, 2, -1, 1);
       assertThat(child.inputReader().readLine()).isNull();
+      assertThat(child.waitFor()).isZero();
+      assertThat(FileStoreChild.errors(file))
+          .content()
+          .contains("is a link, and a store file must not be");
+      Files.delete(FileStoreChild.errors(file));
       assertThat(Files.exists(target)).isEqualTo(exists);
     }
     assertThat(target).isEmptyFile();
