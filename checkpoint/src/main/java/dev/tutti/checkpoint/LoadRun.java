@@ -89,6 +89,12 @@ final class LoadRun {
           read(step, Objects.requireNonNull(plan[0]));
           return new byte[0];
         });
+    agreement.onAll(
+        what + ", with all tensors loaded,",
+        () -> {
+          restore(Objects.requireNonNull(plan[0]).manifest);
+          return new byte[0];
+        });
   }
 
   private Plan plan(Manifest manifest) {
@@ -183,17 +189,16 @@ final class LoadRun {
       }
     }
     plan.copies.forEach(Tensor::copyFrom);
+  }
+
+  private void restore(Manifest manifest) {
     for (Section section : contents.sections()) {
       switch (section) {
         case Copies copies -> {}
         case Parts parts ->
-            parts
-                .state()
-                .restored(Objects.requireNonNull(plan.manifest.counters().get(parts.name())));
+            parts.state().restored(Objects.requireNonNull(manifest.counters().get(parts.name())));
         case Value value ->
-            value
-                .restore()
-                .accept(Objects.requireNonNull(plan.manifest.values().get(value.name())));
+            value.restore().accept(Objects.requireNonNull(manifest.values().get(value.name())));
       }
     }
   }

@@ -97,9 +97,10 @@ final class SaveRun {
     }
     Manifest manifest = Manifest.join(parts);
     for (String section : snapshot.replicated().keySet()) {
-      folder.writeForced(
-          saving.resolve(section + ".safetensors.index.json"),
-          ByteBuffer.wrap(index(section, manifest).getBytes(StandardCharsets.UTF_8)));
+      String name = section + ".safetensors.index.json";
+      byte[] index = index(section, manifest).getBytes(StandardCharsets.UTF_8);
+      folder.writeForced(saving.resolve(name), ByteBuffer.wrap(index));
+      manifest = manifest.with(FileRecord.of(name, index));
     }
     folder.publish(saving, manifest);
     folder.keep(kept);

@@ -373,14 +373,17 @@ class CheckpointsTest {
     save(2, 4, 1);
     Path checkpoint = folder.resolve("step-4");
     for (String name : names(checkpoint)) {
-      if (name.endsWith(".index.json")) {
-        continue; // Only Python reads it.
-      }
       Path file = checkpoint.resolve(name);
       byte[] good = Files.readAllBytes(file);
       byte[] bad = good.clone();
       bad[good.length - 30] ^= 1;
       Files.write(file, bad);
+      assertThatThrownBy(() -> StoredCheckpoint.open(folder, 4).verify())
+          .hasMessageContaining(name + " is damaged");
+      if (name.endsWith(".index.json")) {
+        Files.write(file, good);
+        continue; // Only Python reads it.
+      }
       assertAll(
           failures(2, model(filled(0, 3, 5), filled(0, 5))),
           name + " is damaged",

@@ -5,6 +5,7 @@ import dev.tutti.checkpoint.format.MalformedException;
 import dev.tutti.checkpoint.format.Manifest;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -86,6 +87,8 @@ public final class CheckpointFolder {
       byte[] bytes = new byte[(int) input.length()];
       input.read(0, ByteBuffer.wrap(bytes));
       return Manifest.decode(bytes);
+    } catch (NoSuchFileException e) {
+      throw new IOException(file + ": there is no such checkpoint", e);
     } catch (MalformedException e) {
       throw new IOException(
           "%s is damaged: %s; move %s away to load an older checkpoint"

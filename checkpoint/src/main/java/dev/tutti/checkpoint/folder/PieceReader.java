@@ -3,9 +3,11 @@ package dev.tutti.checkpoint.folder;
 import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.format.FileRecord;
 import java.io.Closeable;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.zip.CRC32C;
@@ -88,10 +90,15 @@ public final class PieceReader implements Closeable {
       return input;
     }
     close();
-    Disk.Input opened = disk.open(path(file));
-    input = opened;
     openFile = file;
     openPiece = -1;
+    Disk.Input opened;
+    try {
+      opened = disk.open(path(file));
+    } catch (NoSuchFileException | FileNotFoundException e) {
+      throw damaged("it is missing");
+    }
+    input = opened;
     if (opened.length() != files.get(file).length()) {
       throw damaged("it has %d bytes, not %d".formatted(opened.length(), files.get(file).length()));
     }

@@ -1,6 +1,8 @@
 package dev.tutti.checkpoint.format;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.zip.CRC32C;
 
 /**
  * A file of a checkpoint.
@@ -16,6 +18,22 @@ public record FileRecord(String name, long length, List<Integer> checksums) {
   /** Copies the list. */
   public FileRecord {
     checksums = List.copyOf(checksums);
+  }
+
+  /**
+   * Describes a file by its content.
+   *
+   * @param name its name
+   * @param bytes all of its bytes
+   */
+  public static FileRecord of(String name, byte[] bytes) {
+    List<Integer> checksums = new ArrayList<>();
+    for (int start = 0; start < bytes.length; start += PIECE) {
+      CRC32C checksum = new CRC32C();
+      checksum.update(bytes, start, Math.min(PIECE, bytes.length - start));
+      checksums.add((int) checksum.getValue());
+    }
+    return new FileRecord(name, bytes.length, checksums);
   }
 
   /** Returns how many checksums a file of a length has. */

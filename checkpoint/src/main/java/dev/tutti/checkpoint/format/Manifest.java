@@ -64,6 +64,17 @@ public record Manifest(
     return new Manifest(first.step, parts.size(), files, ranges, first.counters, values);
   }
 
+  /**
+   * Returns this manifest with another file.
+   *
+   * @param file the file, in which there is no range
+   */
+  public Manifest with(FileRecord file) {
+    List<FileRecord> more = new ArrayList<>(files);
+    more.add(file);
+    return new Manifest(step, ranks, more, ranges, counters, values);
+  }
+
   /** Returns the text, in UTF-8. */
   public byte[] encode() {
     Map<String, Object> json = new LinkedHashMap<>();

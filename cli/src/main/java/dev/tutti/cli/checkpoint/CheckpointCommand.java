@@ -50,25 +50,38 @@ public final class CheckpointCommand implements Runnable {
       parameterListHeading = "%n")
   void list(@Parameters(paramLabel = "FOLDER", description = FOLDER) Path folder)
       throws IOException {
+    for (long step : steps(folder)) {
+      try {
+        StoredCheckpoint checkpoint = StoredCheckpoint.open(folder, step);
+        terminal
+            .out()
+            .printf(
+                "step %d  %d ranks  %d tensors  %d bytes%n",
+                step, checkpoint.ranks(), checkpoint.tensors().size(), checkpoint.byteSize());
+      } catch (IOException e) {
+        terminal.out().printf("step %d  %s%n", step, text(e));
+      }
+    }
+  }
+
+  /** Returns the steps of the checkpoints in a folder, and says so if there are none. */
+  private List<Long> steps(Path folder) throws IOException {
     List<Long> steps = StoredCheckpoint.steps(folder);
     if (steps.isEmpty()) {
       terminal.out().println("no checkpoint in " + folder);
     }
-    for (long step : steps) {
-      StoredCheckpoint checkpoint = StoredCheckpoint.open(folder, step);
-      terminal
-          .out()
-          .printf(
-              "step %d  %d ranks  %d tensors  %d bytes%n",
-              step, checkpoint.ranks(), checkpoint.tensors().size(), checkpoint.byteSize());
-    }
+    return steps;
+  }
+
+  private static String text(IOException e) {
+    return Printable.line(String.valueOf(e.getMessage()));
   }
 
   @Command(
       name = "verify",
       description =
           "Reads all files of a checkpoint, or of all, and compares them with their checksums."
-              + " Exits with 1 if a byte has changed.",
+              + " Exits with 1 if a byte has changed, or there is no checkpoint.",
       descriptionHeading = "%n",
       parameterListHeading = "%n",
       optionListHeading = "%nOptions:%n")
@@ -77,14 +90,15 @@ public final class CheckpointCommand implements Runnable {
       @Option(names = "--step", paramLabel = "N", description = "The step. Default: all.")
           @Nullable Long step)
       throws IOException {
-    int damaged = 0;
-    for (long one : step == null ? StoredCheckpoint.steps(folder) : List.of(step)) {
+    List<Long> steps = step == null ? steps(folder) : List.of(step);
+    int damaged = steps.isEmpty() ? 1 : 0;
+    for (long one : steps) {
       try {
         StoredCheckpoint checkpoint = StoredCheckpoint.open(folder, one);
         checkpoint.verify();
         terminal.out().printf("step %d: %d bytes are right%n", one, checkpoint.byteSize());
       } catch (IOException e) {
-        terminal.out().printf("step %d: %s%n", one, Printable.line(String.valueOf(e.getMessage())));
+        terminal.out().printf("step %d: %s%n", one, text(e));
         damaged = 1;
       }
     }
@@ -101,13 +115,11 @@ public final class CheckpointCommand implements Runnable {
       @Parameters(paramLabel = "FOLDER", description = FOLDER) Path folder,
       @Option(names = "--step", paramLabel = "N", description = STEP) @Nullable Long step)
       throws IOException {
-    List<Long> steps = StoredCheckpoint.steps(folder);
-    if (step == null && steps.isEmpty()) {
-      terminal.out().println("no checkpoint in " + folder);
+    List<Long> steps = step == null ? steps(folder) : List.of(step);
+    if (steps.isEmpty()) {
       return;
     }
-    StoredCheckpoint checkpoint =
-        StoredCheckpoint.open(folder, step == null ? steps.getLast() : step);
+    StoredCheckpoint checkpoint = StoredCheckpoint.open(folder, steps.getLast());
     List<String> lines = new ArrayList<>();
     lines.add("step %d, saved by %d ranks".formatted(checkpoint.step(), checkpoint.ranks()));
     checkpoint.tensors().stream()

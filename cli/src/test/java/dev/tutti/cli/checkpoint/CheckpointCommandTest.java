@@ -53,8 +53,8 @@ class CheckpointCommandTest {
     assertThat(terminal.out().lines())
         .containsExactly(
             "no checkpoint in " + folder,
-            "step 5  2 ranks  2 tensors  8224 bytes",
-            "step 10  2 ranks  2 tensors  8224 bytes");
+            "step 5  2 ranks  2 tensors  8357 bytes",
+            "step 10  2 ranks  2 tensors  8357 bytes");
   }
 
   @Test
@@ -72,6 +72,10 @@ class CheckpointCommandTest {
   @Test
   void verifyFindsAChangedByte() throws IOException {
     save();
+    assertThat(checkpoint("checkpoint", "verify", folder.resolve("step-5").toString()))
+        .isEqualTo(1);
+    assertThat(terminal.out().lines())
+        .containsExactly("no checkpoint in " + folder.resolve("step-5"));
     assertThat(checkpoint("checkpoint", "verify", folder.toString())).isZero();
     Path file = folder.resolve("step-10/model-00002-of-00002.safetensors");
     byte[] bytes = Files.readAllBytes(file);
@@ -80,13 +84,13 @@ class CheckpointCommandTest {
     assertThat(checkpoint("checkpoint", "verify", folder.toString())).isEqualTo(1);
     assertThat(checkpoint("checkpoint", "verify", "--step", "5", folder.toString())).isZero();
     List<String> lines = terminal.out().lines().toList();
-    assertThat(lines).hasSize(5);
-    assertThat(lines.subList(0, 3))
+    assertThat(lines).hasSize(6);
+    assertThat(lines.subList(1, 4))
         .containsExactly(
-            "step 5: 8224 bytes are right",
-            "step 10: 8224 bytes are right",
-            "step 5: 8224 bytes are right");
-    assertThat(lines.get(3)).startsWith("step 10: " + file + " is damaged: the CRC32C of its");
-    assertThat(lines.get(4)).isEqualTo("step 5: 8224 bytes are right");
+            "step 5: 8357 bytes are right",
+            "step 10: 8357 bytes are right",
+            "step 5: 8357 bytes are right");
+    assertThat(lines.get(4)).startsWith("step 10: " + file + " is damaged: the CRC32C of its");
+    assertThat(lines.get(5)).isEqualTo("step 5: 8357 bytes are right");
   }
 }
