@@ -87,7 +87,7 @@ final class Agreement {
     static Outcome of(Task task) {
       try {
         return new Outcome(message(DONE, task.run()), null);
-      } catch (IOException | RuntimeException | OutOfMemoryError e) {
+      } catch (IOException | RuntimeException | Error e) {
         String text = " on host " + hostName() + ": " + describe(e);
         return new Outcome(message(FAILED, text.getBytes(StandardCharsets.UTF_8)), e);
       }
@@ -111,7 +111,8 @@ final class Agreement {
             + (reason == null ? failed.getClass().getSimpleName() : reason);
       }
       case CheckpointException failed -> String.valueOf(failed.getMessage());
-      case IOException failed -> String.valueOf(failed.getMessage());
+      case IOException failed when failed.getMessage() != null ->
+          String.valueOf(failed.getMessage());
       default -> e.toString();
     };
   }

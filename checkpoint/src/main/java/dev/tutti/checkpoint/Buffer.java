@@ -13,6 +13,7 @@ final class Buffer implements AutoCloseable {
   MemorySegment ofSize(long bytes) {
     if (memory.byteSize() < bytes) {
       arena.close();
+      memory = MemorySegment.NULL;
       arena = Arena.ofShared();
       memory = arena.allocate(bytes, Tensor.ALIGNMENT);
     }

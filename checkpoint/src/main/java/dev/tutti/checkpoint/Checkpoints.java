@@ -32,6 +32,9 @@ public final class Checkpoints implements AutoCloseable {
    * training. There is one save at a time: the next one, a load and close() wait for it, so the
    * buffer and the group have one user at any time.
    */
+  /** The folders of later steps would not be found again. */
+  private static final long LAST_STEP = 999_999_999_999_999_999L;
+
   private final ProcessGroup group;
   private final FolderOwner owner;
   private final CheckpointFolder folder;
@@ -77,11 +80,13 @@ public final class Checkpoints implements AutoCloseable {
   /**
    * Sets how many checkpoints remain; a save deletes older ones when it is published.
    *
-   * @param count the number, at least 1; without this call all remain
+   * @param count the number, at least 1, or else these checkpoints are closed; without this call
+   *     all remain
    * @return this object
    */
   public Checkpoints keeping(int count) {
     if (count < 1) {
+      close();
       throw new IllegalArgumentException("at least 1 checkpoint must remain, not " + count);
     }
     kept = count;
@@ -92,17 +97,15 @@ public final class Checkpoints implements AutoCloseable {
    * Begins to save. When it returns, this rank's share is copied, and the program may change the
    * tensors.
    *
-   * @param step the step of training, greater than that of each checkpoint in the folder
+   * @param step the step of training, from 0 to 10^18 - 1, greater than that of each checkpoint in
+   *     the folder
    * @param contents what is saved, the same sections on all ranks
-   * @return the save, which continues by itself; the next call waits for it
-   * @throws CheckpointException if the save before failed and nobody awaited it
+   * @return the save, which continues by itself; the next call waits for it. It fails on all ranks
+   *     if a rank cannot copy its share, or did not await the save before, which failed.
    */
   public Saving save(long step, Contents contents) {
-    if (step < 0) {
-      throw new IllegalArgumentException("the step must not be negative: " + step);
-    }
-    endLast();
-    SaveRun run = new SaveRun(group, folder, kept, step, snapshot(contents));
+    RuntimeException before = unobservedFailure();
+    SaveRun run = new SaveRun(group, folder, kept, step, snapshot(step, contents, before));
     Saving saving =
         new Saving(
             step,
@@ -129,8 +132,7 @@ public final class Checkpoints implements AutoCloseable {
    *     differ, or a file is missing or damaged
    */
   public OptionalLong loadLatest(Contents contents) {
-    endLast();
-    return new LoadRun(group, folder, contents).latest();
+    return new LoadRun(group, folder, contents, unobservedFailure()).latest();
   }
 
   /**
@@ -141,30 +143,51 @@ public final class Checkpoints implements AutoCloseable {
    * @throws CheckpointException on all ranks, if a rank cannot load it
    */
   public void load(long step, Contents contents) {
-    endLast();
-    new LoadRun(group, folder, contents).load(step);
+    new LoadRun(group, folder, contents, unobservedFailure()).load(step);
   }
 
-  /** Copies this rank's share; a failure is one of the save, so that all ranks learn of it. */
-  private Supplier<Snapshot> snapshot(Contents contents) {
+  /**
+   * Copies this rank's share. A failure is one of the save, so that no rank waits for this one; so
+   * is that of the save before, if this rank did not await it while others did.
+   */
+  private Supplier<Snapshot> snapshot(
+      long step, Contents contents, @Nullable RuntimeException before) {
     try {
+      if (before != null) {
+        throw before;
+      }
+      if (step < 0 || step > LAST_STEP) {
+        throw new IllegalArgumentException(
+            "the step must be from 0 to %d, not %d".formatted(LAST_STEP, step));
+      }
       Snapshot snapshot = Snapshot.take(contents, group, buffer);
       return () -> snapshot;
     } catch (RuntimeException e) {
       return () -> {
         throw e;
       };
+    } catch (Error e) {
+      return () -> {
+        throw e;
+      };
     }
   }
 
-  private void endLast() {
+  /** Waits for the save before, and returns its failure if nobody awaited it. */
+  private @Nullable RuntimeException unobservedFailure() {
     if (closed) {
       throw new IllegalStateException("these checkpoints were closed");
     }
-    if (last != null) {
-      Saving before = last;
-      last = null;
+    Saving before = last;
+    last = null;
+    if (before == null) {
+      return null;
+    }
+    try {
       before.end();
+      return null;
+    } catch (CheckpointException e) {
+      return e;
     }
   }
 
@@ -178,14 +201,17 @@ public final class Checkpoints implements AutoCloseable {
     if (closed) {
       return;
     }
+    RuntimeException before = unobservedFailure();
+    closed = true;
+    writer.shutdown();
+    buffer.close();
     try {
-      endLast();
-    } finally {
-      closed = true;
-      writer.shutdown();
-      buffer.close();
       group.close();
+    } finally {
       owner.close();
+    }
+    if (before != null) {
+      throw before;
     }
   }
 }

@@ -6,6 +6,7 @@ import static java.nio.file.StandardOpenOption.WRITE;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.checkpoint.disk.Disk;
+import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -16,6 +17,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
@@ -26,15 +29,21 @@ import org.jspecify.annotations.Nullable;
 final class FolderOwner implements AutoCloseable {
   private static final int LONGEST = 1000;
 
-  private final @Nullable FileChannel lock;
+  /** The folders that this process has locked, by their real paths. */
+  private static final Set<Path> OWNED = ConcurrentHashMap.newKeySet();
 
-  private FolderOwner(@Nullable FileChannel lock) {
+  /** The lock of this process: the real path of the folder, and the channel that holds it. */
+  private record Lock(Path folder, FileChannel channel) {}
+
+  private final @Nullable Lock lock;
+
+  private FolderOwner(@Nullable Lock lock) {
     this.lock = lock;
   }
 
   static FolderOwner take(ProcessGroup group, Path root, Disk disk) {
     Agreement agreement = new Agreement(group);
-    FileChannel[] lock = new FileChannel[1];
+    Lock[] lock = new Lock[1];
     String what = "opening the checkpoints in " + root;
     try {
       String token =
@@ -42,7 +51,7 @@ final class FolderOwner implements AutoCloseable {
               agreement.onFirst(
                   what,
                   () -> {
-                    Files.createDirectories(root);
+                    createForced(root);
                     lock[0] = lock(root);
                     new CheckpointFolder(disk, root).sweep();
                     return writeToken(root, Agreement.hostName());
@@ -62,7 +71,37 @@ final class FolderOwner implements AutoCloseable {
     }
   }
 
-  private static FileChannel lock(Path root) throws IOException {
+  /** Creates a folder and those above it, so that a crash of the host does not lose them. */
+  private static void createForced(Path folder) throws IOException {
+    if (!Files.isDirectory(folder)) {
+      Path parent = folder.getParent();
+      if (parent != null) {
+        createForced(parent);
+      }
+      Files.createDirectories(folder);
+      if (parent != null) {
+        new NioDisk().forceFolder(parent);
+      }
+    }
+  }
+
+  private static Lock lock(Path root) throws IOException {
+    Path real = root.toRealPath();
+    // Closing any channel of the file would release the lock that this process holds.
+    if (!OWNED.add(real)) {
+      throw new IOException(
+          "%s is in use by another job (process %d on %s); end it, or choose another folder"
+              .formatted(root, ProcessHandle.current().pid(), Agreement.hostName()));
+    }
+    try {
+      return new Lock(real, lockFile(root));
+    } catch (IOException | RuntimeException e) {
+      OWNED.remove(real);
+      throw e;
+    }
+  }
+
+  private static FileChannel lockFile(Path root) throws IOException {
     FileChannel channel = FileChannel.open(root.resolve(".lock"), CREATE, READ, WRITE);
     try {
       FileLock held;
@@ -125,7 +164,8 @@ final class FolderOwner implements AutoCloseable {
   public void close() {
     if (lock != null) {
       try {
-        lock.close();
+        OWNED.remove(lock.folder);
+        lock.channel.close();
       } catch (IOException e) {
         throw new CheckpointException("cannot release the lock of the folder: " + e, e);
       }

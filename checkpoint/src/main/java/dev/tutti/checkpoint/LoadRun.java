@@ -8,6 +8,8 @@ import dev.tutti.checkpoint.Contents.Section;
 import dev.tutti.checkpoint.Contents.Value;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
 import dev.tutti.checkpoint.folder.PieceReader;
+import dev.tutti.checkpoint.format.Json;
+import dev.tutti.checkpoint.format.MalformedException;
 import dev.tutti.checkpoint.format.Manifest;
 import dev.tutti.checkpoint.format.Shape;
 import dev.tutti.checkpoint.format.StoredRange;
@@ -15,16 +17,20 @@ import dev.tutti.state.StatePart;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /** One load: all ranks check that everything fits before any of them changes a tensor. */
 final class LoadRun {
@@ -33,6 +39,7 @@ final class LoadRun {
   private final Agreement agreement;
   private final CheckpointFolder folder;
   private final Contents contents;
+  private final @Nullable RuntimeException before;
 
   /** Elements of a file that belong at a place in memory. */
   private record Read(StoredRange range, long from, long count, MemorySegment target) {
@@ -42,9 +49,23 @@ final class LoadRun {
   }
 
   /** What is read, and where tensors that are not contiguous get it from. */
-  private record Plan(Manifest manifest, List<Read> reads, Map<Tensor, Tensor> copies) {}
+  private record Plan(
+      Manifest manifest,
+      Map<List<String>, List<StoredRange>> stored,
+      List<Read> reads,
+      Map<Tensor, Tensor> copies) {}
 
-  LoadRun(ProcessGroup group, CheckpointFolder folder, Contents contents) {
+  /**
+   * Creates a load.
+   *
+   * @param before the failure of the save before, if this rank did not await it
+   */
+  LoadRun(
+      ProcessGroup group,
+      CheckpointFolder folder,
+      Contents contents,
+      @Nullable RuntimeException before) {
+    this.before = before;
     this.agreement = new Agreement(group);
     this.folder = folder;
     this.contents = contents;
@@ -52,6 +73,7 @@ final class LoadRun {
 
   /** Loads the latest checkpoint, if there is one, and returns its step. */
   OptionalLong latest() {
+    requireSaved("loading the latest checkpoint");
     byte[] chosen =
         agreement.onFirst(
             "loading the latest checkpoint", () -> bytes(folder.latest().orElse(NONE)));
@@ -59,8 +81,19 @@ final class LoadRun {
     if (step == NONE) {
       return OptionalLong.empty();
     }
-    load(step);
+    loadSaved(step);
     return OptionalLong.of(step);
+  }
+
+  private void requireSaved(String what) {
+    agreement.onAll(
+        what,
+        () -> {
+          if (before != null) {
+            throw before;
+          }
+          return new byte[0];
+        });
   }
 
   private static byte[] bytes(long step) {
@@ -69,20 +102,26 @@ final class LoadRun {
 
   /** Loads a checkpoint. */
   void load(long step) {
+    requireSaved("loading step " + step);
+    loadSaved(step);
+  }
+
+  private void loadSaved(long step) {
     String what = "loading step " + step;
     Plan[] plan = new Plan[1];
-    List<byte[]> manifests =
+    List<byte[]> planned =
         agreement.onAll(
             what,
             () -> {
               Manifest manifest = folder.manifest(step);
               plan[0] = plan(manifest);
-              return bytes(Arrays.hashCode(manifest.encode()));
+              return describe(manifest).getBytes(StandardCharsets.UTF_8);
             });
-    if (!manifests.stream().allMatch(other -> Arrays.equals(other, manifests.getFirst()))) {
-      throw new CheckpointException(
-          what + " failed: " + folder.published(step) + " differs between ranks", null);
-    }
+    problem(step, planned, Objects.requireNonNull(plan[0]).manifest)
+        .ifPresent(
+            problem -> {
+              throw new CheckpointException(what + " failed: " + problem, null);
+            });
     agreement.onAll(
         what + ", with tensors changed in part,",
         () -> {
@@ -97,8 +136,56 @@ final class LoadRun {
         });
   }
 
+  /** Describes the manifest that this rank sees, and the names of the parts that it has. */
+  private String describe(Manifest manifest) {
+    List<Object> names = new ArrayList<>();
+    for (Section section : contents.sections()) {
+      if (section instanceof Parts parts) {
+        parts.state().parts().forEach(part -> names.add(List.of(parts.name(), part.name())));
+      }
+    }
+    return Json.write(List.of((long) Arrays.hashCode(manifest.encode()), names));
+  }
+
+  /** Returns what the descriptions of all ranks show: another folder, or parts that nobody has. */
+  private Optional<String> problem(long step, List<byte[]> planned, Manifest manifest) {
+    Set<Object> manifests = new HashSet<>();
+    Set<Object> held = new HashSet<>();
+    for (byte[] each : planned) {
+      try {
+        List<?> fields = (List<?>) Objects.requireNonNull(Json.read(ByteBuffer.wrap(each)));
+        manifests.add(fields.get(0));
+        held.addAll((List<?>) fields.get(1));
+      } catch (MalformedException e) {
+        throw new IllegalStateException("another rank's description is " + e.getMessage(), e);
+      }
+    }
+    if (manifests.size() > 1) {
+      return Optional.of(folder.published(step) + " differs between ranks");
+    }
+    for (Section section : contents.sections()) {
+      for (StoredRange range : manifest.ranges()) {
+        if (section instanceof Parts
+            && range.section().equals(section.name())
+            && !held.contains(List.of(range.section(), range.tensor()))) {
+          return Optional.of(
+              "the checkpoint has a tensor that no rank of the program has, '%s', for section '%s'"
+                  .formatted(range.tensor(), range.section()));
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
   private Plan plan(Manifest manifest) {
-    Plan plan = new Plan(manifest, new ArrayList<>(), new LinkedHashMap<>());
+    Map<List<String>, List<StoredRange>> stored = new HashMap<>();
+    for (StoredRange range : manifest.ranges()) {
+      stored
+          .computeIfAbsent(List.of(range.section(), range.tensor()), key -> new ArrayList<>())
+          .add(range);
+    }
+    stored.values().forEach(all -> all.sort(Comparator.comparingLong(StoredRange::first)));
+    Plan plan = new Plan(manifest, stored, new ArrayList<>(), new LinkedHashMap<>());
     for (Section section : contents.sections()) {
       switch (section) {
         case Copies copies -> plan(plan, copies);
@@ -117,13 +204,6 @@ final class LoadRun {
       throw new IllegalArgumentException(
           "the checkpoint has %s for section '%s'".formatted(what, section.name()));
     }
-  }
-
-  private static List<StoredRange> stored(Manifest manifest, Section section, String tensor) {
-    return manifest.ranges().stream()
-        .filter(range -> range.section().equals(section.name()) && range.tensor().equals(tensor))
-        .sorted(Comparator.comparingLong(StoredRange::first))
-        .toList();
   }
 
   private static void plan(Plan plan, Copies copies) {
@@ -159,7 +239,7 @@ final class LoadRun {
   /** Plans to read the elements of a tensor from the files that have them. */
   private static void plan(
       Plan plan, Section section, String name, Tensor target, Shape shape, long first) {
-    List<StoredRange> ranges = stored(plan.manifest, section, name);
+    List<StoredRange> ranges = plan.stored.getOrDefault(List.of(section.name(), name), List.of());
     require(!ranges.isEmpty(), "no tensor '" + name + "'", section);
     StoredRange any = ranges.getFirst();
     require(

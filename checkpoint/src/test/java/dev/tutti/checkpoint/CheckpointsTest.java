@@ -473,6 +473,11 @@ class CheckpointsTest {
     }
 
     @Override
+    public boolean isFile(Path path) throws IOException {
+      return disk.isFile(path);
+    }
+
+    @Override
     public void forceFolder(Path path) throws IOException {
       disk.forceFolder(path);
     }
@@ -528,7 +533,7 @@ class CheckpointsTest {
               try (Checkpoints saved =
                   Checkpoints.in(group, folder, new FullDisk(group.rank() == 1))) {
                 saved.save(1, contents);
-                thrown.add(catchThrowable(() -> saved.save(2, contents)));
+                thrown.add(catchThrowable(() -> saved.save(2, contents).await()));
               }
               return Optional.ofNullable(thrown.getFirst());
             });
@@ -558,12 +563,98 @@ class CheckpointsTest {
   private void refusals(ProcessGroup group) {
     Checkpoints saved = Checkpoints.in(group, folder);
     assertThatThrownBy(() -> saved.keeping(0)).isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> saved.save(-1, Contents.of()))
-        .isInstanceOf(IllegalArgumentException.class);
-    saved.close();
-    saved.close();
     assertThatThrownBy(() -> saved.save(1, Contents.of()))
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("these checkpoints were closed");
+    saved.close();
+    // The first one has left the folder.
+    Checkpoints.in(group, folder).close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {-1, 1_000_000_000_000_000_000L})
+  void aStepThatNoFolderCanHaveFailsOnAllRanks(long step) {
+    List<Throwable> failures =
+        call(
+            2,
+            group -> {
+              try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                Contents contents = model(filled(1, 1), filled(1, 1));
+                return catchThrowable(
+                    () -> saved.save(group.rank() == 0 ? 3 : step, contents).await());
+              }
+            });
+    assertAll(
+        failures, "rank 1 on host", "the step must be from 0 to 999999999999999999, not " + step);
+  }
+
+  @Test
+  void ranksStayTogetherIfOnlyOneOfThemAwaitsAFailure() {
+    List<List<String>> failures =
+        call(
+            2,
+            group -> {
+              List<String> own = new ArrayList<>();
+              Contents good = model(filled(1, 1), filled(1, 1));
+              Contents bad = model(filled(1, 1), filled(1, 1 + group.rank()));
+              try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                Saving first = saved.save(1, bad);
+                if (group.rank() == 0) {
+                  own.add(catchThrowable(first::await).getMessage());
+                }
+                own.add(catchThrowable(() -> saved.save(2, good).await()).getMessage());
+                saved.save(3, good).await();
+                assertThat(saved.loadLatest(good)).hasValue(3);
+              }
+              return own;
+            });
+    assertThat(failures.get(0)).hasSize(2);
+    assertThat(failures.get(1)).hasSize(1);
+    assertThat(failures.get(1).getFirst())
+        .isEqualTo(failures.get(0).getLast())
+        .startsWith("saving step 2 failed: rank 1 on host")
+        .contains("saving step 1 failed: rank 1 saves the copies");
+  }
+
+  @Test
+  void anErrorInACallbackFailsAllRanks() {
+    assertAll(
+        savingFailures(
+            2,
+            group ->
+                Contents.of()
+                    .value(
+                        "v",
+                        () -> {
+                          throw new AssertionError("wrong on rank " + group.rank());
+                        },
+                        v -> {})),
+        "wrong on rank 0",
+        "wrong on rank 1");
+  }
+
+  @Test
+  void aCheckpointUnderAnotherNameIsDamaged() throws IOException {
+    save(1, 4, 1);
+    Files.move(folder.resolve("step-4"), folder.resolve("step-5"));
+    assertAll(
+        failures(1, model(filled(0, 3, 5), filled(0, 5))),
+        "checkpoint.json is damaged: it is that of step 4");
+  }
+
+  @Test
+  void whatOthersPutBesideCheckpointsIsNotCountedAndStays() throws IOException {
+    save(1, 1, 1);
+    Files.createDirectories(folder.resolve("step-1/converted/x"));
+    Files.createDirectory(folder.resolve("step-2"));
+    Files.createSymbolicLink(folder.resolve("step-3"), folder.resolve("step-1"));
+    ThreadedWorld.run(
+        1,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, folder).keeping(1)) {
+            saved.save(7, model(filled(1, 1), filled(1, 1))).await();
+          }
+        });
+    assertThat(names(folder)).containsExactly(".lock", "step-2", "step-3", "step-7");
   }
 }

@@ -1,6 +1,7 @@
 package dev.tutti.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.tutti.DType;
@@ -195,5 +196,26 @@ class ReshardingTest {
           .containsExactly(undisturbed.getFirst().get(name), within(1e-6f));
     }
     assertThat(last.get("steps")).containsExactly(4 * STEPS);
+  }
+
+  @Test
+  void stateThatTheProgramLacksIsNotDropped() {
+    train(2, Update.ADAM, false, 1, true);
+    assertThatThrownBy(() -> train(3, Update.PLAIN, true, 0, false))
+        .hasStackTraceContaining(
+            "the checkpoint has a tensor that no rank of the program has, 'exp_avg");
+  }
+
+  @Test
+  void namesThatOccurTwiceAreRefused() {
+    ThreadedWorld.run(
+        1,
+        group -> {
+          try (Trainer trainer = new Trainer(group, Update.ADAM)) {
+            assertThatThrownBy(() -> trainer.optimizer.state(List.of("a", "b", "c", "d", "e", "a")))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("a name occurs twice in [a, b, ");
+          }
+        });
   }
 }

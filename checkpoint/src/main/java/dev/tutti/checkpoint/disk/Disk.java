@@ -50,6 +50,9 @@ public interface Disk {
   /** Opens a file. */
   Input open(Path file) throws IOException;
 
+  /** Returns whether a path is a file, and no link. */
+  boolean isFile(Path path) throws IOException;
+
   /** Forces the names in a folder to the device. */
   void forceFolder(Path folder) throws IOException;
 
@@ -59,6 +62,6 @@ public interface Disk {
   /** Returns the names in a folder, sorted. */
   List<String> list(Path folder) throws IOException;
 
-  /** Deletes a file, or a folder that holds only files. */
+  /** Deletes a file, or a folder with all that is in it; follows no links. */
   void delete(Path path) throws IOException;
 }

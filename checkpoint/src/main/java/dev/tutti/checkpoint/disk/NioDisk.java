@@ -78,6 +78,12 @@ public final class NioDisk implements Disk {
   }
 
   @Override
+  public boolean isFile(Path path) {
+    return Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)
+        && Files.isDirectory(path.getParent(), LinkOption.NOFOLLOW_LINKS);
+  }
+
+  @Override
   public void forceFolder(Path folder) throws IOException {
     try (FileChannel channel = FileChannel.open(folder, READ)) {
       channel.force(true);
@@ -110,7 +116,7 @@ public final class NioDisk implements Disk {
   public void delete(Path path) throws IOException {
     if (Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
       for (String name : list(path)) {
-        Files.delete(path.resolve(name));
+        delete(path.resolve(name));
       }
     }
     Files.delete(path);

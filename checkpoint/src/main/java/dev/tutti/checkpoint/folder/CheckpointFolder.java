@@ -86,7 +86,11 @@ public final class CheckpointFolder {
       }
       byte[] bytes = new byte[(int) input.length()];
       input.read(0, ByteBuffer.wrap(bytes));
-      return Manifest.decode(bytes);
+      Manifest manifest = Manifest.decode(bytes);
+      if (manifest.step() != step) {
+        throw new MalformedException("it is that of step " + manifest.step());
+      }
+      return manifest;
     } catch (NoSuchFileException e) {
       throw new IOException(file + ": there is no such checkpoint", e);
     } catch (MalformedException e) {
@@ -153,7 +157,12 @@ public final class CheckpointFolder {
    * @param kept how many remain, at least one
    */
   public void keep(int kept) throws IOException {
-    List<Long> steps = steps();
+    List<Long> steps = new ArrayList<>();
+    for (long step : steps()) {
+      if (disk.isFile(published(step).resolve(MANIFEST))) {
+        steps.add(step);
+      }
+    }
     List<Path> deleted = new ArrayList<>();
     for (long step : steps.subList(0, Math.max(0, steps.size() - kept))) {
       Path renamed = root.resolve(DELETING + step);

@@ -231,6 +231,9 @@ public final class Json {
   }
 
   private static String quoted(String text) {
+    if (!StandardCharsets.UTF_8.newEncoder().canEncode(text)) {
+      throw new IllegalArgumentException("half of a surrogate pair in the text '" + text + "'");
+    }
     StringBuilder json = new StringBuilder(text.length() + 2).append('"');
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);

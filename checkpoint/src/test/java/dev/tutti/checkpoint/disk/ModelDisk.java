@@ -208,6 +208,12 @@ public final class ModelDisk implements Disk {
   }
 
   @Override
+  public synchronized boolean isFile(Path path) throws IOException {
+    call(path);
+    return folder(path.getParent()).names.get(name(path)) instanceof File;
+  }
+
+  @Override
   public synchronized void forceFolder(Path path) throws IOException {
     call(path);
     folder(path).force();

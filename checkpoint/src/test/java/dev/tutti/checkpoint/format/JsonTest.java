@@ -93,4 +93,11 @@ class JsonTest {
     assertThatThrownBy(() -> Json.read(ByteBuffer.wrap(new byte[] {'"', (byte) 0xff, '"'})))
         .hasMessage("not UTF-8");
   }
+
+  @Test
+  void halfOfASurrogatePairIsNotWritten() {
+    assertThatThrownBy(() -> Json.write(List.of("a\ud801b")))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("half of a surrogate pair");
+  }
 }

@@ -11,6 +11,7 @@ import dev.tutti.state.StatePart;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -194,6 +195,7 @@ public final class ShardedOptimizer implements AutoCloseable {
    * step}.
    *
    * @param names a name for each parameter, in the order given to the constructor
+   * @throws IllegalArgumentException if names are missing or occur twice
    */
   public ShardedState state(List<String> names) {
     if (names.size() != parameters.size()) {
@@ -201,6 +203,9 @@ public final class ShardedOptimizer implements AutoCloseable {
           "there are %d names for %d parameters".formatted(names.size(), parameters.size()));
     }
     List<String> copy = List.copyOf(names);
+    if (Set.copyOf(names).size() < names.size()) {
+      throw new IllegalArgumentException("a name occurs twice in " + names);
+    }
     return new ShardedState() {
       @Override
       public List<StatePart> parts() {
