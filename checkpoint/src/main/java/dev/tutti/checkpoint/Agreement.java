@@ -38,14 +38,14 @@ final class Agreement {
   List<byte[]> onAll(String what, Task task) {
     Outcome own = Outcome.of(task);
     List<byte[]> all = exchange(what, () -> group.allGatherObject(own.message, Codec.BYTES));
-    return results(what, all, 0, own.failure);
+    return results(what, all, own.failure);
   }
 
   /** Runs a task on rank 0, and returns its result on all ranks. */
   byte[] onFirst(String what, Task task) {
     Outcome own = group.rank() == 0 ? Outcome.of(task) : new Outcome(new byte[0], null);
     byte[] first = exchange(what, () -> group.broadcastObject(own.message, 0, Codec.BYTES));
-    return results(what, List.of(first), 0, own.failure).getFirst();
+    return results(what, List.of(first), own.failure).getFirst();
   }
 
   private static <T> T exchange(String what, Supplier<T> call) {
@@ -56,15 +56,13 @@ final class Agreement {
     }
   }
 
-  private static List<byte[]> results(
-      String what, List<byte[]> messages, int firstRank, @Nullable Throwable own) {
+  private static List<byte[]> results(String what, List<byte[]> messages, @Nullable Throwable own) {
     List<byte[]> results = new ArrayList<>();
     List<String> failures = new ArrayList<>();
     for (int i = 0; i < messages.size(); i++) {
       byte[] content = Arrays.copyOfRange(messages.get(i), 1, messages.get(i).length);
       if (messages.get(i)[0] == FAILED) {
-        failures.add(
-            "rank %d%s".formatted(firstRank + i, new String(content, StandardCharsets.UTF_8)));
+        failures.add("rank %d%s".formatted(i, new String(content, StandardCharsets.UTF_8)));
       }
       results.add(content);
     }

@@ -8,7 +8,6 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.checkpoint.disk.Disk;
-import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.fake.RankCall;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.state.ShardedState;
@@ -17,7 +16,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -427,75 +425,6 @@ class CheckpointsTest {
           }
           Checkpoints.in(group, folder).close();
         });
-  }
-
-  /** A disk that is full after some writes on one rank. */
-  private static final class FullDisk implements Disk {
-    private final Disk disk = new NioDisk();
-    private final boolean full;
-
-    FullDisk(boolean full) {
-      this.full = full;
-    }
-
-    @Override
-    public Output create(Path file) throws IOException {
-      Output output = disk.create(file);
-      return new Output() {
-        @Override
-        public void write(ByteBuffer bytes) throws IOException {
-          if (full) {
-            throw new IOException(file + ": No space left on device");
-          }
-          output.write(bytes);
-        }
-
-        @Override
-        public void force() throws IOException {
-          output.force();
-        }
-
-        @Override
-        public void close() throws IOException {
-          output.close();
-        }
-      };
-    }
-
-    @Override
-    public void createFolder(Path path) throws IOException {
-      disk.createFolder(path);
-    }
-
-    @Override
-    public Input open(Path file) throws IOException {
-      return disk.open(file);
-    }
-
-    @Override
-    public boolean isFile(Path path) throws IOException {
-      return disk.isFile(path);
-    }
-
-    @Override
-    public void forceFolder(Path path) throws IOException {
-      disk.forceFolder(path);
-    }
-
-    @Override
-    public void rename(Path from, Path to) throws IOException {
-      disk.rename(from, to);
-    }
-
-    @Override
-    public List<String> list(Path path) throws IOException {
-      return disk.list(path);
-    }
-
-    @Override
-    public void delete(Path path) throws IOException {
-      disk.delete(path);
-    }
   }
 
   @ParameterizedTest
