@@ -2,13 +2,11 @@ package dev.tutti.checkpoint;
 
 import dev.tutti.Tensor;
 import dev.tutti.checkpoint.Contents.Copies;
+import dev.tutti.checkpoint.format.Sha256;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -42,24 +40,17 @@ final class Shares {
 
   /** Returns a text that differs if names, types or shapes do. */
   static String describe(Copies copies) {
-    MessageDigest digest;
-    try {
-      digest = MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new AssertionError("each Java platform has SHA-256", e);
-    }
+    StringBuilder lines = new StringBuilder();
     for (int i = 0; i < copies.tensors().size(); i++) {
       Tensor tensor = copies.tensors().get(i);
-      String line =
-          "%s\n%s%s\n"
-              .formatted(
-                  copies.tensorNames().get(i),
-                  tensor.dtype().label(),
-                  Arrays.toString(tensor.shape()));
-      digest.update(line.getBytes(StandardCharsets.UTF_8));
+      lines
+          .append(copies.tensorNames().get(i))
+          .append('\n')
+          .append(tensor.dtype().label())
+          .append(Arrays.toString(tensor.shape()))
+          .append('\n');
     }
-    return "%d tensors %s"
-        .formatted(
-            copies.tensors().size(), HexFormat.of().formatHex(digest.digest()).substring(0, 16));
+    String digest = Sha256.of(lines.toString().getBytes(StandardCharsets.UTF_8));
+    return "%d tensors %s".formatted(copies.tensors().size(), digest.substring(0, 16));
   }
 }

@@ -79,8 +79,9 @@ public final class NioDisk implements Disk {
 
   @Override
   public boolean isFile(Path path) {
+    Path folder = path.getParent();
     return Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)
-        && Files.isDirectory(path.getParent(), LinkOption.NOFOLLOW_LINKS);
+        && (folder == null || Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS));
   }
 
   @Override

@@ -3,11 +3,8 @@ package dev.tutti.checkpoint.format;
 import dev.tutti.DType;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -87,7 +84,10 @@ public record Manifest(
     json.put("values", values);
     String text = Json.write(json);
     String digested = text.substring(0, text.length() - 1);
-    return (digested + DIGEST_MEMBER + digest(digested.getBytes(StandardCharsets.UTF_8)) + "\"}\n")
+    return (digested
+            + DIGEST_MEMBER
+            + Sha256.of(digested.getBytes(StandardCharsets.UTF_8))
+            + "\"}\n")
         .getBytes(StandardCharsets.UTF_8);
   }
 
@@ -112,14 +112,6 @@ public record Manifest(
     return json;
   }
 
-  private static String digest(byte[] bytes) {
-    try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-    } catch (NoSuchAlgorithmException e) {
-      throw new AssertionError("each Java platform has SHA-256", e);
-    }
-  }
-
   /**
    * Reads a text.
    *
@@ -131,7 +123,7 @@ public record Manifest(
     String tail =
         new String(
             utf8, Math.max(0, end), utf8.length - Math.max(0, end), StandardCharsets.ISO_8859_1);
-    if (end < 0 || !tail.equals(DIGEST_MEMBER + digest(Arrays.copyOf(utf8, end)) + "\"}\n")) {
+    if (end < 0 || !tail.equals(DIGEST_MEMBER + Sha256.of(Arrays.copyOf(utf8, end)) + "\"}\n")) {
       throw new MalformedException("its SHA-256 is not that of its content");
     }
     if (!(Json.read(ByteBuffer.wrap(utf8)) instanceof Map<?, ?> json)
