@@ -180,6 +180,14 @@ final class SimulatedScheduler {
    * @throws IllegalStateException if threads wait for ever, or for real time
    */
   void run(long untilNanos) {
+    try {
+      steps(untilNanos);
+    } finally {
+      alive.forEach(SimulatedThread::abandon);
+    }
+  }
+
+  private void steps(long untilNanos) {
     while (failure == null) {
       addReleased();
       SimulatedThread next = choose();

@@ -86,6 +86,13 @@ final class SimulatedThread {
         && (!process.isGone() || process.isLeaving(thread));
   }
 
+  /** Ends the thread, which never runs again. */
+  void abandon() {
+    if (thread.getState() != Thread.State.NEW) {
+      VirtualThreads.abandon(thread);
+    }
+  }
+
   String describe() {
     StringBuilder text = new StringBuilder(256);
     text.append('"').append(name()).append("\" of ").append(process.name());

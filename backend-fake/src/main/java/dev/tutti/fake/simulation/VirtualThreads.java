@@ -1,6 +1,8 @@
 package dev.tutti.fake.simulation;
 
+import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.invoke.VarHandle;
 import java.lang.reflect.Constructor;
 import java.util.ArrayDeque;
@@ -21,6 +23,7 @@ final class VirtualThreads {
    */
   private static final Constructor<?> BUILDER = constructor();
   private static final VarHandle STATE = state();
+  private static final MethodHandle AFTER_DONE = afterDone();
 
   /** The states of a thread that enters a monitor, which the JDK numbers in a row. */
   private static final int FIRST_ENTERING = constant("BLOCKING");
@@ -60,6 +63,18 @@ final class VirtualThreads {
     }
   }
 
+  private static MethodHandle afterDone() {
+    try {
+      return lookup()
+          .findVirtual(
+              lookup().lookupClass(),
+              "afterDone",
+              MethodType.methodType(void.class, boolean.class));
+    } catch (ReflectiveOperationException e) {
+      throw unusable(e);
+    }
+  }
+
   private static int constant(String name) {
     try {
       return (int) lookup().findStaticVarHandle(lookup().lookupClass(), name, int.class).get();
@@ -84,6 +99,18 @@ final class VirtualThreads {
   static boolean isEntering(Thread thread) {
     int state = stateOf(thread);
     return state >= FIRST_ENTERING && state <= LAST_ENTERING;
+  }
+
+  /**
+   * Ends a thread that waits and never runs again: the JVM keeps all threads that have started and
+   * not ended, with all that they refer to.
+   */
+  static void abandon(Thread thread) {
+    try {
+      AFTER_DONE.invoke(thread, true);
+    } catch (Throwable e) {
+      throw new IllegalStateException("cannot end " + thread + ": " + e, e);
+    }
   }
 
   private static int stateOf(Thread thread) {

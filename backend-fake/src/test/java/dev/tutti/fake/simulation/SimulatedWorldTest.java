@@ -3,6 +3,7 @@ package dev.tutti.fake.simulation;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CollectiveException;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
@@ -10,6 +11,7 @@ import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
 import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -48,22 +50,38 @@ class SimulatedWorldTest {
     assertThat(hashes).hasSize(100);
   }
 
+  /** Sums until a fault ends it. */
+  private static void sumForEver(ProcessGroup group) {
+    while (true) {
+      group.allReduce(Tensor.of(1f));
+      SimulatedWorld.sleep(Duration.ofMillis(100));
+    }
+  }
+
+  private static SimulatedWorld withCrash(long seed, int victim) {
+    Fault crash = new Fault(Kind.CRASH, victim, Duration.ofSeconds(10), Duration.ZERO);
+    return SimulatedWorld.of(3).withSeed(seed).withFaults(new FaultPlan(List.of(crash)));
+  }
+
+  /** The JVM keeps what a thread refers to that has not ended. */
+  @Test
+  void threadsOfACrashedRankEndWithItsWorld() {
+    List<Thread> threads = new ArrayList<>();
+    Outcome _ =
+        withCrash(0, 1)
+            .run(
+                group -> {
+                  threads.add(Thread.currentThread());
+                  sumForEver(group);
+                });
+    assertThat(threads).hasSize(3).noneMatch(Thread::isAlive);
+  }
+
   @Test
   void aCrashedRankIsNamedByAllOthers() {
     for (int seed = 0; seed < 100; seed++) {
       int victim = seed % 3;
-      Fault crash = new Fault(Kind.CRASH, victim, Duration.ofSeconds(10), Duration.ZERO);
-      Outcome outcome =
-          SimulatedWorld.of(3)
-              .withSeed(seed)
-              .withFaults(new FaultPlan(List.of(crash)))
-              .run(
-                  group -> {
-                    while (true) {
-                      group.allReduce(Tensor.of(1f));
-                      SimulatedWorld.sleep(Duration.ofMillis(100));
-                    }
-                  });
+      Outcome outcome = withCrash(seed, victim).run(SimulatedWorldTest::sumForEver);
       for (RankEnd end : outcome.ends()) {
         assertThat(end.crashed()).isEqualTo(end.rank() == victim);
         if (!end.crashed()) {
