@@ -111,7 +111,10 @@ final class JobState {
       sink.add(each.number);
       sink.add(each.event);
     }
-    asked.forEach((_, each) -> sink.add(each.number));
+    for (Asked each : asked.values()) {
+      sink.add(each.number);
+      sink.add(each.question);
+    }
     waiting.forEach(
         (question, limit) -> {
           sink.add(question);

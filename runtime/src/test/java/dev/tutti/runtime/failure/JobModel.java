@@ -158,7 +158,7 @@ final class JobModel {
 
   /** A rank, and what its threads are about to do. */
   private static final class Rank {
-    JobState state;
+    KnownSteps.Stepped known;
     boolean isCrashed;
     boolean isCutOff;
     boolean isAway;
@@ -200,12 +200,12 @@ final class JobModel {
     /** The hash of all this; 0 until somebody asks for it. */
     long hash;
 
-    Rank(JobState state) {
-      this.state = state;
+    Rank(KnownSteps.Stepped known) {
+      this.known = known;
     }
 
     Rank(Rank other) {
-      state = new JobState(other.state);
+      known = other.known;
       isCrashed = other.isCrashed;
       isCutOff = other.isCutOff;
       isAway = other.isAway;
@@ -290,20 +290,28 @@ final class JobModel {
       all.add(collect == null ? 0 : collectLimit);
       all.add(collect == null || answers ? 0 : collectBy);
       all.add(lookUp);
-      state.addTo(all);
+      all.add(known.hash());
     }
   }
 
   private final Rank[] ranks;
-  private final @Nullable Said[] published;
+  private final KnownSteps steps;
 
-  /** For each question, by its place in the log, what each rank has answered, one bit each. */
-  private final long[] said = new long[MOST_ENTRIES];
+  /** What each rank published; shared with other states. */
+  private @Nullable Said[] published;
+
+  /**
+   * For each question, by its place in the log, what each rank has answered, one bit each; shared
+   * with other states.
+   */
+  private long[] said;
 
   /** The questions, by their places in the log, whose findings are in the store, one bit each. */
   private long told;
 
-  private final List<LogEntry> log;
+  /** The entries; shared with other states. */
+  private List<LogEntry> log;
+
   private long logHash;
   private final Wait wait;
   private final int server;
@@ -327,13 +335,15 @@ final class JobModel {
    */
   JobModel(Wait wait, int size, int server, int faults) {
     this.wait = wait;
+    steps = new KnownSteps();
+    said = new long[MOST_ENTRIES];
+    log = List.of();
     ranks = new Rank[size];
     published = new Said[size];
-    log = new ArrayList<>();
     this.server = server;
     faultsLeft = faults;
     for (int r = 0; r < size; r++) {
-      ranks[r] = new Rank(new JobState(r, server, TIMES, 0));
+      ranks[r] = new Rank(KnownSteps.first(new JobState(r, server, TIMES, 0)));
       if (wait != Wait.SET_UP) {
         join(r, true);
       }
@@ -349,10 +359,11 @@ final class JobModel {
 
   private JobModel(JobModel other) {
     ranks = other.ranks.clone();
-    published = other.published.clone();
-    System.arraycopy(other.said, 0, said, 0, said.length);
+    steps = other.steps;
+    published = other.published;
+    said = other.said;
     told = other.told;
-    log = new ArrayList<>(other.log);
+    log = other.log;
     logHash = other.logHash;
     faulty = other.faulty;
     wait = other.wait;
@@ -392,7 +403,7 @@ final class JobModel {
     for (int r = 0; r < ranks.length; r++) {
       List<Action> own = new ArrayList<>();
       addSteps(r, own);
-      if (own.stream().anyMatch(this::isLocal)) {
+      if (isAnyLocal(own)) {
         addSurprises(r, own);
         if (server >= 0 && server != r) {
           // The end or a pause of the server does concern a rank that reads from the store.
@@ -410,6 +421,15 @@ final class JobModel {
       next.add(new Action(Step.PASS_TIME, -1));
     }
     return next;
+  }
+
+  private boolean isAnyLocal(List<Action> actions) {
+    for (Action action : actions) {
+      if (isLocal(action)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private boolean isLocal(Action action) {
@@ -474,7 +494,7 @@ final class JobModel {
     if (rank.lookUp != null && answers) {
       to.add(new Action(Step.LOOK_UP, r));
     }
-    if (rank.state.nextLimit() <= running(rank)) {
+    if (rank.known.nextLimit() <= running(rank)) {
       to.add(new Action(Step.TICK, r));
     }
   }
@@ -595,7 +615,7 @@ final class JobModel {
     for (Rank rank : ranks) {
       isPaused |= rank.pausedSince >= 0 && now - rank.pausedSince <= 300;
       if (rank.runs()) {
-        long limit = rank.state.nextLimit();
+        long limit = rank.known.nextLimit();
         next = Math.min(next, limit == Long.MAX_VALUE ? limit : limit + rank.lost);
         // What is overdue waits for a store that is silent.
         long collectBy = rank.collectBy + rank.lost;
@@ -648,6 +668,7 @@ final class JobModel {
       }
       case SAY -> {
         if (reachesStore(rank)) {
+          said = said.clone();
           said[(int) rank.says] |= 1L << r;
         }
         rank.says = 0;
@@ -726,10 +747,15 @@ final class JobModel {
   private void answer(int r) {
     Rank rank = ranks[r];
     if (reachesStore(rank)) {
-      published[r] = standing(r);
+      publish(r, standing(r));
     }
     rank.answers = false;
     rank.collectBy = running(rank) + rank.collectLimit;
+  }
+
+  private void publish(int r, Said what) {
+    published = published.clone();
+    published[r] = what;
   }
 
   /** Returns a rank that no other state shares. */
@@ -767,7 +793,7 @@ final class JobModel {
       case CALL_OTHER -> rank.isOdd = true;
       case CLOSE -> {
         if (reachesStore(rank) && !isStoreSilent()) {
-          published[r] = Said.CLOSED;
+          publish(r, Said.CLOSED);
         }
         leave(r);
       }
@@ -789,9 +815,7 @@ final class JobModel {
     offer(r, new JobInput.Left(GROUP));
     FailureEvent late = FailureEvent.outside(GROUP, Kind.FAILED, r, r, "late");
     for (JobInput input : List.of(new JobInput.Failed(late), new JobInput.PeerGone(late))) {
-      require(
-          ranks[r].state.step(running(ranks[r]), false, input).isEmpty(),
-          "nothing is reported of a group that was left");
+      require(step(r, false, input).isEmpty(), "nothing is reported of a group that was left");
     }
   }
 
@@ -877,7 +901,9 @@ final class JobModel {
   }
 
   private void log(LogEntry entry) {
-    log.add(entry);
+    List<LogEntry> all = new ArrayList<>(log);
+    all.add(entry);
+    log = all;
     StateHash hash = new StateHash();
     hash.add(logHash);
     hash.add(entry);
@@ -885,6 +911,14 @@ final class JobModel {
   }
 
   private Evidence collected(Evidence known) {
+    int code = 0;
+    for (Said said : published) {
+      code = 8 * code + (said == null ? 0 : said.code);
+    }
+    return steps.collected(known, code, () -> collect(known));
+  }
+
+  private Evidence collect(Evidence known) {
     Evidence all = known;
     for (Set<Integer> needed = Blame.needed(all); !needed.isEmpty(); needed = Blame.needed(all)) {
       Map<Integer, RankProgress> answers = new HashMap<>();
@@ -902,11 +936,17 @@ final class JobModel {
     return all;
   }
 
+  private List<JobOutput> step(int r, boolean stoodStill, JobInput input) {
+    Rank rank = ranks[r];
+    rank.known = steps.after(rank.known, r, running(rank), stoodStill, input);
+    return rank.known.outputs();
+  }
+
   private void offer(int r, JobInput input) {
     Rank rank = ranks[r];
     boolean stoodStill = now < rank.stoodStillUntil;
     boolean leaves = false;
-    for (JobOutput output : rank.state.step(running(rank), stoodStill, input)) {
+    for (JobOutput output : step(r, stoodStill, input)) {
       switch (output) {
         case JobOutput.Append append -> {
           require(rank.append == null && rank.reply == null, "one append at a time");
