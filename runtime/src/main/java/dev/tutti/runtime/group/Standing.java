@@ -6,7 +6,6 @@ import dev.tutti.runtime.operation.MessageCounts;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.spi.Call;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -14,8 +13,6 @@ import org.jspecify.annotations.Nullable;
 final class Standing {
   /** How many of its last operations a rank reports to the others after a time-out. */
   private static final int TOLD = 64;
-
-  private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final Group group;
   private final MakerThread maker = new MakerThread();
@@ -44,6 +41,7 @@ final class Standing {
   void late(Call call) {
     if (!call.type().isPointToPoint() && late == null) {
       late = FlightRecorder.issued(call, group.runner.sequence() + 1);
+      group.runner.queue.refused();
     }
   }
 
@@ -52,11 +50,8 @@ final class Standing {
    * what each rank called.
    */
   void awaitCall(FailureEvent event, long limitNanos) {
-    while (!event.op().isPointToPoint()
-        && group.runner.sequence() < event.sequence()
-        && late == null
-        && group.time.nanoTime() - limitNanos < 0) {
-      group.time.park(this, PAUSE_NANOS);
+    if (!event.op().isPointToPoint()) {
+      group.runner.queue.awaitIssued(event.sequence(), () -> late != null, limitNanos);
     }
   }
 

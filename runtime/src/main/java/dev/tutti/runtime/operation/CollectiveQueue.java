@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
@@ -31,8 +32,8 @@ public final class CollectiveQueue {
    * An operation may be queued on hold: it has its number and its place, but the worker does not
    * run it until its issuer, which is telling listeners, releases it.
    *
-   * "work" wakes the worker, and "free" wakes threads that wait for a turn or for idleness. The
-   * worker starts with the first operation that needs it, and ends when it has had nothing to do
+   * "work" wakes the worker, "free" wakes threads that wait for a turn or for idleness, and
+   * "issued" those that wait for a number; while one of these waits, the gate is shut. The worker starts with the first operation that needs it, and ends when it has had nothing to do
    * for a while or the queue has stopped.
    */
   /** Returned instead of a number when the operation must queue. */
@@ -64,6 +65,7 @@ public final class CollectiveQueue {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition work = lock.newCondition();
   private final Condition free = lock.newCondition();
+  private final Condition issued = lock.newCondition();
   private final ArrayDeque<Queued> queue = new ArrayDeque<>();
   private final String threadName;
   private final Consumer<GroupOperation> runner;
@@ -138,7 +140,7 @@ public final class CollectiveQueue {
           return number;
         }
         try {
-          boolean _ = awaitFreeUntil(deadlineNanos);
+          boolean _ = awaitUntil(free, deadlineNanos);
         } catch (InterruptedException e) {
           interrupted = true;
         }
@@ -163,6 +165,7 @@ public final class CollectiveQueue {
   }
 
   private long nextNumber() {
+    issued.signalAll();
     return ((long) GATE.getAndAdd(this, 1L << NUMBER_SHIFT) >>> NUMBER_SHIFT) + 1;
   }
 
@@ -240,15 +243,15 @@ public final class CollectiveQueue {
     return owner != null || (gate & INLINE) != 0;
   }
 
-  /** Waits for a signal that the turn is free; false if the deadline has passed. */
-  private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
+  /** Waits for a signal; false if the deadline has passed. */
+  private boolean awaitUntil(Condition signal, long deadlineNanos) throws InterruptedException {
     long left = deadlineNanos - time.nanoTime();
     if (left <= 0) {
       return false;
     }
     waiting++;
     try {
-      long _ = time.await(lock, free, left);
+      long _ = time.await(lock, signal, left);
     } finally {
       waiting--;
     }
@@ -323,7 +326,7 @@ public final class CollectiveQueue {
     shut();
     try {
       while (!queue.isEmpty() || !isFree()) {
-        if (!awaitFreeUntil(deadlineNanos)) {
+        if (!awaitUntil(free, deadlineNanos)) {
           return false;
         }
       }
@@ -340,12 +343,34 @@ public final class CollectiveQueue {
 
   /** Waits until no other thread runs; false if the deadline comes first. */
   public boolean awaitFree(long deadlineNanos) {
+    return await(free, this::isFree, deadlineNanos);
+  }
+
+  /**
+   * Waits, even if interrupted, until a number has been issued or will not be.
+   *
+   * @param isRefused tells that it will not be; asked again after {@link #refused}
+   * @param deadlineNanos the deadline, in terms of the queue's time
+   */
+  public void awaitIssued(long number, BooleanSupplier isRefused, long deadlineNanos) {
+    boolean _ =
+        await(issued, () -> sequence() >= number || isRefused.getAsBoolean(), deadlineNanos);
+  }
+
+  /** Wakes threads in {@link #awaitIssued}, because a call was refused. */
+  public void refused() {
+    shut();
+    issued.signalAll();
+    unlock();
+  }
+
+  private boolean await(Condition signal, BooleanSupplier isMet, long deadlineNanos) {
     boolean interrupted = false;
     shut();
     try {
-      while (!isFree()) {
+      while (!isMet.getAsBoolean()) {
         try {
-          if (!awaitFreeUntil(deadlineNanos)) {
+          if (!awaitUntil(signal, deadlineNanos)) {
             return false;
           }
         } catch (InterruptedException e) {
