@@ -112,9 +112,7 @@ public final class SharedHeap {
           || !HeapBounds.isRoomFree()) {
         return null;
       }
-      SharedHeapCalls calls = new SharedHeapCalls();
-      SharedHeap heap =
-          new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2, Time.SYSTEM);
+      SharedHeap heap = create();
       made = heap;
       return heap;
     } catch (Throwable t) {
@@ -122,6 +120,12 @@ public final class SharedHeap {
           Logger.Level.DEBUG, "tensors cannot be allocated in memory that other ranks can read", t);
       return null;
     }
+  }
+
+  /** Creates memory beside that of this process. */
+  static SharedHeap create() throws IOException {
+    SharedHeapCalls calls = new SharedHeapCalls();
+    return new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2, Time.SYSTEM);
   }
 
   /**
@@ -164,7 +168,7 @@ public final class SharedHeap {
    * Allocates in an arena or, if the arena has no room after a while, here if there is room by
    * then.
    */
-  private static MemorySegment allocate(
+  static MemorySegment allocate(
       @Nullable SharedHeap heap, Arena arena, long bytes, long alignment) {
     try {
       return arena.allocate(bytes, alignment);

@@ -18,11 +18,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -36,12 +38,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SharedHeapTest {
   private static final long LARGE = 8 << 20;
 
+  /** That of large tensors, to which garbage of other tests returns at any time. */
+  private SharedHeap ofProcess;
+
   private SharedHeap heap;
 
   @BeforeEach
-  void isThere() {
+  void isThere() throws IOException {
     assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
-    heap = SharedHeap.ofProcess().orElseThrow();
+    ofProcess = SharedHeap.ofProcess().orElseThrow();
+    heap = SharedHeap.create();
   }
 
   private static void until(String what, BooleanSupplier condition) {
@@ -53,17 +59,26 @@ class SharedHeapTest {
     }
   }
 
-  /** Returns how much of this process's memory is in unnamed files, in kilobytes. */
-  private static long sharedKilobytes() {
-    try {
-      return Files.readAllLines(Path.of("/proc/self/status")).stream()
-          .filter(line -> line.startsWith("RssShmem:"))
-          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
-          .findFirst()
-          .orElseThrow();
-    } catch (IOException e) {
-      throw new AssertionError(e);
-    }
+  /** Returns how much of the heap is in memory, in kilobytes. */
+  private long residentKilobytes() throws IOException {
+    List<String> lines = Files.readAllLines(Path.of("/proc/self/smaps"));
+    String start = Long.toHexString(heap.address()) + "-";
+    int mapping =
+        IntStream.range(0, lines.size())
+            .filter(i -> lines.get(i).startsWith(start))
+            .findFirst()
+            .orElseThrow();
+    String resident =
+        lines.stream()
+            .skip(mapping)
+            .filter(line -> line.startsWith("Rss:"))
+            .findFirst()
+            .orElseThrow();
+    return Long.parseLong(resident.replaceAll("\\D", ""));
+  }
+
+  private MemorySegment take(Arena arena, long bytes) {
+    return Objects.requireNonNull(heap.takeBounded(arena, bytes), "no room");
   }
 
   @Test
@@ -102,90 +117,52 @@ class SharedHeapTest {
         .isEqualTo(own.address());
   }
 
-  /** Repeats a test that proves nothing if garbage of earlier tests is freed meanwhile. */
-  private static void repeat(BooleanSupplier test) {
-    for (int tries = 1; !test.getAsBoolean(); tries++) {
-      assertThat(tries).as("tries beside garbage of earlier tests").isLessThan(100);
-    }
-  }
-
   @Test
   void whatIsFreedWhileItIsLentStaysAsItIs() {
-    repeat(this::isKeptWhileItIsLent);
-  }
-
-  /** Frees lent memory; false if other memory was freed meanwhile. */
-  private boolean isKeptWhileItIsLent() {
-    long before = heap.used();
     int loan = heap.beginLoan();
     long address;
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment memory = SharedHeap.allocate(arena, LARGE, 64);
+      MemorySegment memory = take(arena, LARGE);
       memory.fill((byte) 7);
       address = memory.address();
     }
     MemorySegment freed = MemorySegment.ofAddress(address).reinterpret(LARGE);
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment next = SharedHeap.allocate(arena, LARGE, 64);
-      assertThat(next.address()).isNotEqualTo(address);
-      if (heap.used() < before + 2 * LARGE) {
-        heap.endLoan(loan);
-        return false;
-      }
+      assertThat(take(arena, LARGE).address()).isNotEqualTo(address);
+      assertThat(heap.used()).isEqualTo(2 * LARGE);
       assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isEqualTo((byte) 7);
       heap.endLoan(loan);
       assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isZero();
-      assertThat(heap.used()).isLessThan(before + 2 * LARGE);
-      return true;
+      assertThat(heap.used()).isEqualTo(LARGE);
     }
   }
 
   @Test
   void memoryIsZeroAgainAndBelongsToItsArena() {
-    repeat(this::isSameMemoryZeroAgain);
-  }
-
-  /** Uses, frees and allocates memory; false if garbage of earlier tests was freed meanwhile. */
-  private boolean isSameMemoryZeroAgain() {
-    long before = heap.used();
-    long used;
     MemorySegment memory;
     try (Arena arena = Arena.ofConfined()) {
-      memory = SharedHeap.allocate(arena, LARGE + 1, 64);
+      memory = take(arena, LARGE + 1);
       assertThat(memory.byteSize()).isEqualTo(LARGE + 1);
-      used = heap.used();
+      assertThat(heap.used()).isEqualTo(LARGE + 4096);
       memory.fill((byte) 7);
     }
-    long after = heap.used();
-    if (after < before) {
-      return false;
-    }
-    assertThat(after).isEqualTo(before);
-    assertThat(used).isGreaterThan(before + LARGE);
+    assertThat(heap.used()).isZero();
     assertThatThrownBy(() -> memory.get(ValueLayout.JAVA_BYTE, 0))
         .isInstanceOf(IllegalStateException.class);
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment again = SharedHeap.allocate(arena, LARGE + 1, 64);
+      MemorySegment again = take(arena, LARGE + 1);
+      assertThat(again.address()).isEqualTo(memory.address());
       assertThat(again.mismatch(MemorySegment.ofArray(new byte[(int) LARGE + 1]))).isEqualTo(-1);
-      return again.address() == memory.address();
     }
   }
 
   @Test
-  void whatIsFreedGoesBackToTheSystem() {
-    repeat(SharedHeapTest::goesBackToTheSystem);
-  }
-
-  /** Uses and frees memory; false if other memory went back meanwhile. */
-  private static boolean goesBackToTheSystem() {
-    long before = sharedKilobytes();
-    long during;
+  void whatIsFreedGoesBackToTheSystem() throws IOException {
     try (Arena arena = Arena.ofConfined()) {
-      SharedHeap.allocate(arena, 64 << 20, 64).fill((byte) 1);
-      during = sharedKilobytes();
+      take(arena, 64 << 20).fill((byte) 1);
+      assertThat(residentKilobytes()).isBetween(64L << 10, (64L << 10) + 100);
     }
-    assertThat(sharedKilobytes()).isLessThan(before + 10_000);
-    return during > before + 60_000;
+    assertThat(residentKilobytes()).isLessThan(100);
   }
 
   /**
@@ -193,54 +170,45 @@ class SharedHeapTest {
    * zeroed.
    */
   @Test
-  void noMoreThanSomeOfWhatIsFreedIsKept() {
-    repeat(SharedHeapTest::isSomeOfWhatIsFreedKept);
-  }
-
-  /** Uses and frees memory; false if other memory went back meanwhile. */
-  private static boolean isSomeOfWhatIsFreedKept() {
+  void noMoreThanSomeOfWhatIsFreedIsKept() throws IOException {
     MemorySegment zeros = MemorySegment.ofArray(new byte[12 << 20]);
-    long before = sharedKilobytes();
-    boolean grew = true;
     for (int round = 0; round < 3; round++) {
       try (Arena arena = Arena.ofConfined()) {
         for (int i = 0; i < 6; i++) {
-          MemorySegment memory = SharedHeap.allocate(arena, 12 << 20, 64);
+          MemorySegment memory = take(arena, 12 << 20);
           assertThat(memory.mismatch(zeros)).isEqualTo(-1);
           memory.fill((byte) 1);
         }
-        grew &= sharedKilobytes() > before + 39_000;
+        assertThat(residentKilobytes()).isBetween(72L << 10, (72L << 10) + 100);
       }
-      assertThat(sharedKilobytes()).isLessThan(before + 34_000);
+      assertThat(residentKilobytes()).isLessThan((32 << 10) + 100);
     }
-    return grew;
   }
 
   @Test
   void tensorsThatNobodyHasAreFreed() {
-    long before = heap.used();
+    long before = ofProcess.used();
     for (int i = 0; i < 100; i++) {
       Tensor.allocate(DType.UINT8, LARGE).setLong(i, 1);
     }
-    until("the tensors are freed", () -> heap.used() <= before);
+    until("the tensors are freed", () -> ofProcess.used() <= before);
   }
 
   @ParameterizedTest
   @ValueSource(longs = {0, -1, Long.MIN_VALUE, Long.MAX_VALUE, Long.MAX_VALUE - 65_535, 1L << 60})
   void nonsenseIsNotGivenOut(long bytes) {
-    long before = heap.used();
     assertThat(heap.allocate(bytes)).isEmpty();
-    assertThat(heap.used()).isLessThanOrEqualTo(before);
+    assertThat(heap.used()).isZero();
   }
 
   @Test
   void hugeTensorsFailAsTheJdkSays() {
-    long before = heap.used();
+    long before = ofProcess.used();
     try (Arena arena = Arena.ofConfined()) {
       assertThatThrownBy(() -> Tensor.allocate(arena, DType.UINT8, Long.MAX_VALUE - 100))
           .isInstanceOfAny(OutOfMemoryError.class, IllegalArgumentException.class);
     }
-    assertThat(heap.used()).isLessThanOrEqualTo(before);
+    assertThat(ofProcess.used()).isLessThanOrEqualTo(before);
   }
 
   @Test
@@ -257,7 +225,6 @@ class SharedHeapTest {
   /** Tensors that are no longer in use are collected when there is no room. */
   @Test
   void garbageMakesRoom() throws IOException {
-    long before = heap.used();
     long most = HeapBounds.directMemory() / 2;
     for (int i = 0; i < 12; i++) {
       long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(4);
@@ -266,31 +233,56 @@ class SharedHeapTest {
         LockSupport.parkNanos(1_000_000);
       }
     }
-    until("the other tests have room", () -> heap.used() <= before);
+    until("all is freed", () -> heap.used() == 0);
   }
 
-  /** There is room again when the JDK gives up, which takes it half a second. */
-  @ParameterizedTest
-  @ValueSource(strings = {"false", "true"})
-  void memoryThatWasFreedMeanwhileIsFound(String given) throws Exception {
-    Process child = start(FullHeapMain.class, given, "-XX:MaxDirectMemorySize=64m");
-    try (BufferedReader output = reader(child)) {
-      assertThat(output.readLine()).isEqualTo("true false");
-      assertThat(output.readLine()).isEqualTo("true beside " + (56 << 20));
-    } finally {
-      child.destroyForcibly();
+  @Test
+  void memoryThatWasFreedMeanwhileIsFound() throws IOException {
+    Arena tenant = Arena.ofShared();
+    take(tenant, HeapBounds.directMemory() / 2);
+    Arena given = new FullArena(tenant);
+    assertThat(heap.takeBounded(given, LARGE)).isNull();
+    MemorySegment found = SharedHeap.allocate(heap, given, LARGE, 64);
+    assertThat(found.address()).isBetween(heap.address(), heap.address() + heap.byteSize());
+    assertThat(found.byteSize()).isEqualTo(LARGE);
+    assertThat(heap.used()).isEqualTo(LARGE);
+  }
+
+  @Test
+  void theErrorOfTheJdkIsThrownIfNothingWasFreedMeanwhile() throws IOException {
+    try (Arena tenant = Arena.ofShared()) {
+      take(tenant, HeapBounds.directMemory() / 2);
+      Arena given = new FullArena(Arena.ofShared());
+      assertThatThrownBy(() -> SharedHeap.allocate(heap, given, LARGE, 64))
+          .isInstanceOf(OutOfMemoryError.class)
+          .hasMessage("the JDK has no room");
     }
   }
 
-  private static Process start(Class<?> main, String argument, String... options)
-      throws IOException {
+  /** An arena that has no room, and closes another one before it says so. */
+  private record FullArena(Arena tenant) implements Arena {
+    @Override
+    public MemorySegment allocate(long bytes, long alignment) {
+      tenant.close();
+      throw new OutOfMemoryError("the JDK has no room");
+    }
+
+    @Override
+    public MemorySegment.Scope scope() {
+      return Arena.global().scope();
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  private static Process start(Class<?> main) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(
         List.of("-Xmx128m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
-    command.addAll(List.of(options));
-    command.addAll(List.of(main.getName(), argument));
+    command.add(main.getName());
     return new ProcessBuilder(command).redirectErrorStream(true).start();
   }
 
@@ -327,7 +319,7 @@ class SharedHeapTest {
   /** Threads allocate, mark, check and free memory of many sizes. */
   @Test
   void placesOverlapNoOther() throws Exception {
-    long before = heap.used();
+    long before = ofProcess.used();
     List<FutureTask<Void>> tasks = new ArrayList<>();
     for (int thread = 1; thread <= 4; thread++) {
       int seed = thread;
@@ -342,7 +334,7 @@ class SharedHeapTest {
     for (FutureTask<Void> task : tasks) {
       task.get(4, TimeUnit.MINUTES);
     }
-    assertThat(heap.used()).isLessThanOrEqualTo(before);
+    assertThat(ofProcess.used()).isLessThanOrEqualTo(before);
   }
 
   private static void churn(Random random, int mark) {
@@ -373,7 +365,7 @@ class SharedHeapTest {
 
   @Test
   void anotherProcessMapsIt() throws Exception {
-    Process child = start(SharedHeapMain.class, "");
+    Process child = start(SharedHeapMain.class);
     try (BufferedReader output = reader(child)) {
       String line = output.readLine();
       String[] said = line.split(" ");
