@@ -49,8 +49,10 @@ final class CmaTransfers {
   private final RequestQueue lent = new RequestQueue();
   private @Nullable MemorySegment number;
   private long value;
-  private boolean peerReads;
   private boolean peerIntroduced;
+
+  /** Whether the peer has said that it can read the memory of this process. */
+  boolean peerReads;
 
   /** Reads the memory of the peer; null until it has been found to be readable. */
   private @Nullable RemoteMemory remote;

@@ -3,9 +3,11 @@ package dev.tutti.gloo.shm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import dev.tutti.testing.Tmpfs;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -18,7 +20,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -68,42 +69,29 @@ class ShmFileTest {
   @Test
   void aFileSystemThatFillsUpMeanwhileIsNoticedToo() throws Exception {
     try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=" + (BYTES + SPARE))) {
-      boolean refused = false;
-      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(200);
-      while (!refused) {
-        assertThat(System.nanoTime()).isLessThan(deadline);
-        AtomicBoolean created = new AtomicBoolean();
-        FutureTask<Long> filling = new FutureTask<>(() -> fillWhenBegun(tmpfs, created));
-        Thread.ofPlatform().daemon().start(filling);
-        try (ShmFile memory = ShmFile.create(directory, BYTES, Time.SYSTEM)) {
-          memory.unlink();
-        } catch (IOException e) {
-          assertThat(e)
-              .hasMessageContaining("no room for " + BYTES + " bytes of shared memory in")
-              .hasMessageContaining("No space left on device");
-          refused = true;
-        }
-        created.set(true);
-        assertThat(filling.get(60, TimeUnit.SECONDS)).isBetween(0L, BYTES + SPARE);
-        Files.deleteIfExists(directory.resolve("filler"));
-        assertThat(files(directory)).isEmpty();
-      }
+      Time filling =
+          new ForwardingTime(Time.SYSTEM) {
+            @Override
+            public long random() {
+              // The number of the memory is drawn when there was room for it.
+              assertThat(fill(tmpfs)).isEqualTo(BYTES + SPARE);
+              return super.random();
+            }
+          };
+      assertThatThrownBy(() -> ShmFile.create(directory, BYTES, filling))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("no room for " + BYTES + " bytes of shared memory in")
+          .hasMessageContaining("No space left on device");
+      assertThat(files(directory)).containsExactly("filler");
     }
   }
 
-  /**
-   * Takes all space as soon as a shared memory file has its first bytes, unless the file is
-   * complete before this thread sees it; returns the bytes that it took.
-   */
-  private static long fillWhenBegun(Tmpfs tmpfs, AtomicBoolean created) throws IOException {
-    while (!created.get()) {
-      for (String name : files(tmpfs.directory())) {
-        if (name.startsWith("tutti-") && tmpfs.directory().resolve(name).toFile().length() > 0) {
-          return tmpfs.fill("filler");
-        }
-      }
+  private static long fill(Tmpfs tmpfs) {
+    try {
+      return tmpfs.fill("filler");
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
-    return 0;
   }
 
   /** Writes to all of the memory after the rest of the file system is full: no page is missing. */
