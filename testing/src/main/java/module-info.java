@@ -8,6 +8,7 @@ import org.jspecify.annotations.NullMarked;
 module dev.tutti.testing {
   requires static transitive org.jspecify;
   requires java.management;
+  requires jdk.management;
   requires transitive dev.tutti;
   requires transitive dev.tutti.store;
   requires transitive dev.tutti.fake;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.testing.FreeRounds;
 import dev.tutti.testing.Sampled;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -14,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Counts the bytes that the callers of all-reduce allocate. */
-@Isolated("counts what is allocated once the compiler is done, and waits for it")
+@Isolated("threads that contend with others allocate")
 class AllocationTest {
   /** Each all-reduce takes some time slices where the ranks share few cores with other work. */
   private static final Duration LIMIT = Duration.ofSeconds(800);

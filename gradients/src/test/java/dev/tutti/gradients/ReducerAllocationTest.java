@@ -1,18 +1,15 @@
 package dev.tutti.gradients;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
-import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.Registration;
-import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.gradients.hook.Compression;
 import dev.tutti.gradients.hook.PowerSgd;
 import dev.tutti.gradients.hook.PowerSgdOptions;
 import dev.tutti.gradients.hook.StripedAllReduce;
-import java.lang.management.ManagementFactory;
+import dev.tutti.testing.FreeRounds;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -20,25 +17,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Counts the bytes that a step allocates on the program's thread and on the reducer's thread. */
-@Isolated("counts what is allocated once the compiler is done, and waits for it")
+@Isolated("threads that contend with others allocate")
 class ReducerAllocationTest {
-  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-
-  /** So few that even on a loaded machine some rounds have no wait that allocates. */
   private static final int STEPS = 50;
-
-  private static final long NANOS = 30_000_000_000L;
-
-  /** For how long to go on where the steps are so slow that the JVM has hardly begun to compile. */
-  private static final long MOST_NANOS = 60_000_000_000L;
-
-  /**
-   * The steps after which the JVM has compiled them; before, they allocate. It begins after 20,000
-   * calls of a method, and its compiler waits for a core, too.
-   */
-  private static final int ENOUGH = 60_000;
-
-  private static final long UNKNOWN = -1;
 
   enum Kind {
     VIEWS,
@@ -67,6 +48,7 @@ class ReducerAllocationTest {
   })
   @Timeout(300)
   void aStepAllocatesNothing(Worlds world, Kind kind) {
+    FreeRounds rounds = new FreeRounds(2);
     List<Long> least =
         world
             .of(2)
@@ -87,11 +69,15 @@ class ReducerAllocationTest {
                     long own = newest(name);
                     long[] ids =
                         kind == Kind.STRIPED ? new long[] {own, newest(stripe)} : new long[] {own};
-                    return leastBytes(group.store(), group.rank(), reducer, kind, ids);
+                    return rounds.leastBytes(
+                        () -> {
+                          for (int i = 0; i < STEPS; i++) {
+                            step(reducer, kind);
+                          }
+                        },
+                        ids);
                   }
                 });
-    assumeFalse(
-        least.contains(UNKNOWN), "this machine is too busy for the JVM to compile the steps");
     assertThat(least).hasSize(2).containsOnly(0L);
   }
 
@@ -125,41 +111,6 @@ class ReducerAllocationTest {
       case STRIPED -> small.withHook(striped);
       case VIEWS, ACCUMULATED -> small;
     };
-  }
-
-  /**
-   * Returns what the best round allocated, or {@link #UNKNOWN} if that was something but there was
-   * no time for enough rounds. The ranks continue until each has had a round without allocation.
-   */
-  private static long leastBytes(
-      Store store, int rank, GradientReducer reducer, Kind kind, long[] threads) {
-    long least = Long.MAX_VALUE;
-    long start = System.nanoTime();
-    for (int round = 0; ; round++) {
-      long before = bytes(threads);
-      for (int step = 0; step < STEPS; step++) {
-        step(reducer, kind);
-      }
-      least = Math.min(least, bytes(threads) - before);
-      long most = round * STEPS < ENOUGH ? MOST_NANOS : NANOS;
-      boolean enough = least == 0 || System.nanoTime() - start > most;
-      store.set("free/" + round + "/" + rank, enough ? "y" : "n");
-      boolean over = true;
-      for (int other = 0; other < 2; other++) {
-        over &= store.getString("free/" + round + "/" + other).equals("y");
-      }
-      if (over) {
-        return least > 0 && round * STEPS < ENOUGH ? UNKNOWN : least;
-      }
-    }
-  }
-
-  private static long bytes(long[] threads) {
-    long sum = THREADS.getCurrentThreadAllocatedBytes();
-    for (long thread : threads) {
-      sum += THREADS.getThreadAllocatedBytes(thread);
-    }
-    return sum;
   }
 
   private static void step(GradientReducer reducer, Kind kind) {

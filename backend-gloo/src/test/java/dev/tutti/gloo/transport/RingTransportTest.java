@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import dev.tutti.gloo.FreeRounds;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.testing.FreeRounds;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

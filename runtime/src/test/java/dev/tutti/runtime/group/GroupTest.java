@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import com.sun.management.ThreadMXBean;
 import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
 import dev.tutti.Codec;
@@ -22,16 +21,11 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.operation.BoundBackend;
-import dev.tutti.spi.Backend;
-import dev.tutti.spi.Operation;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;
-import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -92,79 +86,15 @@ class GroupTest {
   }
 
   @Test
-  void allocatesNothingPerSynchronousCall() throws Exception {
-    List<Long> allocated =
-        world(
-            1,
-            group -> {
-              Tensor tensor = Tensor.of(1f, 2f);
-              AllReduceCounter counter = new AllReduceCounter(group, tensor);
-              counter.run(20_000);
-              long before = counter.allocatedBytes();
-              counter.run(1000);
-              return counter.allocatedBytes() - before;
-            });
-    // LocalProvider itself creates a key and a tensor per call; the runtime must add nothing.
-    List<Long> bare =
-        world(
-            1,
-            group -> {
-              AllReduceCounter counter = new AllReduceCounter(group, Tensor.of(1f, 2f));
-              counter.runInlineOnly(20_000);
-              // While the compiler is still replacing code, calls may allocate briefly.
-              long least = Long.MAX_VALUE;
-              long limit = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
-              while (least >= 1000 && System.nanoTime() - limit < 0) {
-                long before = counter.allocatedBytes();
-                counter.runInlineOnly(1000);
-                least = Math.min(least, counter.allocatedBytes() - before);
-              }
-              return least;
-            });
-    assertThat(allocated.get(0)).isPositive();
-    assertThat(bare.get(0) / 1000).isZero();
-  }
-
-  private static final class IdleBackend implements Backend {
-    @Override
-    public void run(Operation op) {}
-
-    @Override
-    public void abort(Throwable cause) {}
-
-    @Override
-    public void close() {}
-  }
-
-  private record AllReduceCounter(ProcessGroup group, Tensor tensor) {
-    static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-
-    void run(int times) {
-      for (int i = 0; i < times; i++) {
-        group.allReduce(tensor, ReduceOp.SUM);
-      }
-    }
-
-    void runInlineOnly(int times) throws Exception {
-      Group inner = innerGroup(group);
-      InlineRunner inline = new InlineRunner(inner);
-      BoundBackend idle =
-          Objects.requireNonNull(inner.backends.get("cpu")).behind(new IdleBackend());
-      for (int i = 0; i < times; i++) {
-        if (!inline.run(idle, OpType.ALL_REDUCE, tensor, tensor, ReduceOp.SUM, -1)) {
-          throw new AssertionError("the call was not run inline");
-        }
-      }
-    }
-
-    long allocatedBytes() {
-      return THREADS.getCurrentThreadAllocatedBytes();
-    }
-
-    static Group innerGroup(ProcessGroup group) throws Exception {
-      java.lang.reflect.Field field = DefaultProcessGroup.class.getDeclaredField("group");
-      field.setAccessible(true);
-      return (Group) field.get(group);
+  void allocatesNothingPerSynchronousCall() {
+    try (ProcessGroup group = new ScriptedProvider().alone()) {
+      Tensor tensor = Tensor.of(1f, 2f);
+      assertThat(Allocations.perCall(() -> group.allReduce(tensor))).isZero();
+      assertThat(
+              Allocations.perCall(
+                  () -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC).await()))
+          .as("a call that returns its work")
+          .isPositive();
     }
   }
 
