@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.testing.ServiceDeclarations;
 import java.io.IOException;
@@ -38,7 +39,7 @@ class AeronStoreProviderTest {
 
   @Test
   void ranksMeet() throws Exception {
-    int port = TestCluster.freePort();
+    int port = FreePorts.one();
     assertThat(provider.unusableReason(Settings.ofEnvironment(Map.of()))).isEmpty();
     String url = "aeron://localhost:" + port;
     try (Store first = provider.open(request(url, 0, Map.of()));

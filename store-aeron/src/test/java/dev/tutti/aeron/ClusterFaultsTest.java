@@ -269,11 +269,6 @@ class ClusterFaultsTest {
     }
   }
 
-  private static String freeMember() throws IOException {
-    String members = TestCluster.freeMembers();
-    return members.substring(0, members.indexOf(','));
-  }
-
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
         .withDirectory(directory)
@@ -284,7 +279,7 @@ class ClusterFaultsTest {
 
   @Test
   void aMemberThatCannotLoadItsSnapshotEnds() throws Exception {
-    String member = freeMember();
+    String member = TestCluster.freeMember();
     AeronStoreOptions options = options();
     Path data = directory.resolve("data");
     try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options);

@@ -34,15 +34,7 @@ class ClusterStartTest {
 
   @TempDir private Path directory;
 
-  private final String member = member();
-
-  private static String member() {
-    try {
-      return TestCluster.freeMembers().split(",", -1)[0];
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-  }
+  private final String member = TestCluster.freeMember();
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)

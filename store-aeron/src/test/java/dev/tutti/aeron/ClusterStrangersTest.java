@@ -49,15 +49,7 @@ class ClusterStrangersTest {
   @TempDir private Path directory;
   @TempDir private Path elsewhere;
 
-  private final String member = member();
-
-  private static String member() {
-    try {
-      return TestCluster.freeMembers().split(",", -1)[0];
-    } catch (IOException e) {
-      throw new IllegalStateException(e);
-    }
-  }
+  private final String member = TestCluster.freeMember();
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)

@@ -2,6 +2,7 @@ package dev.tutti.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -118,7 +119,7 @@ class LostRankTest {
 
   @Test
   void allRanksFindTheLossOfTheOneThatServes() throws Exception {
-    start(SIZE, false, TestCluster.freePort());
+    start(SIZE, false, FreePorts.one());
     assertOthersLearnOfTheEndOf(
         0,
         "rank 0 is gone, as detected by this rank: it served the store: store server at",
@@ -127,7 +128,7 @@ class LostRankTest {
 
   @Test
   void theRankThatServesFailsNobodyWhenAllClose() throws Exception {
-    start(2, false, TestCluster.freePort());
+    start(2, false, FreePorts.one());
     for (StoreChild rank : ranks) {
       rank.end();
     }

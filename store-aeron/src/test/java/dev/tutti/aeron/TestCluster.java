@@ -2,19 +2,13 @@ package dev.tutti.aeron;
 
 import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.aeron.cluster.ClusterNode;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
-import java.io.IOException;
-import java.net.BindException;
-import java.net.DatagramSocket;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -25,19 +19,17 @@ final class TestCluster implements AutoCloseable {
   /** Longer than a busy machine makes a leader, or those who elect another, stand still. */
   static final Duration LEASE = Duration.ofSeconds(10);
 
-  private static final int TRIES = 100;
-
   final String members;
   private final Path directory;
   private final JobToken token;
   private final long snapshotBytes;
   private final List<AeronClusterServer> servers = new ArrayList<>();
 
-  TestCluster(Path directory, JobToken token) throws IOException {
+  TestCluster(Path directory, JobToken token) {
     this(directory, token, Long.MAX_VALUE);
   }
 
-  TestCluster(Path directory, JobToken token, long snapshotBytes) throws IOException {
+  TestCluster(Path directory, JobToken token, long snapshotBytes) {
     this(directory, token, snapshotBytes, freeMembers());
   }
 
@@ -52,41 +44,16 @@ final class TestCluster implements AutoCloseable {
   }
 
   /** Returns members on this host with ports that are free now. */
-  static String freeMembers() throws IOException {
-    for (int i = 0; i < TRIES; i++) {
-      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
-      if (IntStream.range(first, first + SIZE * ClusterMembers.PORTS)
-          .allMatch(TestCluster::isFree)) {
-        return IntStream.range(0, SIZE)
-            .mapToObj(member -> "127.0.0.1:" + (first + member * ClusterMembers.PORTS))
-            .collect(Collectors.joining(","));
-      }
-    }
-    throw new IOException("no free ports");
+  static String freeMembers() {
+    int first = FreePorts.consecutive(SIZE * ClusterMembers.PORTS);
+    return IntStream.range(0, SIZE)
+        .mapToObj(member -> "127.0.0.1:" + (first + member * ClusterMembers.PORTS))
+        .collect(Collectors.joining(","));
   }
 
-  /** Returns a port that is free now for TCP and UDP, and that no socket gets by chance. */
-  static int freePort() throws IOException {
-    for (int i = 0; i < TRIES; i++) {
-      int port = ThreadLocalRandom.current().nextInt(12_000, 30_000);
-      try (ServerSocket _ = new ServerSocket(port)) {
-        if (isFree(port)) {
-          return port;
-        }
-      } catch (BindException e) {
-        // In use: try another.
-      }
-    }
-    throw new IOException("no free port");
-  }
-
-  private static boolean isFree(int port) {
-    try (DatagramSocket socket = new DatagramSocket(null)) {
-      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-      return true;
-    } catch (IOException e) {
-      return false;
-    }
+  /** Returns the only member of a cluster on this host with ports that are free now. */
+  static String freeMember() {
+    return "127.0.0.1:" + FreePorts.consecutive(ClusterMembers.PORTS);
   }
 
   AeronStoreOptions options() {

@@ -15,7 +15,7 @@ import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.fake.simulation.Simulated;
 import dev.tutti.fake.simulation.Simulation;
-import dev.tutti.spi.DeviceEvent;
+import dev.tutti.shared.NeverEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
@@ -93,25 +93,6 @@ class StuckStoreTest {
         });
   }
 
-  /** An event that never occurs, on a device that reports this only when asked to wait. */
-  private static final class NeverEvent implements DeviceEvent {
-    @Override
-    public boolean isReached() {
-      return false;
-    }
-
-    @Override
-    public void orderCurrentStream() {}
-
-    @Override
-    public boolean awaitReached(long deadlineNanos) {
-      while (deadlineNanos - Simulation.time().nanoTime() > 0) {
-        Simulation.time().park(this, deadlineNanos - Simulation.time().nanoTime());
-      }
-      return false;
-    }
-  }
-
   @Simulated
   void aStreamIsNotOrderedAfterWorkWhoseFailureIsNotJudgedYet() throws Exception {
     provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
@@ -119,7 +100,7 @@ class StuckStoreTest {
     Operation[] running = new Operation[1];
     provider.collective =
         op -> {
-          op.enqueued(new NeverEvent());
+          op.enqueued(new NeverEvent(Simulation.time()));
           running[0] = op;
           enqueued.countDown();
         };

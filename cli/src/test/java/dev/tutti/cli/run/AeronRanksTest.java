@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreServer;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.OwnJava;
+import dev.tutti.shared.FreePorts;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ClusterRestartTest {
   @Test
   void ranksThatAreStartedAgainMeetEachOther(@TempDir Path data) throws Exception {
-    String url = "aeron-cluster://127.0.0.1:" + FreePorts.five();
+    String url = "aeron-cluster://127.0.0.1:" + FreePorts.consecutive(5);
     String script =
         "export TUTTI_INIT_METHOD=\"%s/job?rank=$RANK&world_size=$WORLD_SIZE\"; exec \"$@\""
             .formatted(url);

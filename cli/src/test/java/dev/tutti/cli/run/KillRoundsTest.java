@@ -6,6 +6,7 @@ import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.run.KillRoundsRank.Phase;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.nio.file.Path;

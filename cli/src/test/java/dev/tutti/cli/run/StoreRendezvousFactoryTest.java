@@ -9,6 +9,7 @@ import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStore;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.store.StoreKind;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;

@@ -10,7 +10,7 @@ import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
-import dev.tutti.cli.run.FreePorts;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.ByteArrayOutputStream;
@@ -224,7 +224,7 @@ class StoreCommandTest {
   @Tag("full")
   @Test
   void aMemberOfAClusterGoesOnFromItsFolder(@TempDir Path data) throws Exception {
-    String url = "aeron-cluster://127.0.0.1:" + FreePorts.five();
+    String url = "aeron-cluster://127.0.0.1:" + FreePorts.consecutive(5);
     String job = url + "/job";
     String[] serve = {"store", "serve", "--at", url, "--member=0", "--data=" + data};
     for (int round = 1; round <= 2; round++) {

@@ -2,7 +2,7 @@ package dev.tutti.cli.strangers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.cli.run.FreePorts;
+import dev.tutti.shared.FreePorts;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;

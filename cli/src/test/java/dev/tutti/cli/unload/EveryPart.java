@@ -14,13 +14,13 @@ import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.AeronStoreOptions;
-import dev.tutti.cli.run.FreePorts;
 import dev.tutti.dlpack.Dlpack;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.hook.StripedAllReduce;
 import dev.tutti.gradients.optimizer.AdamW;
 import dev.tutti.gradients.optimizer.ShardedOptimizer;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.JobToken;
 import java.lang.foreign.Arena;
@@ -71,7 +71,7 @@ public final class EveryPart {
         String url = scheme + "://127.0.0.1:" + freePort();
         run(pool, at(url).withBackend("gloo"), "TUTTI_DEBUG_PORT", "0", EveryPart::fail);
       }
-      useCluster(pool, "127.0.0.1:" + FreePorts.five(), folder.resolve("member"));
+      useCluster(pool, "127.0.0.1:" + FreePorts.consecutive(5), folder.resolve("member"));
     }
   }
 

@@ -15,8 +15,10 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.shared.NeverEvent;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
@@ -82,28 +84,6 @@ class FailureTest {
     }
   }
 
-  /** An event that never occurs, on a device that reports this only when asked to wait. */
-  private static final class NeverEvent implements DeviceEvent {
-    @Override
-    public boolean isReached() {
-      return false;
-    }
-
-    @Override
-    public void orderCurrentStream() {}
-
-    @Override
-    public boolean awaitReached(long deadlineNanos) {
-      long left = deadlineNanos - System.nanoTime();
-      try {
-        return left > 0 && new CountDownLatch(1).await(left, TimeUnit.NANOSECONDS);
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        return false;
-      }
-    }
-  }
-
   @Test
   void anOperationEnqueuedWhileTheGroupFailsEnds() throws Exception {
     for (int round = 0; round < 30; round++) {
@@ -117,7 +97,7 @@ class FailureTest {
           (op, tensor) -> {
             group.abort("meanwhile");
             torn.await(60, TimeUnit.SECONDS);
-            op.enqueued(new NeverEvent());
+            op.enqueued(new NeverEvent(Time.SYSTEM));
           };
       Throwable thrown = null;
       try {

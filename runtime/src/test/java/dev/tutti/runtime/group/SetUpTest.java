@@ -11,14 +11,10 @@ import dev.tutti.Settings;
 import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.failure.RankClaim;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.StandardSocketOptions;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -27,7 +23,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
@@ -111,31 +106,10 @@ class SetUpTest {
         .withTimeout(Duration.ofSeconds(60));
   }
 
-  /** Returns a port on which nobody listens, and which the system does not assign by itself. */
-  private static int freePort() {
-    return ThreadLocalRandom.current()
-        .ints(15_000, 32_000)
-        .limit(100)
-        .filter(SetUpTest::isFree)
-        .findFirst()
-        .orElseThrow();
-  }
-
-  private static boolean isFree(int port) {
-    // This does not listen, so that a copy in a process being started keeps nobody from the port.
-    try (SocketChannel socket = SocketChannel.open()) {
-      socket.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-      return true;
-    } catch (IOException e) {
-      return false;
-    }
-  }
-
   @Test
   @SuppressWarnings("try") // it is closed before the end
   void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
-    int port = freePort();
+    int port = FreePorts.one();
     LocalProvider first = new LocalProvider();
     LocalProvider second = new LocalProvider();
     try (ExecutorService threads = Executors.newFixedThreadPool(1);
@@ -152,7 +126,7 @@ class SetUpTest {
 
   @Test
   void aRankWhoseOldJobIsServedStillSaysSo() {
-    int port = freePort();
+    int port = FreePorts.one();
     LocalProvider provider = new LocalProvider();
     try (ProcessGroup _ = ProcessGroup.init(at(port, 0).withProvider(provider))) {
       ProcessGroup.init(at(port, 1).withProvider(provider)).close();

@@ -13,6 +13,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.ManualTime;
 import dev.tutti.store.ManualTime.Passing;
@@ -78,7 +79,7 @@ class TcpStoreFailureTest {
 
   @Test
   void triesAgainUntilThereIsAServer() throws Exception {
-    int port = FreePort.find();
+    int port = FreePorts.one();
     Future<TcpStore> client = threads.submit(() -> new TcpStore(options(port)));
     // The client connects to this server first, and is turned away.
     try (ServerSocket early = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
@@ -95,7 +96,7 @@ class TcpStoreFailureTest {
 
   @Test
   void givesUpAtTheDeadlineAndTellsWhatItTried() throws Exception {
-    int port = FreePort.find();
+    int port = FreePorts.one();
     long start = System.nanoTime();
     assertThatThrownBy(() -> new TcpStore(options(port).withTimeout(SHORT)))
         .isInstanceOf(StoreConnectionException.class)
@@ -433,7 +434,7 @@ class TcpStoreFailureTest {
 
   @Test
   void aRestartedServerIsNotTakenForTheOldOne() throws Exception {
-    TcpStoreServer first = new TcpStoreServer(FreePort.find());
+    TcpStoreServer first = new TcpStoreServer(FreePorts.one());
     try (TcpStore store = new TcpStore(options(first.port()))) {
       assertThat(store.add("key", 1)).isEqualTo(1);
       first.close();
@@ -541,7 +542,7 @@ class TcpStoreFailureTest {
 
   @Test
   void theServingProcessWaitsForAllWorkers() throws Exception {
-    int port = FreePort.find();
+    int port = FreePorts.one();
     List<Callable<TcpStore>> ranks = new ArrayList<>();
     ranks.add(() -> new TcpStore(options(port).withServer(true).withWorldSize(3)));
     ranks.add(() -> new TcpStore(options(port).withWorldSize(3)));
@@ -559,7 +560,7 @@ class TcpStoreFailureTest {
 
   @Test
   void tellsHowManyWorkersAreMissing() throws Exception {
-    int port = FreePort.find();
+    int port = FreePorts.one();
     TcpStoreOptions serving = options(port).withServer(true).withWorldSize(3).withTime(time);
     Future<TcpStore> opening = threads.submit(() -> new TcpStore(serving));
     try (TcpStore _ = new TcpStore(options(port).withWorldSize(3));

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.ManualTime;
 import dev.tutti.store.ManualTime.Passing;
@@ -426,7 +427,7 @@ class TcpStoreServerTest {
 
   @Test
   void freesItsPortWhenClosed() throws IOException {
-    TcpStoreServer first = new TcpStoreServer(FreePort.find());
+    TcpStoreServer first = new TcpStoreServer(FreePorts.one());
     TcpStore client = new TcpStore("127.0.0.1", first.port());
     client.set("key", "value");
     first.close();

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
 import dev.tutti.StoreTokenException;
+import dev.tutti.shared.FreePorts;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.ManualTime;
 import dev.tutti.store.ManualTime.Passing;
@@ -146,7 +147,7 @@ class TcpStoreTokenTest {
   /** The client gives up if the connections are closed for ten seconds. */
   @Test
   void aClientTriesAgainWhereAServerEndsOrAProxyHasNone() throws Exception {
-    int port = FreePort.find();
+    int port = FreePorts.one();
     TcpStoreOptions options = options(port, TOKEN).withTime(new ManualTime());
     try (ScriptedServer threads = new ScriptedServer()) {
       Future<TcpStore> opening = threads.client(() -> new TcpStore(options));
