@@ -16,6 +16,8 @@ import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.platform.commons.support.ReflectionSupport;
 import org.opentest4j.TestAbortedException;
@@ -30,6 +32,7 @@ final class RankProcessMain {
   private final Store store;
   private final Duration timeout;
   private volatile int exitCode = RankProcesses.FAILED;
+  private final CountDownLatch begun = new CountDownLatch(1);
   private volatile @Nullable ProcessGroup group;
 
   private RankProcessMain(String[] args) throws ClassNotFoundException {
@@ -53,7 +56,9 @@ final class RankProcessMain {
   static void main(String[] args) throws Exception {
     RankProcessMain main = new RankProcessMain(args);
     Thread body = Thread.ofPlatform().daemon().name("rank-" + main.rank).start(main::run);
-    if (!body.join(main.timeout)) {
+    boolean ended =
+        main.begun.await(main.timeout.toMillis(), TimeUnit.MILLISECONDS) && body.join(main.timeout);
+    if (!ended) {
       main.reportTimeout();
     }
     System.exit(main.exitCode);
@@ -65,7 +70,9 @@ final class RankProcessMain {
       group = joined;
       Object test = ReflectionSupport.newInstance(testClass);
       List<@Nullable Object> standIns = Collections.nCopies(method.getParameterCount(), null);
-      ReflectionSupport.invokeMethod(method, test, new RankArguments(method, standIns).of(joined));
+      @Nullable Object[] arguments = new RankArguments(method, standIns).of(joined);
+      begun.countDown();
+      ReflectionSupport.invokeMethod(method, test, arguments);
       joined.close();
       exitCode = RankProcesses.PASSED;
     } catch (TestAbortedException e) {
@@ -76,6 +83,8 @@ final class RankProcessMain {
       t.printStackTrace(new PrintWriter(text));
       reportBlame(t);
       report(text.toString());
+    } finally {
+      begun.countDown();
     }
   }
 

@@ -25,8 +25,9 @@ final class RankProcesses {
   /*
    * This process serves the store, where the ranks meet. When ranks fail, they leave there what
    * they threw, which rank was first, and which other rank each of them blames. A rank ends by
-   * itself at the world's deadline, with a report; this process waits a little longer and then
-   * kills the ranks that are left. Once a rank has failed, the others have half a minute to notice.
+   * itself, with a report, if it does not join its group within the world's deadline, or if its body
+   * does not end within that deadline then; this process waits a little longer and then kills the
+   * ranks that are left. Once a rank has failed, the others have half a minute to notice.
    * The exit code of a rank that passed is not 0, because that is the code of a body that ends its
    * process itself.
    */
@@ -117,7 +118,7 @@ final class RankProcesses {
   }
 
   private void awaitEnd() throws InterruptedException {
-    long deadline = System.nanoTime() + plan.timeout().plus(START_UP).toNanos();
+    long deadline = System.nanoTime() + plan.timeout().multipliedBy(2).plus(START_UP).toNanos();
     boolean failed = false;
     while (ranks.stream().anyMatch(RankProcess::isAlive)) {
       if (!failed && ranks.stream().anyMatch(RankProcess::hasFailed)) {

@@ -71,7 +71,8 @@ public @interface World {
 
   /**
    * Returns the deadline of all ranks together, in seconds, more than 0; without it, that of the
-   * class counts, or else 30. In a simulation it is simulated time.
+   * class counts, or else 30. In a simulation it is simulated time. That of a process begins when
+   * it has joined its group, which has as long.
    */
   double timeoutSeconds() default NO_TIMEOUT;
 }
