@@ -29,8 +29,13 @@ final class RawPeer implements AutoCloseable {
   private Socket socket;
 
   RawPeer(boolean tutti) throws IOException {
+    this(tutti, "127.0.0.1");
+  }
+
+  /** Listens at an address; the rank with the greater one connects to the other. */
+  RawPeer(boolean tutti, String address) throws IOException {
     this.tutti = tutti;
-    server = new ServerSocket(0, 16, InetAddress.ofLiteral("127.0.0.1"));
+    server = new ServerSocket(0, 16, InetAddress.ofLiteral(address));
     server.setSoTimeout(TIMEOUT_MILLIS);
   }
 
@@ -55,11 +60,6 @@ final class RawPeer implements AutoCloseable {
     RankBlob other = blobOfRank0(store, 2);
     // Rank 0 assigned identifier 1 to this rank, and this rank assigned identifier 10 to rank 0.
     join(other.address(), other.identifiers()[1], 10);
-  }
-
-  /** Returns whether this rank is the one that connects. */
-  boolean connectsTo(PeerAddress other) {
-    return address().compareRole(other, 0, 0) > 0;
   }
 
   void join(PeerAddress other, long presented, long expected) throws IOException {

@@ -253,7 +253,6 @@ class StreamOperationsTest {
     provider.send =
         (op, tensor, peer) -> {
           Point point = device.take();
-          device.reached = Long.MAX_VALUE;
           Thread caller = Thread.currentThread();
           Thread.ofPlatform()
               .start(
@@ -261,12 +260,12 @@ class StreamOperationsTest {
                     LocalWorld.until(
                         "the caller waits", () -> caller.getState() == Thread.State.TIMED_WAITING);
                     op.enqueued(point);
+                    LocalWorld.until("the caller looks", () -> caller.equals(device.awaitedBy));
+                    device.reached = Long.MAX_VALUE;
                   });
         };
     try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
-      for (int i = 0; i < 50 && !Thread.currentThread().equals(device.awaitedBy); i++) {
-        group.send(tensor, 1); // the watchdog may be the first to check
-      }
+      group.send(tensor, 1);
       assertThat(device.awaitedBy).isEqualTo(Thread.currentThread());
     }
   }

@@ -4,15 +4,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreConnectionException;
+import dev.tutti.shared.FreePorts;
 import io.aeron.exceptions.AeronException;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.DatagramChannel;
-import java.util.concurrent.TimeUnit;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** Tests that a server has the UDP port of the number of its TCP port. */
@@ -28,21 +32,27 @@ class ServerPortTest {
   }
 
   /**
-   * Binds a UDP port that was released: a process that another test is starting may have a copy of
-   * the socket for a moment.
+   * Tells whether this process has a UDP socket at a port; one that another test is starting may
+   * have a copy for a moment.
    */
-  private static void bindReleased(DatagramChannel channel, int port) throws IOException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
-    while (true) {
-      try {
-        channel.bind(loopback(port));
-        return;
-      } catch (BindException e) {
-        if (System.nanoTime() - deadline > 0) {
-          throw e;
-        }
-        LockSupport.parkNanos(1_000_000);
-      }
+  private static boolean holdsUdp(int port) throws IOException {
+    String local = ":%04X ".formatted(port);
+    try (Stream<String> sockets = Files.lines(Path.of("/proc/self/net/udp"));
+        Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
+      Set<String> bound =
+          sockets
+              .filter(line -> line.contains(local))
+              .map(line -> "socket:[" + line.strip().split(" +")[9] + "]")
+              .collect(Collectors.toSet());
+      return descriptors.map(ServerPortTest::target).anyMatch(bound::contains);
+    }
+  }
+
+  private static String target(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString();
+    } catch (IOException e) {
+      return ""; // closed meanwhile
     }
   }
 
@@ -51,10 +61,9 @@ class ServerPortTest {
     try (ServerPort port = ServerPort.listen(loopback(0))) {
       assertThat(port.listener().getLocalPort()).isEqualTo(port.number());
       assertThatThrownBy(() -> bindUdp(port.number())).isInstanceOf(BindException.class);
+      assertThat(holdsUdp(port.number())).isTrue();
       assertThat(port.<String>handOverUdp(() -> "bound")).isEqualTo("bound");
-      try (DatagramChannel channel = DatagramChannel.open()) {
-        bindReleased(channel, port.number());
-      }
+      assertThat(holdsUdp(port.number())).isFalse();
     }
   }
 
@@ -102,12 +111,10 @@ class ServerPortTest {
   /** Only clients that use UDP need the UDP port. */
   @Test
   void aNamedPortMayLackItsUdpPort() throws IOException {
-    try (ServerPort free = ServerPort.listen(loopback(0));
-        DatagramChannel other = DatagramChannel.open()) {
-      free.<Boolean>handOverUdp(() -> true);
-      bindReleased(other, free.number());
-      free.listener().close();
-      try (ServerPort named = ServerPort.listen(loopback(free.number()))) {
+    int number = FreePorts.one();
+    try (DatagramChannel other = DatagramChannel.open()) {
+      other.bind(loopback(number));
+      try (ServerPort named = ServerPort.listen(loopback(number))) {
         assertThat(named.listener().isBound()).isTrue();
       }
     }
