@@ -13,6 +13,8 @@ import java.net.InetSocketAddress;
 import java.nio.channels.DatagramChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
@@ -37,13 +39,17 @@ class ServerPortTest {
    */
   private static boolean holdsUdp(int port) throws IOException {
     String local = ":%04X ".formatted(port);
-    try (Stream<String> sockets = Files.lines(Path.of("/proc/self/net/udp"));
-        Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-      Set<String> bound =
-          sockets
-              .filter(line -> line.contains(local))
-              .map(line -> "socket:[" + line.strip().split(" +")[9] + "]")
-              .collect(Collectors.toSet());
+    List<String> sockets = new ArrayList<>();
+    for (String table : List.of("udp", "udp6")) {
+      Path file = Path.of("/proc/self/net", table);
+      sockets.addAll(Files.exists(file) ? Files.readAllLines(file) : List.of());
+    }
+    Set<String> bound =
+        sockets.stream()
+            .filter(line -> line.contains(local))
+            .map(line -> "socket:[" + line.strip().split(" +")[9] + "]")
+            .collect(Collectors.toSet());
+    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       return descriptors.map(ServerPortTest::target).anyMatch(bound::contains);
     }
   }
