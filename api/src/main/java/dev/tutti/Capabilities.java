@@ -239,8 +239,9 @@ public final class Capabilities {
      */
     STRIDED_TENSORS,
     /**
-     * Messages have tags; without this feature the tag must be 0, and messages between two ranks
-     * keep their order.
+     * Messages have tags, and wait only for their other side. Without this feature the tag must be
+     * 0, and the messages and collectives of a rank run in the order of its calls, so that
+     * exchanges in both directions need a {@link Batch}.
      */
     TAGS,
     /** Symmetric memory is available through {@link ProcessGroup#allocateSymmetric}. */

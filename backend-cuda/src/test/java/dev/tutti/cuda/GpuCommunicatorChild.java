@@ -43,9 +43,9 @@ final class GpuCommunicatorChild {
     }
     communicator =
         Communicator.begin(
-            nccl, device.context(), "rank " + rank, store.get("id", LIMIT), 2, rank, 0, true);
+            nccl, device.context(), "rank " + rank, store.get("id", LIMIT), 2, rank, true);
     communicator.awaitRanks(soon());
-    communicator.block(rank, 0, soon(), () -> {});
+    communicator.block(rank, soon(), () -> {});
   }
 
   public static void main(String[] args) throws Exception {

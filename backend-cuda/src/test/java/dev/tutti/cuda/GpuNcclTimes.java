@@ -1,13 +1,11 @@
 package dev.tutti.cuda;
 
-import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
-import dev.tutti.Work;
 import dev.tutti.cuda.nccl.NcclLibrary;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
@@ -115,10 +113,13 @@ final class GpuNcclTimes {
     for (int s = -2; s < SERIES; s++) {
       long start = System.nanoTime();
       for (int i = 0; i < calls; i++) {
-        Work send = group.send(sent, (rank + 1) % size, 0, CallOptions.ASYNC);
-        group.recv(received, (rank + size - 1) % size);
-        send.await();
+        group
+            .batch()
+            .send(sent, (rank + 1) % size, 0)
+            .recv(received, (rank + size - 1) % size, 0)
+            .run();
       }
+      device.currentStream().await(Duration.ofSeconds(20));
       if (s >= 0) {
         times[s] = (System.nanoTime() - start) / 1e3 / calls;
       }

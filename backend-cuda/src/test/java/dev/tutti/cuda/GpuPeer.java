@@ -28,7 +28,7 @@ import java.util.stream.IntStream;
  * between those on the device, {@code loss} of a rank during messages (a PyTorch rank, or the one
  * named by the property {@code lost}, by the signal in {@code signal}), a {@code record} in which
  * rank 1 lacks the last sum, an {@code exit} of all ranks but rank 1 during such a sum, and {@code
- * tags}, which PyTorch ranks do not support.
+ * tags}, which {@code nccl} does not support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;

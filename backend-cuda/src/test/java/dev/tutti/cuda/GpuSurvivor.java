@@ -74,7 +74,13 @@ final class GpuSurvivor {
         switch (where) {
           case "barrier" -> group.barrier();
           case "symmetric" -> memory.barrier(round % 8, TIMEOUT);
-          case "messages", "nccl-messages" -> {
+          case "nccl-messages" ->
+              group
+                  .batch()
+                  .send(tensor, (rank + 1) % size, 0)
+                  .recv(received, (rank + size - 1) % size, 0)
+                  .run();
+          case "messages" -> {
             Work send = group.send(tensor, (rank + 1) % size, round % 3, CallOptions.ASYNC);
             Work receive =
                 group.recv(received, (rank + size - 1) % size, round % 3, CallOptions.ASYNC);

@@ -62,7 +62,7 @@ class NcclMixedGroupsTest {
             (group, device) -> {
               assertThat(group.subgroup(List.of(0, 2))).isEmpty();
               ProcessGroup pair = group.subgroup(List.of(1, 2)).orElseThrow();
-              pair.send(floats(device, 8), 1, 4, CallOptions.DEFAULT);
+              pair.send(floats(device, 8), 1);
               Tensor sum = floats(device, 1);
               group.allReduce(sum);
               assertThat(read(device, sum)).containsExactly(12);
@@ -81,7 +81,7 @@ class NcclMixedGroupsTest {
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("only of the group of all ranks");
               ProcessGroup pair = group.subgroup(List.of(1, 2)).orElseThrow();
-              pair.recv(tensor, 0, 4, CallOptions.DEFAULT);
+              pair.recv(tensor, 0);
               assertThat(read(device, tensor)).containsExactly(8);
               Tensor sum = floats(device, 2);
               group.allReduce(sum);

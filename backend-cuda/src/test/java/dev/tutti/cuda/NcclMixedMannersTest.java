@@ -156,7 +156,12 @@ class NcclMixedMannersTest {
   void ranksOfTuttiThatComeLateAreAloneNevertheless() throws Exception {
     Future<?> first =
         ranks.own(
-            0, 2, (group, device) -> group.send(floats(device, 4), 1, 6, CallOptions.DEFAULT));
+            0,
+            2,
+            (group, device) -> {
+              assertThat(group.capabilities().has(Feature.DETECTS_DEAD_PEERS)).isTrue();
+              group.send(floats(device, 4), 1);
+            });
     Until.holds("the guess", () -> ranks.store.check(List.of(PREFIX + "tutti/alone")));
     assertThat(ranks.store.get(PREFIX + "tutti/alone", LIMIT)).containsExactly('0');
     Future<?> second =
@@ -165,7 +170,8 @@ class NcclMixedMannersTest {
             2,
             (group, device) -> {
               Tensor tensor = floats(device, 0);
-              group.recv(tensor, 0, 6, CallOptions.DEFAULT);
+              assertThat(group.capabilities().has(Feature.DETECTS_DEAD_PEERS)).isTrue();
+              group.recv(tensor, 0);
               assertThat(read(device, tensor)).containsExactly(4);
             });
     end(first, second);

@@ -127,10 +127,12 @@ class NcclMixedMessagesTest {
               assertThatThrownBy(() -> group.send(tensor, 1, 3, CallOptions.DEFAULT))
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining(
-                      "does not support the tag 3 in this group: messages with ranks of PyTorch");
+                      "does not support the tag 3 in this group: NCCL has no tags; send with tag"
+                          + " 0");
               assertThatThrownBy(() -> group.recvAnySource(tensor))
                   .isInstanceOf(UnsupportedOperationException.class)
-                  .hasMessageContaining("from a rank that is named, not from any");
+                  .hasMessageContaining(
+                      "does not support recvAnySource; name the sender, with recv");
               assertThatThrownBy(() -> group.split(0, 0))
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("use subgroup(ranks), which matches their new_group");

@@ -30,6 +30,7 @@ public interface BatchContract extends GroupContract {
     world.run(
         member -> {
           int n = member.size();
+          int tag = member.capabilities().has(Feature.TAGS) ? 4 : 0;
           Batch batch = member.group().batch();
           List<TestTensor> received = new ArrayList<>();
           for (int step = 1; step < n; step++) {
@@ -38,8 +39,8 @@ public interface BatchContract extends GroupContract {
             TestTensor target = member.blank(Layout.CONTIGUOUS, DType.INT32, 5000);
             received.add(target);
             double[] values = TestData.constant(DType.INT32, 100.0 * member.rank() + to, 5000);
-            batch.recv(target.view(), from, 4);
-            batch.send(member.tensor(DType.INT32, values, 5000).view(), to, 4);
+            batch.recv(target.view(), from, tag);
+            batch.send(member.tensor(DType.INT32, values, 5000).view(), to, tag);
           }
           batch.run();
           for (int step = 1; step < n; step++) {

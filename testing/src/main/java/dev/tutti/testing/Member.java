@@ -167,6 +167,17 @@ final class Member {
     return group.recv(tensor.view(), previous(), tag, CallOptions.ASYNC);
   }
 
+  /** Sends a tensor to the next rank while receiving one from the previous rank. */
+  void exchange(TestTensor sent, TestTensor received) {
+    if (!capabilities().has(Feature.TAGS)) {
+      group.batch().send(sent.view(), next(), 0).recv(received.view(), previous(), 0).run();
+      return;
+    }
+    Work send = sendToNext(sent, 0);
+    group.recv(received.view(), previous());
+    send.await();
+  }
+
   /** Waits, through the group's store, until all ranks have reached this call. */
   void meet() {
     group.store().barrier("meet", size(), Waiting.LONG);

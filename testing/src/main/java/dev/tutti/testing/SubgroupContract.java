@@ -14,7 +14,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
 import dev.tutti.Tensor;
-import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -66,9 +65,7 @@ public interface SubgroupContract extends GroupContract {
           }
           if (capabilities.has(OpType.SEND) && capabilities.has(OpType.RECV)) {
             TestTensor received = own.floats(0);
-            Work send = own.sendToNext(own.floats(100 + own.rank()), 0);
-            own.group().recv(received.view(), own.previous());
-            send.await();
+            own.exchange(own.floats(100 + own.rank()), received);
             received.assertValues("message of the rank before", 100 + own.previous());
           }
         });

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * stream of their own, so that a send that waits for its receiver holds up nothing else.
  * Thread-safe.
  */
-final class MessageLauncher implements MessagePath {
+final class MessageLauncher {
   private static final long PACKET_LIMIT = 64 << 10;
   private static final int SENDER = 0;
   private static final int RECEIVER = 1;
@@ -56,9 +56,18 @@ final class MessageLauncher implements MessagePath {
     this.outcome = new KernelOutcome(channel.control, rank, ranks);
   }
 
-  @Override
-  public synchronized void start(
-      Operation op, long address, long bytes, CudaEvent before, int source) {
+  /**
+   * Enqueues a message after an event. The other side does the same at the same position in its
+   * order.
+   *
+   * @param op the send or receive
+   * @param address the address of the elements
+   * @param bytes the size of the elements, at least 1
+   * @param before the event after which the elements can be read or written; closed by this object,
+   *     unless this method throws
+   * @param source the sender of a message to this rank, otherwise {@link MessageMatcher#ANY}
+   */
+  synchronized void start(Operation op, long address, long bytes, CudaEvent before, int source) {
     access().context(device).enter();
     if (closed) {
       throw new IllegalStateException("the backend is closed");

@@ -40,9 +40,9 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
   private final CudaDevice device;
   private final RankLinks links;
   private final int rank;
-  private final @Nullable CollectiveLauncher collectives;
-  private final @Nullable MessagePath[] sends;
-  private final @Nullable MessagePath[] receives;
+  private final CollectiveLauncher collectives;
+  private final @Nullable MessageLauncher[] sends;
+  private final @Nullable MessageLauncher[] receives;
   private final FailureListener onFailure;
   private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
   private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
@@ -72,7 +72,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
    * @param device this rank's device
    * @param links the links to the peers; closed together with this matcher
    * @param rank this rank's number
-   * @param collectives told of peers that close; null if they are told otherwise
+   * @param collectives told of peers that close
    * @param sends the path to each peer
    * @param receives the path from each peer
    * @param onFailure told of lost links, and thus of ranks that died
@@ -81,9 +81,9 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
       CudaDevice device,
       RankLinks links,
       int rank,
-      @Nullable CollectiveLauncher collectives,
-      @Nullable MessagePath[] sends,
-      @Nullable MessagePath[] receives,
+      CollectiveLauncher collectives,
+      @Nullable MessageLauncher[] sends,
+      @Nullable MessageLauncher[] receives,
       FailureListener onFailure) {
     this.device = device;
     this.links = links;
@@ -171,9 +171,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
       return;
     }
     if (kind == CLOSED) {
-      if (collectives != null) {
-        collectives.leave(sender, a);
-      }
+      collectives.leave(sender, a);
       leave(sender);
       return;
     }
@@ -193,7 +191,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
    * Fails the messages that wait for a peer that closed: everything it had announced has already
    * arrived.
    */
-  public synchronized void leave(int peer) {
+  private synchronized void leave(int peer) {
     left.set(peer);
     failMessages(wanted, peer);
     failMessages(announced.values(), peer);
@@ -252,7 +250,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
             .formatted(sent, tag, expected, receiver));
   }
 
-  private void launch(Wanted own, @Nullable MessagePath path, int source) {
+  private void launch(Wanted own, @Nullable MessageLauncher path, int source) {
     try {
       if (path == null) {
         throw new IllegalArgumentException("cannot send to or receive from rank " + own.peer);
@@ -273,7 +271,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
     }
   }
 
-  private static @Nullable MessagePath path(@Nullable MessagePath[] paths, int peer) {
+  private static @Nullable MessageLauncher path(@Nullable MessageLauncher[] paths, int peer) {
     return peer < 0 || peer >= paths.length ? null : paths[peer];
   }
 
@@ -320,11 +318,6 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
     }
   }
 
-  /** Tells whether a send or receive has not found its other side yet. */
-  public synchronized boolean isWaiting() {
-    return !wanted.isEmpty() || !announced.isEmpty();
-  }
-
   /** Starts listening to the peers. */
   public void listen() {
     links.listen(this);
@@ -338,7 +331,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
       closing = true;
       isGood = aborted == null;
     }
-    long last = collectives == null ? 0 : collectives.lastSequence();
+    long last = collectives.lastSequence();
     for (int peer = 0; isGood && peer < sends.length; peer++) {
       if (peer != rank) {
         try {

@@ -89,7 +89,7 @@ public final class Communicator {
       boolean shares,
       long deadlineNanos,
       Runnable look) {
-    return begin(calls, context, "rank " + rank + "/" + size, id, size, rank, 0, shares)
+    return begin(calls, context, "rank " + rank + "/" + size, id, size, rank, shares)
         .ready(deadlineNanos, look);
   }
 
@@ -117,7 +117,6 @@ public final class Communicator {
    * @param id the communicator's id, the same on all ranks
    * @param size the number of ranks
    * @param rank this rank's number
-   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
    * @param shares as for {@link #create}
    * @throws NcclException if NCCL fails
    */
@@ -128,12 +127,11 @@ public final class Communicator {
       byte[] id,
       int size,
       int rank,
-      int mostBlocks,
       boolean shares) {
     context.enter();
     ExitGuard exit = ExitGuard.open(context);
     try {
-      long handle = calls.init(id, size, rank, mostBlocks, shares);
+      long handle = calls.init(id, size, rank, shares);
       return new Communicator(calls, context, name, handle, exit);
     } catch (RuntimeException e) {
       exit.close();
@@ -167,19 +165,18 @@ public final class Communicator {
    * that those could not be ended; all ranks must call this.
    *
    * @param rank this rank's number
-   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @param look called every 200 ms during a wait; throws to end the wait
    * @throws RendezvousException if not all ranks arrive by the deadline
    * @throws NcclException if NCCL fails
    * @throws BackendException if the communicator is aborted meanwhile
    */
-  public synchronized void block(int rank, int mostBlocks, long deadlineNanos, Runnable look) {
+  public synchronized void block(int rank, long deadlineNanos, Runnable look) {
     long own = require();
     if (!calls.sharesAborts()) {
       return;
     }
-    NcclCalls.Child made = calls.splitBlocking(own, rank, mostBlocks);
+    NcclCalls.Child made = calls.splitBlocking(own, rank);
     child = made;
     // NCCL may report that the call is over before it has written the handle.
     int result = awaitState(deadlineNanos, look, () -> made.handle() != 0);

@@ -20,17 +20,15 @@ final class LazyCommunicator {
   private volatile @Nullable Communicator communicator;
 
   /** A maker of a communicator, together with its other ranks. */
+  @FunctionalInterface
   interface Maker {
     /**
-     * Begins to create the communicator.
+     * Begins to create the communicator; {@link Communicator#awaitRanks} completes it.
      *
      * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
      * @param look throws once the communicator is no longer wanted
      */
     Communicator begin(long deadlineNanos, Runnable look);
-
-    /** Waits until all ranks of the communicator have arrived. */
-    void complete(Communicator begun, long deadlineNanos, Runnable look);
   }
 
   /** Creates a holder whose communicator is created by the first call of {@link #get}. */
@@ -68,7 +66,7 @@ final class LazyCommunicator {
       begun.abort(cause);
       throwIfAborted();
     }
-    maker.complete(begun, deadlineNanos, this::throwIfAborted);
+    begun.awaitRanks(deadlineNanos);
     return begun;
   }
 

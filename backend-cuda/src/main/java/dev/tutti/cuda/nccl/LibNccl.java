@@ -139,8 +139,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     }
   }
 
-  private static MemorySegment config(
-      Arena arena, boolean blocking, int mostBlocks, boolean shares) {
+  private static MemorySegment config(Arena arena, boolean blocking, boolean shares) {
     MemorySegment config = arena.allocate(CONFIG_BYTES, Long.BYTES);
     config.set(JAVA_LONG, 0, CONFIG_BYTES);
     config.set(JAVA_INT, 8, CONFIG_MAGIC);
@@ -148,14 +147,14 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     config.set(JAVA_INT, 16, blocking ? 1 : 0);
     config.set(JAVA_INT, 20, UNDEFINED); // cgaClusterSize
     config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
-    config.set(JAVA_INT, 28, mostBlocks == 0 ? UNDEFINED : mostBlocks); // maxCTAs
+    config.set(JAVA_INT, 28, UNDEFINED); // maxCTAs
     config.set(JAVA_LONG, 32, 0); // netName
     config.set(JAVA_INT, 40, shares ? 1 : 0); // splitShare: includes the abort flag
     return config;
   }
 
   @Override
-  public long init(byte[] id, int size, int rank, int mostBlocks, boolean shares) {
+  public long init(byte[] id, int size, int rank, boolean shares) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment cell = arena.allocate(JAVA_LONG);
       MemorySegment copy = arena.allocate(UNIQUE_ID_BYTES);
@@ -163,11 +162,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       int result =
           (int)
               initRank.invokeExact(
-                  cell.address(),
-                  size,
-                  copy,
-                  rank,
-                  config(arena, false, mostBlocks, shares).address());
+                  cell.address(), size, copy, rank, config(arena, false, shares).address());
       long made = cell.get(JAVA_LONG, 0);
       try {
         require(result, "ncclCommInitRankConfig");
@@ -194,16 +189,16 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   }
 
   @Override
-  public Child splitBlocking(long communicator, int rank, int mostBlocks) {
-    return split(communicator, ONE_COLOR, rank, true, mostBlocks);
+  public Child splitBlocking(long communicator, int rank) {
+    return split(communicator, ONE_COLOR, rank, true);
   }
 
   @Override
   public Child split(long communicator, int color, int rank) {
-    return split(communicator, color, rank, false, 0);
+    return split(communicator, color, rank, false);
   }
 
-  private Child split(long communicator, int color, int rank, boolean blocking, int mostBlocks) {
+  private Child split(long communicator, int color, int rank, boolean blocking) {
     // NCCL writes here when it is done, possibly after the caller has given up.
     MemorySegment cell = Arena.global().allocate(JAVA_LONG);
     try (Arena arena = Arena.ofConfined()) {
@@ -214,7 +209,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
                   color,
                   rank,
                   cell.address(),
-                  config(arena, blocking, mostBlocks, true).address()),
+                  config(arena, blocking, true).address()),
           "ncclCommSplit");
       return () -> (long) HANDLE.getAcquire(cell, 0L);
     } catch (Throwable e) {

@@ -8,8 +8,6 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
-import dev.tutti.cuda.collective.MessageMatcher;
-import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.element.DeviceNanSearch;
@@ -42,7 +40,8 @@ public final class NcclBackend implements Backend {
   private final NcclExchanges exchanges;
   private final FlatParts flatParts;
   private final NcclWatch watch;
-  private final @Nullable Messages messages;
+  private final @Nullable OrderedMessages messages;
+  private final @Nullable PeerDeaths deaths;
   private final @Nullable NcclSubgroups subgroups;
   private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
@@ -56,6 +55,7 @@ public final class NcclBackend implements Backend {
    * @param communicator the communicator of all ranks
    * @param launcher the launcher for that communicator
    * @param messages null in a group of one rank
+   * @param deaths notices peers that die; null if some ranks run PyTorch, or may do so
    * @param subgroups creates groups from ranks of this group, if some run PyTorch; otherwise null
    * @param missing the features that the group lacks, with the reasons
    */
@@ -64,7 +64,8 @@ public final class NcclBackend implements Backend {
       CudaDevice device,
       LazyCommunicator communicator,
       NcclLauncher launcher,
-      @Nullable Messages messages,
+      @Nullable OrderedMessages messages,
+      @Nullable PeerDeaths deaths,
       @Nullable NcclSubgroups subgroups,
       Map<Feature, String> missing) {
     this.device = device;
@@ -76,6 +77,7 @@ public final class NcclBackend implements Backend {
     this.exchanges = new NcclExchanges(launcher, rank, size);
     this.flatParts = new FlatParts(device, launcher, rank);
     this.messages = messages;
+    this.deaths = deaths;
     this.subgroups = subgroups;
     this.missing = Map.copyOf(missing);
     access().context(device).enter();
@@ -287,22 +289,24 @@ public final class NcclBackend implements Backend {
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
     long address = address(op, tensor);
-    messages(op).send(op, peer, tag, address, tensor.byteSize());
+    messages(op).start(op, peer, true, address, tensor.byteSize());
   }
 
   @Override
   public void recv(Operation op, Tensor tensor, int peer, int tag) {
     long address = address(op, tensor);
-    messages(op).receive(op, peer, tag, address, tensor.byteSize());
+    messages(op).start(op, peer, false, address, tensor.byteSize());
   }
 
   @Override
   public void recvAnySource(Operation op, Tensor tensor, int tag) {
-    long address = address(op, tensor);
-    messages(op).receive(op, MessageMatcher.ANY, tag, address, tensor.byteSize());
+    throw new UnsupportedOperationException(
+        ("%s on rank %s: NCCL receives only from a rank that is named; call recv with the rank of"
+                + " the sender")
+            .formatted(op.type().label(), rank));
   }
 
-  private Messages messages(Operation op) {
+  private OrderedMessages messages(Operation op) {
     if (messages == null) {
       throw new UnsupportedOperationException(
           op.type().label() + " on rank " + rank + ": a group of one rank cannot send or receive");
@@ -360,6 +364,9 @@ public final class NcclBackend implements Backend {
     if (messages != null) {
       messages.abort(cause);
     }
+    if (deaths != null) {
+      deaths.abort();
+    }
   }
 
   @Override
@@ -369,8 +376,10 @@ public final class NcclBackend implements Backend {
       if (messages != null) {
         messages.beginClose();
       }
+      if (deaths != null) {
+        deaths.close();
+      }
     } finally {
-      // Only now: the peers have received everything that this rank had to send.
       watch.close();
       communicator.close(until);
     }

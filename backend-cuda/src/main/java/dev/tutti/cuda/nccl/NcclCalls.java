@@ -26,11 +26,10 @@ public interface NcclCalls {
    * @param id the result of {@link #uniqueId}, the same on all ranks
    * @param size the number of ranks
    * @param rank this rank's number
-   * @param mostBlocks the maximum number of thread blocks per operation; 0 to let NCCL choose
    * @param shares whether communicators split from it share its resources, the same on all ranks
    * @return the communicator, which must be aborted or destroyed
    */
-  long init(byte[] id, int size, int rank, int mostBlocks, boolean shares);
+  long init(byte[] id, int size, int rank, boolean shares);
 
   /** Returns a string that is the same for all ranks of a process and differs between processes. */
   String process();
@@ -56,9 +55,8 @@ public interface NcclCalls {
    *
    * @param communicator a communicator of {@link #init}, with nothing in progress
    * @param rank this rank's number
-   * @param mostBlocks as for {@link #init}
    */
-  Child splitBlocking(long communicator, int rank, int mostBlocks);
+  Child splitBlocking(long communicator, int rank);
 
   /** The color of a rank that gets no communicator. */
   int NO_COLOR = -1;

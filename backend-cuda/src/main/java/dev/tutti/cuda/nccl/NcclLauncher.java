@@ -209,7 +209,8 @@ final class NcclLauncher {
           (nccl, handle, to) -> {
             int first = NcclResult.SUCCESS;
             for (NcclMessage message : all) {
-              first = NcclResult.firstFailure(first, message.call(nccl, handle, to));
+              first =
+                  NcclResult.firstFailure(first, message.call(nccl, message.peer(), handle, to));
             }
             return first;
           });

@@ -14,10 +14,10 @@ import dev.tutti.spi.Operation;
  */
 record NcclMessage(Operation op, int peer, boolean sends, long address, long bytes, long number) {
   /** Calls NCCL, even if there is nothing to move, as PyTorch does; returns NCCL's result. */
-  int call(NcclCalls nccl, long communicator, long stream) {
+  int call(NcclCalls nccl, int other, long communicator, long stream) {
     return sends
-        ? nccl.send(address, bytes, peer, communicator, stream)
-        : nccl.receive(address, bytes, peer, communicator, stream);
+        ? nccl.send(address, bytes, other, communicator, stream)
+        : nccl.receive(address, bytes, other, communicator, stream);
   }
 
   /** Describes the message. */

@@ -8,29 +8,24 @@ import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.MessageMatcher;
-import dev.tutti.cuda.collective.MessagePath;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.concurrent.Executor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A path that moves messages between two ranks through NCCL, in a communicator of these two that
- * the first message creates, and in a stream of its own. Any thread may start a message; one thread
- * at a time calls NCCL.
+ * A path that moves the messages between two ranks, in both directions, in a communicator of these
+ * two that the first message creates, and in a stream of its own. Any thread may start a message;
+ * one thread at a time calls NCCL.
  */
-final class NcclMessagePath implements MessagePath {
+final class NcclMessagePath {
   /*
-   * Between Tutti ranks, each direction has its own communicator: with one for both, the ranks
-   * would have to agree on an order for messages in opposite directions, since NCCL runs the
-   * operations on a communicator one after another. The receiver puts the communicator's id into
-   * the store. With PyTorch ranks, one communicator serves both directions.
-   *
    * Everything that may take long happens outside the monitor, so that threads that start messages
    * do not wait for it: store calls, and all calls of NCCL and the driver that may wait for the
    * device's kernels, such as creating a communicator or a stream.
@@ -38,12 +33,12 @@ final class NcclMessagePath implements MessagePath {
   private static final long IDLE_SECONDS = 1;
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  private final Owner all;
-  private final int peer;
+  private final CudaDevice device;
+  private final Executor threads;
   private final int place;
   private final LazyCommunicator lazy;
   private final long graceNanos;
-  private final ArrayDeque<Message> queue = new ArrayDeque<>();
+  private final ArrayDeque<Started> queue = new ArrayDeque<>();
   private final OpenEvents open = new OpenEvents();
   private boolean running;
   private long taken;
@@ -52,34 +47,18 @@ final class NcclMessagePath implements MessagePath {
   private @Nullable Operation lastOp;
   private volatile @Nullable Operation calling;
 
-  private record Message(
-      Operation op, long address, long bytes, CudaEvent before, int source, boolean sends) {}
-
-  /** The owner of a rank's paths. */
-  interface Owner {
-    CudaDevice device();
-
-    /**
-     * Runs the messages of a path, which has only one such task at a time.
-     *
-     * @throws java.util.concurrent.RejectedExecutionException if the group is closed
-     */
-    void execute(Runnable task);
-
-    /** Returns a stream for exclusive use; the device may have to create it. */
-    CudaStream takeStream();
-  }
+  private record Started(NcclMessage message, CudaEvent before) {}
 
   /**
    * Creates a path.
    *
-   * @param all the owner of this rank's paths
-   * @param peer the other rank
+   * @param device this rank's device
+   * @param threads runs the messages, in one task at a time
    * @param place this rank's number in the communicator of the two, 0 or 1
    * @param maker creates that communicator
    */
-  NcclMessagePath(Owner all, int peer, int place, LazyCommunicator.Maker maker) {
-    this(all, peer, place, maker, GRACE);
+  NcclMessagePath(CudaDevice device, Executor threads, int place, LazyCommunicator.Maker maker) {
+    this(device, threads, place, maker, GRACE);
   }
 
   /**
@@ -87,9 +66,14 @@ final class NcclMessagePath implements MessagePath {
    *
    * @param grace how much longer than a message may take the path waits for the other rank
    */
-  NcclMessagePath(Owner all, int peer, int place, LazyCommunicator.Maker maker, Duration grace) {
-    this.all = all;
-    this.peer = peer;
+  NcclMessagePath(
+      CudaDevice device,
+      Executor threads,
+      int place,
+      LazyCommunicator.Maker maker,
+      Duration grace) {
+    this.device = device;
+    this.threads = threads;
     this.place = place;
     this.lazy = new LazyCommunicator(maker);
     this.graceNanos = grace.toNanos();
@@ -106,63 +90,64 @@ final class NcclMessagePath implements MessagePath {
         task -> Thread.ofPlatform().daemon().name("tutti-nccl-message-" + rank).unstarted(task));
   }
 
-  @Override
-  public void start(Operation op, long address, long bytes, CudaEvent before, int source) {
-    start(new Message(op, address, bytes, before, source, source == MessageMatcher.ANY));
-  }
-
-  private synchronized void start(Message message) {
+  /**
+   * Starts a message.
+   *
+   * @param message the message
+   * @param before the event after which its elements can be read or written; closed by the path,
+   *     unless this method throws
+   * @throws BackendException if the group was aborted
+   * @throws java.util.concurrent.RejectedExecutionException if the group is closed
+   */
+  synchronized void start(NcclMessage message, CudaEvent before) {
     lazy.throwIfAborted();
     if (!running) {
-      all.execute(this::drain);
+      threads.execute(this::drain);
       running = true;
     }
-    queue.addLast(message);
+    queue.addLast(new Started(message, before));
   }
 
-  private synchronized @Nullable Message next() {
-    Message message = queue.pollFirst();
-    running = message != null;
-    if (message == null) {
+  private synchronized @Nullable Started next() {
+    Started first = queue.pollFirst();
+    running = first != null;
+    if (first == null) {
       calling = null;
       notifyAll();
     } else {
       taken++;
-      calling = message.op;
+      calling = first.message.op();
     }
-    return message;
+    return first;
   }
 
   private void drain() {
-    Message message = next();
-    while (message != null) {
-      try (CudaEvent before = message.before) {
-        run(message, before);
+    Started first = next();
+    while (first != null) {
+      try (CudaEvent before = first.before) {
+        run(first.message, before);
       } catch (RuntimeException | Error e) {
-        message.op.fail(e, -1);
+        first.message.op().fail(e, -1);
       }
-      message = next();
+      first = next();
     }
   }
 
-  private void run(Message message, CudaEvent before) {
-    access().context(all.device()).enter();
-    long deadline = message.op.deadlineNanos() + graceNanos;
+  private void run(NcclMessage message, CudaEvent before) {
+    access().context(device).enter();
+    long deadline = message.op().deadlineNanos() + graceNanos;
     Communicator to = lazy.get(deadline);
     CudaStream own = stream();
     long handle = own.handle();
     own.waitFor(before);
     to.runGroup(
-        message.op.type().label() + (message.sends ? " to rank " : " from rank ") + peer,
-        deadline,
-        (nccl, pair) ->
-            message.sends
-                ? nccl.send(message.address, message.bytes, 1 - place, pair, handle)
-                : nccl.receive(message.address, message.bytes, 1 - place, pair, handle));
-    access().context(all.device()).enter();
+        message.describe(), deadline, (nccl, pair) -> message.call(nccl, 1 - place, pair, handle));
+    access().context(device).enter();
     CudaEvent event = own.record();
-    follow(message.op, event);
-    message.op.enqueued(new ChannelEvent(event, to::endedWell, message.op, message.source));
+    Operation op = message.op();
+    follow(op, event);
+    int source = message.sends() ? MessageMatcher.ANY : message.peer();
+    op.enqueued(new ChannelEvent(event, to::endedWell, op, source));
   }
 
   private synchronized void follow(Operation op, CudaEvent event) {
@@ -179,14 +164,14 @@ final class NcclMessagePath implements MessagePath {
         return stream;
       }
     }
-    CudaStream taken = all.takeStream();
+    CudaStream taken = access().reserve(device).take();
     synchronized (this) {
       if (lazy.aborted() == null) {
         stream = taken;
         return taken;
       }
     }
-    access().reserve(all.device()).give(taken);
+    access().reserve(device).give(taken);
     lazy.throwIfAborted();
     throw new AssertionError("an abort was taken back");
   }
@@ -234,7 +219,7 @@ final class NcclMessagePath implements MessagePath {
    * has enqueued may still use it, and its owner may free it now.
    */
   synchronized void forget() {
-    queue.forEach(message -> message.before.close());
+    queue.forEach(each -> each.before.close());
     queue.clear();
     CudaStream own = stream;
     if (own != null) {
@@ -283,7 +268,7 @@ final class NcclMessagePath implements MessagePath {
       CudaStream of = stream;
       if (of != null && idle) {
         open.close();
-        access().reserve(all.device()).give(of);
+        access().reserve(device).give(of);
         stream = null;
       }
     }

@@ -3,7 +3,6 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cuda.collective.CollectiveLauncher;
-import dev.tutti.cuda.collective.Messages;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.Printable;
@@ -35,7 +34,7 @@ final class NcclWatch implements AutoCloseable {
   private final Store store;
   private final int rank;
   private final int size;
-  private final @Nullable Messages messages;
+  private final @Nullable OrderedMessages messages;
   private final Thread thread;
   private final Thread storeThread;
   private volatile boolean closed;
@@ -44,7 +43,7 @@ final class NcclWatch implements AutoCloseable {
       BackendContext context,
       LazyCommunicator communicator,
       NcclLauncher launcher,
-      @Nullable Messages messages) {
+      @Nullable OrderedMessages messages) {
     this.communicator = communicator;
     this.launcher = launcher;
     this.store = context.store();
@@ -110,7 +109,7 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  private void endMessages(Messages own) {
+  private void endMessages(OrderedMessages own) {
     own.lookInStore();
     if (own.isWaiting()) {
       forEachFarewell(

@@ -12,7 +12,6 @@ import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
-import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.RankLinks;
@@ -137,7 +136,7 @@ public final class NcclWorld {
   /** Creates the backend on a communicator that all ranks have entered. */
   private NcclBackend open(Communicator first, boolean shares) {
     Communicator communicator = first;
-    Messages messages = null;
+    PeerDeaths deaths = null;
     boolean good = false;
     try {
       boolean alone = context.size() == 1 || processes.isAlone();
@@ -148,32 +147,33 @@ public final class NcclWorld {
         first.close(until);
       }
       if (blocks) {
-        communicator.block(context.rank(), 0, until, this::look);
+        communicator.block(context.rank(), until, this::look);
       }
       LazyCommunicator lazy = new LazyCommunicator(communicator);
       NcclLauncher launcher = new NcclLauncher(device, lazy);
+      OrderedMessages messages = null;
       NcclSubgroups subgroups = null;
       if (alone && context.size() > 1) {
         connect(communicator);
-        messages = messages(blocks);
+        deaths = watchPeers();
       } else if (!alone) {
-        messages = new OrderedMessages(context, device, launcher, null);
         subgroups = new NcclSubgroups(context, communicator, launcher, this::partOf);
       }
-      NcclBackend backend = backend(lazy, launcher, messages, subgroups);
+      if (context.size() > 1) {
+        messages = new OrderedMessages(context, device, launcher, !alone, null);
+      }
+      NcclBackend backend = backend(lazy, launcher, messages, deaths, subgroups);
       good = true;
       return backend;
     } finally {
       if (!good) {
-        if (messages != null) {
-          messages.beginClose();
+        if (deaths != null) {
+          deaths.abort();
+          deaths.close();
         }
         for (Communicator each : new HashSet<>(List.of(first, communicator))) {
           each.abort(new IllegalStateException("the group was not created"));
           each.close();
-        }
-        if (messages != null) {
-          messages.close(until);
         }
         connected();
       }
@@ -190,34 +190,27 @@ public final class NcclWorld {
   private NcclBackend later() {
     NcclLink.Place place = new NcclLink.Place(name, context.rank(), context.size());
     LazyCommunicator lazy =
-        new LazyCommunicator(
-            new NcclLink(
-                nccl,
-                device,
-                context.store(),
-                ID_KEY,
-                place,
-                context.rank() == 0,
-                NcclLink.Width.PYTORCH));
+        new LazyCommunicator(new NcclLink(nccl, device, context.store(), ID_KEY, place));
     NcclLauncher launcher = new NcclLauncher(device, lazy);
     if (context.size() == 1) {
-      return backend(lazy, launcher, null, null);
+      return backend(lazy, launcher, null, null, null);
     }
     PairMessages pairs = new PairMessages(context, device, nccl);
-    Messages messages = new OrderedMessages(context, device, launcher, pairs);
-    return backend(lazy, launcher, messages, null);
+    OrderedMessages messages = new OrderedMessages(context, device, launcher, true, pairs);
+    return backend(lazy, launcher, messages, null, null);
   }
 
   private NcclBackend backend(
       LazyCommunicator lazy,
       NcclLauncher launcher,
-      @Nullable Messages messages,
+      @Nullable OrderedMessages messages,
+      @Nullable PeerDeaths deaths,
       @Nullable NcclSubgroups subgroups) {
-    return new NcclBackend(context, device, lazy, launcher, messages, subgroups, missing);
+    return new NcclBackend(context, device, lazy, launcher, messages, deaths, subgroups, missing);
   }
 
-  /** Opens the links between the ranks over which messages find their receivers. */
-  private Messages messages(boolean blocks) {
+  /** Opens the links between the ranks, whose end shows that a rank died. */
+  private PeerDeaths watchPeers() {
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
     RankLinks links =
@@ -228,15 +221,7 @@ public final class NcclWorld {
             exchange,
             until);
     try {
-      return new NcclMessages(
-          device,
-          nccl,
-          context.store(),
-          links,
-          context.rank(),
-          context.size(),
-          blocks,
-          context.onFailure());
+      return new PeerDeaths(links, context.rank(), context.size(), context.onFailure());
     } catch (RuntimeException | Error e) {
       links.close();
       throw e;

@@ -5,8 +5,6 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.Store;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.collective.CollectiveLauncher;
-import dev.tutti.cuda.collective.MessageMatcher;
-import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
@@ -18,10 +16,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The messages of a group with PyTorch ranks, moved as c10d's NCCL backend does: in the group's
- * communicator, in one order with the collectives; a batch is one call. Thread-safe.
+ * The messages of a rank, moved as c10d's NCCL backend does: in the group's communicator, in one
+ * order with the collectives; a batch is one call. Thread-safe.
  */
-final class OrderedMessages implements Messages {
+final class OrderedMessages {
   /*
    * PyTorch puts the messages of two ranks into the group's communicator only if its user named a
    * device at init; otherwise it uses a communicator of the two ranks, except for batches. NCCL
@@ -38,13 +36,13 @@ final class OrderedMessages implements Messages {
           + "=1 for all ranks of Tutti";
 
   private static final String NO_TAGS =
-      "messages with ranks of PyTorch go through NCCL, which has no tags; the messages between two"
-          + " ranks match in their order, and the tag must be 0";
+      "NCCL has no tags; send with tag 0, as the messages between two ranks match in their order";
 
   private final CudaDevice device;
   private final NcclLauncher launcher;
   private final Store store;
   private final int rank;
+  private final boolean mayMeetPytorch;
   private final PeerMessageCounts counts;
   private final @Nullable PairMessages pairs;
   private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
@@ -55,45 +53,34 @@ final class OrderedMessages implements Messages {
    * @param context the context of the group
    * @param device this rank's device
    * @param launcher the group's launcher
+   * @param mayMeetPytorch whether some ranks run PyTorch, or may do so because they were not asked
    * @param pairs moves messages outside of batches; null if the launcher does
    */
   OrderedMessages(
       BackendContext context,
       CudaDevice device,
       NcclLauncher launcher,
+      boolean mayMeetPytorch,
       @Nullable PairMessages pairs) {
     this.device = device;
     this.launcher = launcher;
     this.store = context.store();
     this.rank = context.rank();
+    this.mayMeetPytorch = mayMeetPytorch;
     this.counts = new PeerMessageCounts(context.size());
     this.pairs = pairs;
   }
 
-  @Override
-  public void send(Operation op, int peer, int tag, long address, long bytes) {
-    start(op, peer, true, address, bytes);
-  }
-
-  @Override
-  public void receive(Operation op, int peer, int tag, long address, long bytes) {
-    if (peer == MessageMatcher.ANY) {
-      throw new UnsupportedOperationException(
-          ("%s on rank %s, in a group with ranks of PyTorch: NCCL can receive only from a rank that"
-                  + " is named, not from any rank")
-              .formatted(op.type().label(), rank));
-    }
-    start(op, peer, false, address, bytes);
-  }
-
-  @Override
-  public Map<Feature, String> missingFeatures() {
+  /** Returns the features that the group lacks because of its messages, with the reasons. */
+  Map<Feature, String> missingFeatures() {
     Map<Feature, String> all = new EnumMap<>(Feature.class);
     all.put(Feature.TAGS, NO_TAGS);
-    all.put(
-        Feature.DETECTS_DEAD_PEERS,
-        "with ranks of PyTorch, only NCCL reports which ranks are gone, and only while operations"
-            + " are running");
+    if (mayMeetPytorch) {
+      all.put(
+          Feature.DETECTS_DEAD_PEERS,
+          "with ranks of PyTorch, only NCCL reports which ranks are gone, and only while operations"
+              + " are running");
+    }
     if (pairs != null) {
       all.put(
           Feature.DEVICE_BARRIER,
@@ -102,12 +89,19 @@ final class OrderedMessages implements Messages {
     return all;
   }
 
-  @Override
-  public boolean mayMeetPytorch() {
-    return true;
+  /** Tells whether some ranks run PyTorch, or may do so because they were not asked. */
+  boolean mayMeetPytorch() {
+    return mayMeetPytorch;
   }
 
-  private void start(Operation op, int peer, boolean sends, long address, long bytes) {
+  /**
+   * Starts a message.
+   *
+   * @param sends whether this rank is the sender
+   * @param address the address of the elements
+   * @param bytes the size of the elements
+   */
+  void start(Operation op, int peer, boolean sends, long address, long bytes) {
     List<NcclMessage> collected = batches.get(Thread.currentThread());
     if (collected == null && pairs != null) {
       // Its path counts this message.
@@ -123,13 +117,13 @@ final class OrderedMessages implements Messages {
     }
   }
 
-  @Override
-  public void beginBatch() {
+  /** Begins to collect the messages that this thread starts. */
+  void beginBatch() {
     batches.put(Thread.currentThread(), new ArrayList<>());
   }
 
-  @Override
-  public void endBatch() {
+  /** Starts, as one, the messages that this thread has collected since {@link #beginBatch}. */
+  void endBatch() {
     List<NcclMessage> collected = batches.remove(Thread.currentThread());
     if (collected == null || collected.isEmpty()) {
       return;
@@ -141,13 +135,17 @@ final class OrderedMessages implements Messages {
     }
   }
 
-  @Override
-  public boolean isWaiting() {
+  /** Tells whether a message may wait for its other side. */
+  boolean isWaiting() {
     return !launcher.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
   }
 
-  @Override
-  public void leave(int peer, String farewell) {
+  /**
+   * Fails the messages that wait for a rank that closed its group.
+   *
+   * @param farewell that rank's {@link #farewell}
+   */
+  void leave(int peer, String farewell) {
     PeerMessageCounts.Counts its = PeerMessageCounts.parse(farewell, rank);
     for (NcclMessage message : launcher.pendingMessages()) {
       long last = message.sends() ? its.received() : its.sent();
@@ -160,13 +158,13 @@ final class OrderedMessages implements Messages {
     }
   }
 
-  @Override
-  public String farewell() {
+  /** Returns a summary of this closing rank's messages, for its peers. */
+  String farewell() {
     return counts.text(peer -> pairs == null ? 0 : pairs.count(peer));
   }
 
-  @Override
-  public void look() {
+  /** Fails messages that cannot complete according to NCCL. */
+  void look() {
     if (pairs != null) {
       pairs.look();
     }
@@ -177,9 +175,9 @@ final class OrderedMessages implements Messages {
     }
   }
 
-  @Override
-  public void lookInStore() {
-    if (pairs == null) {
+  /** Fails messages that cannot complete according to the store. */
+  void lookInStore() {
+    if (mayMeetPytorch && pairs == null) {
       List<NcclMessage> pending = launcher.pendingMessages();
       pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
     }
@@ -199,29 +197,32 @@ final class OrderedMessages implements Messages {
         .formatted(peer, REMEDY);
   }
 
-  @Override
-  public String likelyCause() {
+  /** Returns what may keep messages past their deadline from completing, or an empty string. */
+  String likelyCause() {
+    if (!mayMeetPytorch) {
+      return "";
+    }
     return pairs != null
         ? PairMessages.LIKELY_CAUSE
         : "if the other rank is a rank of PyTorch that was given no device_id, " + REMEDY;
   }
 
-  @Override
-  public void abort(Throwable cause) {
+  /** Ends running messages without a result; never blocks. */
+  void abort(Throwable cause) {
     if (pairs != null) {
       pairs.abort(cause);
     }
   }
 
-  @Override
-  public void beginClose() {
+  /** Begins to free what only messages use; nothing may be running. */
+  void beginClose() {
     if (pairs != null) {
       pairs.beginClose();
     }
   }
 
-  @Override
-  public void close(long deadlineNanos) {
+  /** Frees everything. */
+  void close(long deadlineNanos) {
     if (pairs != null) {
       pairs.close(deadlineNanos);
     }

@@ -1,13 +1,10 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Store;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.CollectiveLauncher;
-import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
@@ -22,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * of ranks has one communicator for both directions, which their first message creates.
  * Thread-safe.
  */
-final class PairMessages implements NcclMessagePath.Owner {
+final class PairMessages {
   /*
    * An abort sets "aborted" and then iterates over the paths; a thread that creates a path adds it
    * and then reads "aborted". So at least one of the two ends the path.
@@ -58,17 +55,10 @@ final class PairMessages implements NcclMessagePath.Owner {
     int place = rank < peer ? 0 : 1;
     String name = "rank " + rank + ", messages with rank " + peer;
     return new NcclMessagePath(
-        this,
-        peer,
+        device,
+        threads,
         place,
-        new NcclLink(
-            nccl,
-            device,
-            store,
-            key(rank, peer),
-            new NcclLink.Place(name, place, 2),
-            place == 0,
-            NcclLink.Width.PYTORCH));
+        new NcclLink(nccl, device, store, key(rank, peer), new NcclLink.Place(name, place, 2)));
   }
 
   /**
@@ -82,7 +72,6 @@ final class PairMessages implements NcclMessagePath.Owner {
           "%s, on rank %s: cannot be captured into a graph with %s, except in a batch"
               .formatted(message.describe(), rank, CudaSettings.NCCL_LAZY.name()));
     }
-    int source = message.sends() ? MessageMatcher.ANY : message.peer();
     CudaEvent before = stream.record();
     try {
       NcclMessagePath path = paths.computeIfAbsent(message.peer(), this::make);
@@ -90,7 +79,7 @@ final class PairMessages implements NcclMessagePath.Owner {
       if (cause != null) {
         path.abort(cause);
       }
-      path.start(message.op(), message.address(), message.bytes(), before, source);
+      path.start(message, before);
     } catch (RuntimeException | Error e) {
       before.close();
       throw e;
@@ -134,20 +123,5 @@ final class PairMessages implements NcclMessagePath.Owner {
 
   void close(long deadlineNanos) {
     paths.values().forEach(path -> path.close(deadlineNanos));
-  }
-
-  @Override
-  public CudaDevice device() {
-    return device;
-  }
-
-  @Override
-  public void execute(Runnable task) {
-    threads.execute(task);
-  }
-
-  @Override
-  public CudaStream takeStream() {
-    return access().reserve(device).take();
   }
 }

@@ -74,9 +74,9 @@ public final class NcclBackendProvider implements BackendProvider {
                 Feature.STREAM_ORDERED,
                 Feature.DETECTS_DEAD_PEERS,
                 Feature.DEVICE_BARRIER,
-                Feature.TAGS,
                 Feature.REAL_RESULTS)
-            .without(OpType.MONITORED_BARRIER);
+            .without(OpType.MONITORED_BARRIER)
+            .without(OpType.RECV_ANY_SOURCE);
     EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
     reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
     EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
@@ -103,9 +103,8 @@ public final class NcclBackendProvider implements BackendProvider {
    * {@inheritDoc}
    *
    * <p>They do not reflect what depends on the group: with PyTorch ranks, or if {@code
-   * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and it rejects receives from
-   * any rank and sums of sparse tensors. With that setting it has no {@link Feature#DEVICE_BARRIER}
-   * either.
+   * TUTTI_NCCL_LAZY} is set, it rejects sums of sparse tensors. With that setting it has no {@link
+   * Feature#DEVICE_BARRIER} either.
    */
   @Override
   public Capabilities capabilities() {

@@ -95,12 +95,12 @@ public final class FakeNccl implements NcclCalls {
   }
 
   @Override
-  public long init(byte[] id, int size, int rank, int mostBlocks, boolean shares) {
+  public long init(byte[] id, int size, int rank, boolean shares) {
     return communicators.init(id, size, rank, shares);
   }
 
   @Override
-  public Child splitBlocking(long communicator, int rank, int mostBlocks) {
+  public Child splitBlocking(long communicator, int rank) {
     return communicators.splitBlocking(communicator, rank);
   }
 

@@ -44,7 +44,7 @@ final class PlayedCollectives {
         call,
         communicator,
         stream,
-        false,
+        PlayedGroups.Phase.TAKE,
         () -> {
           PlayedMeeting meeting = communicator.nextMeeting();
           meeting.bring(

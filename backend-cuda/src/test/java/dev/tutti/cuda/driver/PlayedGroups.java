@@ -22,7 +22,14 @@ final class PlayedGroups {
     boolean run() throws InterruptedException;
   }
 
-  private record Step(PlayedCommunicator communicator, long stream, boolean sends, Body body) {}
+  /** The parts of a group, in their order: what others wait for precedes what waits for others. */
+  enum Phase {
+    GIVE,
+    TAKE,
+    AWAIT_TAKEN
+  }
+
+  private record Step(PlayedCommunicator communicator, long stream, Phase phase, Body body) {}
 
   PlayedGroups(FakeCudaDriver fake, PlayedCalls calls) {
     this.fake = fake;
@@ -36,14 +43,21 @@ final class PlayedGroups {
   }
 
   /** Adds a call to the open group, unless it fails; returns its result. */
-  int add(String call, PlayedCommunicator communicator, long stream, boolean sends, Body body) {
+  int add(String call, PlayedCommunicator communicator, long stream, Phase phase, Body body) {
     int result = calls.result(call);
     if (result == NcclResult.SUCCESS) {
       List<Step> steps = OPEN.get();
       assertThat(steps).as("%s is in a group", call).isNotNull();
-      steps.add(new Step(communicator, stream, sends, body));
+      steps.add(new Step(communicator, stream, phase, body));
     }
     return result;
+  }
+
+  /** Adds the rest of a call that {@link #add} has added. */
+  void addRest(PlayedCommunicator communicator, long stream, Phase phase, Body body) {
+    List<Step> steps = OPEN.get();
+    assertThat(steps).isNotNull();
+    steps.add(new Step(communicator, stream, phase, body));
   }
 
   int end() {
@@ -66,9 +80,9 @@ final class PlayedGroups {
 
   private static void run(PlayedCommunicator communicator, List<Step> steps)
       throws InterruptedException {
-    for (boolean sends : new boolean[] {true, false}) {
+    for (Phase phase : Phase.values()) {
       for (Step step : steps) {
-        if (step.sends == sends && (communicator.isAborted() || !step.body.run())) {
+        if (step.phase == phase && (communicator.isAborted() || !step.body.run())) {
           return;
         }
       }

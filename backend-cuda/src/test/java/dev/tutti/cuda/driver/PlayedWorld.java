@@ -15,7 +15,8 @@ final class PlayedWorld {
   final int size;
   private final Set<Integer> joined = ConcurrentHashMap.newKeySet();
   private final Map<Long, PlayedMeeting> meetings = new ConcurrentHashMap<>();
-  private final Map<String, ConcurrentLinkedQueue<byte[]>> messages = new ConcurrentHashMap<>();
+  private final Map<String, ConcurrentLinkedQueue<PlayedMessages.Sent>> messages =
+      new ConcurrentHashMap<>();
   private final List<Map<Integer, Integer>> splits = new ArrayList<>();
   private final Map<String, PlayedWorld> parts = new ConcurrentHashMap<>();
   private @Nullable PlayedWorld blocking;
@@ -75,7 +76,7 @@ final class PlayedWorld {
   }
 
   /** Returns the messages in transit from one rank to another. */
-  ConcurrentLinkedQueue<byte[]> messages(int from, int to) {
+  ConcurrentLinkedQueue<PlayedMessages.Sent> messages(int from, int to) {
     return messages.computeIfAbsent(from + ">" + to, key -> new ConcurrentLinkedQueue<>());
   }
 }

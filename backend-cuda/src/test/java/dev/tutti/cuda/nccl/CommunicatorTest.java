@@ -64,7 +64,7 @@ class CommunicatorTest {
   }
 
   private Communicator begin(byte[] id, int rank) {
-    return Communicator.begin(nccl, context, "rank " + rank, id, 2, rank, 4, true);
+    return Communicator.begin(nccl, context, "rank " + rank, id, 2, rank, true);
   }
 
   private void enter() {
@@ -120,7 +120,7 @@ class CommunicatorTest {
   void callsThatBlockAreDoneWhenTheyReturn() throws Exception {
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           sum(communicator, rank, soon(), () -> {});
         });
     awaitEnds();
@@ -134,7 +134,7 @@ class CommunicatorTest {
     nccl.shareNoAborts();
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           sum(communicator, rank, soon(), () -> {});
         });
     awaitEnds();
@@ -148,7 +148,7 @@ class CommunicatorTest {
         (communicator, rank) -> {
           if (rank == 0) {
             assertThatThrownBy(
-                    () -> communicator.block(rank, 4, System.nanoTime() + 50_000_000, () -> {}))
+                    () -> communicator.block(rank, System.nanoTime() + 50_000_000, () -> {}))
                 .isInstanceOf(RendezvousException.class)
                 .hasMessageContaining("not all ranks came to a blocking NCCL communicator");
             communicator.abort(new IllegalStateException("late"));
@@ -162,7 +162,7 @@ class CommunicatorTest {
     CountDownLatch called = new CountDownLatch(1);
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
             Future<?> call = thread.submit(() -> sum(communicator, rank, soon(), () -> {}));
             Until.holds(
@@ -187,7 +187,7 @@ class CommunicatorTest {
     nccl.holdOn("ncclGroupEnd", new CountDownLatch(1));
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           Runnable look =
               () -> {
                 throw new BackendException("the store is gone");
@@ -212,7 +212,7 @@ class CommunicatorTest {
     nccl.holdOn("ncclCommAbort", held);
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           if (rank == 0) {
             long deadline = System.nanoTime() + 50_000_000;
             assertThatThrownBy(() -> sum(communicator, rank, deadline, () -> {}))
@@ -247,7 +247,7 @@ class CommunicatorTest {
     nccl.holdOn("ncclCommAbort", held);
     both(
         (communicator, rank) -> {
-          communicator.block(rank, 4, soon(), () -> {});
+          communicator.block(rank, soon(), () -> {});
           communicator.beginClose();
           if (rank == 0) {
             Until.holds("both aborts", () -> nccl.calls("ncclCommAbort") >= 2);

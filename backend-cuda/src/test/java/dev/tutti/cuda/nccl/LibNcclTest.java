@@ -76,7 +76,7 @@ class LibNcclTest {
   private void refuse() throws ReflectiveOperationException {
     try (Arena arena = Arena.ofConfined()) {
       LibNccl nccl = library(arena);
-      assertThatThrownBy(() -> nccl.init(new byte[NcclCalls.UNIQUE_ID_BYTES], 2, 0, 0, true))
+      assertThatThrownBy(() -> nccl.init(new byte[NcclCalls.UNIQUE_ID_BYTES], 2, 0, true))
           .isInstanceOf(NcclException.class)
           .hasMessage("ncclCommInitRankConfig failed:  (2); ");
     }

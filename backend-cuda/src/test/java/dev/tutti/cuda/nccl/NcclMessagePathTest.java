@@ -14,20 +14,13 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.access.StreamReserve;
-import dev.tutti.cuda.collective.MessageMatcher;
-import dev.tutti.cuda.collective.MessagePath;
 import dev.tutti.cuda.driver.FakeNccl;
-import dev.tutti.cuda.share.RankLinks;
-import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
-import dev.tutti.store.JobToken;
-import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -35,7 +28,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -43,48 +35,31 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests messages between two ranks on a fake NCCL whose calls block. */
+/** Tests messages between ranks, in communicators of two, on a fake NCCL whose calls block. */
 class NcclMessagePathTest {
+  private static final int SIZE = 3;
+
   private final IllegalStateException enough = new IllegalStateException("enough");
   private final ExecutorService threads = Executors.newCachedThreadPool();
   private final HashStore store = new HashStore();
-  private final List<NcclMessages> messages = new ArrayList<>();
-  private final List<RankLinks> ends = new ArrayList<>();
-  private final CompletableFuture<Integer> lost = new CompletableFuture<>();
+  private final List<PairMessages> messages = new ArrayList<>();
   private FakeMachine machine;
   private FakeNccl nccl;
 
   @BeforeEach
-  void open() throws Exception {
-    machine = new FakeMachine(2);
+  void open() {
+    machine = new FakeMachine(SIZE);
     nccl = new FakeNccl(machine.fake);
-    for (RankLinks links : links()) {
-      int rank = messages.size();
-      CudaDevice device = machine.cuda.device(rank);
-      ends.add(links);
-      messages.add(
-          new NcclMessages(
-              device, nccl, store, links, rank, 2, true, (cause, peer) -> lost.complete(peer)));
+    for (int rank = 0; rank < SIZE; rank++) {
+      BackendContext context =
+          BackendContext.builder("test", rank, SIZE, store, Until.LONG).build();
+      messages.add(new PairMessages(context, machine.cuda.device(rank), nccl));
     }
-  }
-
-  private List<RankLinks> links() throws Exception {
-    List<Future<RankLinks>> opened = new ArrayList<>();
-    for (int r = 0; r < 2; r++) {
-      StoreExchange exchange = new StoreExchange(store, "links", r, 2);
-      opened.add(
-          threads.submit(
-              () ->
-                  RankLinks.open(
-                      InetAddress::getLoopbackAddress, null, JobToken.NONE, exchange, soon())));
-    }
-    return List.of(
-        opened.get(0).get(60, TimeUnit.SECONDS), opened.get(1).get(60, TimeUnit.SECONDS));
   }
 
   @AfterEach
   void nothingIsLeft() {
-    messages.forEach(NcclMessages::beginClose);
+    messages.forEach(PairMessages::beginClose);
     messages.forEach(each -> each.close(soon()));
     threads.close();
     Until.holds("the end of all communicators", () -> nccl.communicators() == 0);
@@ -163,11 +138,19 @@ class NcclMessagePathTest {
     }
   }
 
-  /** Starts a message from one rank to the other; returns both sides. */
-  private List<Message> start(int sender) {
+  private NcclMessage side(Operation op, int rank, int peer, boolean sends) {
+    return new NcclMessage(op, peer, sends, cell(rank), Float.BYTES, 0);
+  }
+
+  private void start(NcclMessage message, int rank) {
+    messages.get(rank).start(message, machine.cuda.device(rank).defaultStream());
+  }
+
+  /** Starts a message from one rank to another; returns both sides. */
+  private List<Message> start(int sender, int receiver) {
     List<Message> sides = List.of(new Message(soon()), new Message(soon()));
-    messages.get(sender).send(sides.get(0), 1 - sender, 0, cell(sender), 4);
-    messages.get(1 - sender).receive(sides.get(1), sender, 0, cell(1 - sender), 4);
+    start(side(sides.get(0), sender, receiver, true), sender);
+    start(side(sides.get(1), receiver, sender, false), receiver);
     return sides;
   }
 
@@ -176,7 +159,7 @@ class NcclMessagePathTest {
   }
 
   private void abortAtOnce() throws Exception {
-    for (NcclMessages each : messages) {
+    for (PairMessages each : messages) {
       threads.submit(() -> each.abort(enough)).get(60, TimeUnit.SECONDS);
     }
   }
@@ -192,7 +175,7 @@ class NcclMessagePathTest {
   void anAbortDoesNotWaitForACommunicatorThatIsBeingMade() throws Exception {
     CountDownLatch held = new CountDownLatch(1);
     nccl.holdOn("ncclCommInitRankConfig", held);
-    List<Message> sides = start(0);
+    List<Message> sides = start(0, 1);
     Until.holds("both ranks in NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 2);
     abortAtOnce();
     held.countDown();
@@ -210,8 +193,8 @@ class NcclMessagePathTest {
       Tensor received = device.tensors().allocate(arena, DType.FLOAT32, 1000);
       address = received.segment().address();
       Message message = new Message(soon());
-      messages.get(0).receive(message, 1, 0, address, 4);
-      messages.get(1).send(new Message(soon()), 0, 0, cell(1), 4);
+      start(new NcclMessage(message, 1, false, address, Float.BYTES, 0), 0);
+      start(side(new Message(soon()), 1, 0, true), 1);
       assertThat(message.event.get(60, TimeUnit.SECONDS).isReached()).isFalse();
       abortAtOnce();
     }
@@ -237,11 +220,11 @@ class NcclMessagePathTest {
     List<CudaStream> taken = new ArrayList<>();
     int made = streamsMade();
     while (streamsMade() == made) {
-      taken.add(messages.get(0).takeStream());
+      taken.add(reserve.take());
     }
     CountDownLatch held = new CountDownLatch(1);
     machine.fake.holdOn("cuStreamCreateWithPriority", held);
-    List<Message> sides = start(0);
+    List<Message> sides = start(0, 1);
     Until.holds("a stream that is being made", () -> streamsMade() == made + 2);
     abortAtOnce();
     threads.submit(() -> taken.forEach(reserve::give)).get(60, TimeUnit.SECONDS);
@@ -252,16 +235,20 @@ class NcclMessagePathTest {
 
   @Test
   void theGroupFindsATimeoutAndNotTheWaitForTheReceiver() throws Exception {
+    CudaDevice device = machine.cuda.device(0);
     NcclMessagePath path =
-        new NcclMessagePath(
-            messages.get(0), 1, 0, messages.get(0).link(1, true), Duration.ofHours(1));
+        new NcclMessagePath(device, threads, 0, link(device), Duration.ofHours(1));
     Message message = new Message(System.nanoTime());
-    path.start(message, cell(0), 4, machine.cuda.device(0).defaultStream().record(), -1);
+    path.start(side(message, 0, 1, true), device.defaultStream().record());
     assertThatThrownBy(() -> message.failure.get(700, TimeUnit.MILLISECONDS))
         .isInstanceOf(TimeoutException.class);
     path.abort(enough);
     assertAborted(message);
     path.close(soon());
+  }
+
+  private NcclLink link(CudaDevice device) {
+    return new NcclLink(nccl, device, store, "0:1", new NcclLink.Place("rank 0", 0, 2));
   }
 
   @Test
@@ -275,11 +262,10 @@ class NcclMessagePathTest {
           }
         };
     Message second = new Message(soon());
-    NcclMessagePath path =
-        new NcclMessagePath(messages.get(0), 1, 1, messages.get(0).link(1, false));
-    CudaStream stream = machine.cuda.device(0).defaultStream();
-    path.start(first, cell(0), 4, stream.record(), 1);
-    path.start(second, cell(0), 4, stream.record(), 1);
+    CudaDevice device = machine.cuda.device(0);
+    NcclMessagePath path = new NcclMessagePath(device, threads, 0, link(device));
+    path.start(side(first, 0, 1, false), device.defaultStream().record());
+    path.start(side(second, 0, 1, false), device.defaultStream().record());
     assertThat(first.failure.get(60, TimeUnit.SECONDS)).isSameAs(error);
     Until.holds("NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
     path.abort(enough);
@@ -289,93 +275,24 @@ class NcclMessagePathTest {
 
   @Test
   void allPathsCloseWithinOneDeadline() throws Exception {
-    for (int sender = 0; sender < 2; sender++) {
-      for (Message side : start(sender)) {
+    for (int sender = 0; sender < SIZE; sender++) {
+      for (Message side : start(sender, (sender + 1) % SIZE)) {
         assertThat(side.isAtDevice()).isTrue();
       }
     }
     CountDownLatch held = new CountDownLatch(1);
     nccl.holdOn("ncclCommFinalize", held);
     long start = System.nanoTime();
-    messages.forEach(NcclMessages::beginClose);
-    for (NcclMessages each : messages) {
+    messages.forEach(PairMessages::beginClose);
+    for (PairMessages each : messages) {
       each.close(start + TimeUnit.MILLISECONDS.toNanos(100));
     }
     int left = nccl.communicators();
     long nanos = System.nanoTime() - start;
     assertThat(nanos).isLessThan(TimeUnit.SECONDS.toNanos(30));
     if (nanos < TimeUnit.SECONDS.toNanos(5)) { // from then on, they are aborted
-      assertThat(left).isEqualTo(8);
+      assertThat(left).isEqualTo(2 * SIZE);
     }
     held.countDown();
-  }
-
-  /** Lets a process exit while another one waits for its message. */
-  @Test
-  void aPeerThatDiesIsNamedWithoutAStore() throws Exception {
-    Message message = new Message(soon());
-    messages.get(0).receive(message, 1, 0, cell(0), 4);
-    ends.get(1).close();
-    assertThat(message.failure.get(60, TimeUnit.SECONDS))
-        .isInstanceOfSatisfying(PeerLostException.class, e -> assertThat(e.peer()).isOne())
-        .hasMessage("rank 0: rank 1 is gone, or its group failed: its links were closed");
-    assertThat(lost.get(60, TimeUnit.SECONDS)).isOne();
-  }
-
-  @Test
-  void aPeerThatClosesEndsItsMessagesOnly() throws Exception {
-    Message message = new Message(soon());
-    messages.get(0).receive(message, 1, 0, cell(0), 4);
-    messages.get(1).beginClose();
-    assertThat(message.failure.get(60, TimeUnit.SECONDS)).hasMessage("rank 1 closed the group");
-    assertThatThrownBy(() -> messages.get(0).receive(new Message(soon()), 1, 0, cell(0), 4))
-        .hasMessage("rank 1 closed the group");
-    assertThatThrownBy(() -> messages.get(0).send(new Message(soon()), 1, 0, cell(0), 4))
-        .hasMessage("rank 1 closed the group");
-    messages.get(0).beginClose();
-    assertThat(lost).isNotDone();
-  }
-
-  @Test
-  void aLostLinkIsToldAlsoWhereNothingWaits() throws Exception {
-    CompletableFuture<Throwable> told = new CompletableFuture<>();
-    CudaDevice device = machine.cuda.device(0);
-    NcclMessagePath path =
-        new NcclMessagePath(messages.get(0), 1, 0, messages.get(0).link(1, true));
-    @Nullable MessagePath[] paths = {null, path};
-    for (RankLinks links : links()) {
-      try (MessageMatcher matcher =
-          new MessageMatcher(
-              device,
-              links,
-              0,
-              null,
-              paths,
-              paths,
-              (cause, peer) -> {
-                assertThat(peer).isOne();
-                told.complete(cause);
-              })) {
-        matcher.fail(new IOException("rank 1 is gone"), 1);
-        assertThat(told.get(60, TimeUnit.SECONDS))
-            .isInstanceOfSatisfying(
-                PeerLostException.class, lost -> assertThat(lost.peer()).isOne())
-            .hasMessage("rank 1 is gone");
-        assertThatThrownBy(() -> matcher.receive(new Message(soon()), 1, 0, cell(0), 4))
-            .isInstanceOfSatisfying(
-                PeerLostException.class, lost -> assertThat(lost.peer()).isOne())
-            .hasMessage("rank 1 is gone");
-      }
-    }
-  }
-
-  @Test
-  void thePathsOfALargeGroupHaveOneBlockEach() {
-    assertThat(NcclMessages.mostBlocks(2)).isEqualTo(16);
-    assertThat(NcclMessages.mostBlocks(4)).isEqualTo(16);
-    assertThat(NcclMessages.mostBlocks(8)).isEqualTo(6);
-    assertThat(NcclMessages.mostBlocks(25)).isEqualTo(2);
-    assertThat(NcclMessages.mostBlocks(26)).isOne();
-    assertThat(NcclMessages.mostBlocks(1000)).isOne();
   }
 }

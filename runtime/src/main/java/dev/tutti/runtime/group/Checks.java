@@ -126,7 +126,8 @@ final class Checks {
 
   private void require(OpType op, BoundBackend backend) {
     if (!backend.capabilities().has(op)) {
-      throw unsupported(op, backend, op.label());
+      String remedy = op == OpType.RECV_ANY_SOURCE ? "; name the sender, with recv" : "";
+      throw unsupported(op, backend, op.label() + remedy);
     }
   }
 

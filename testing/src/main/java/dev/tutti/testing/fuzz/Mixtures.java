@@ -38,12 +38,14 @@ final class Mixtures {
   List<Program> all() {
     List<Program> programs = new ArrayList<>();
     if (isPossible(StepKind.MESSAGE)) {
+      programs.add(manyMessagesAtOnce());
+    }
+    if (isPossible(StepKind.RING)) {
       for (int count : new int[] {1, 20_000}) {
         programs.add(relaysWhileCollectivesRun(count));
         programs.add(receivesBesideCollectives(count));
       }
       programs.add(largeMessagesBesideLargeCollectives());
-      programs.add(manyMessagesAtOnce());
     }
     if (isPossible(StepKind.ANY_SOURCE)) {
       programs.add(messagesOfAnyRankBesideMonitoredBarriers());

@@ -133,7 +133,8 @@ final class ProgramGenerator {
     if (!steps.isEmpty()) {
       Step last = steps.remove(steps.size() - 1);
       String messages = messagesHaveOneThread ? " messages" : " tag " + last.tag();
-      String strand = last.group() + (last.kind().isMessage() ? messages : "");
+      boolean aside = last.kind().isMessage() && capabilities.has(Feature.TAGS);
+      String strand = last.group() + (aside ? messages : "");
       steps.add(last.withThreads(strands.computeIfAbsent(strand, _ -> randomThreads())));
     }
   }

@@ -61,7 +61,7 @@ enum StepKind {
     return operation
         && switch (this) {
           case SYMMETRIC -> capabilities.has(Feature.SYMMETRIC_MEMORY);
-          case ANY_SOURCE -> capabilities.has(Feature.TAGS);
+          case RING, ANY_SOURCE -> capabilities.has(Feature.TAGS);
           case BATCH ->
               capabilities.has(OpType.ALL_GATHER_INTO)
                   && capabilities.has(OpType.REDUCE_SCATTER_INTO);
