@@ -14,10 +14,11 @@ import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.PeerMemory;
+import dev.tutti.cuda.share.PeerNotes;
 import dev.tutti.cuda.share.PeerWorld;
-import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.Sharing;
 import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.gloo.spi.RankNotes;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.PeerLinks;
@@ -92,7 +93,7 @@ public final class CudaWorld implements AutoCloseable {
   }
 
   /** The resources of a group of more than one rank. */
-  private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
+  private record Shared(Plan plan, HostKernels kernels, RankNotes notes, PeerMemory memory) {}
 
   private CudaWorld(
       BackendContext context,
@@ -149,9 +150,7 @@ public final class CudaWorld implements AutoCloseable {
           receives[peer] = launcher(kernels, narrow, peer, false, theirs, mine + pairBytes);
         }
       }
-      messages =
-          new MessageMatcher(
-              device, shared.links, rank, collectives, sends, receives, context.onFailure());
+      messages = new MessageMatcher(device, shared.notes, rank, collectives, sends, receives);
       messages.listen();
     } catch (RuntimeException | Error e) {
       channels.forEach(KernelChannel::close);
@@ -292,7 +291,7 @@ public final class CudaWorld implements AutoCloseable {
       streams.forEach(access().reserve(device)::give);
       throw e;
     }
-    RankLinks links = null;
+    RankNotes notes = null;
     PeerMemory memory = null;
     boolean kept = false;
     try {
@@ -307,9 +306,9 @@ public final class CudaWorld implements AutoCloseable {
               access().allocator(device)::makeRoom);
       Shared shared = null;
       if (plan != null && kernels != null) {
-        links = RankLinks.open(directory, exchange, until);
+        notes = PeerNotes.connect(context, until);
         memory = PeerMemory.allocate(peers, plan.bytes(context.size()), 0, until);
-        shared = new Shared(plan, kernels, links, memory);
+        shared = new Shared(plan, kernels, notes, memory);
       }
       CudaWorld world;
       try {
@@ -332,8 +331,8 @@ public final class CudaWorld implements AutoCloseable {
     } finally {
       if (!kept) {
         channel.close();
-        if (links != null) {
-          links.close();
+        if (notes != null) {
+          notes.close();
         }
         if (memory != null) {
           memory.close();

@@ -1,17 +1,13 @@
 package dev.tutti.cuda.collective;
 
 import dev.tutti.BackendException;
-import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
-import dev.tutti.cuda.share.NoteReceiver;
-import dev.tutti.cuda.share.RankLinks;
-import dev.tutti.spi.BackendContext.FailureListener;
+import dev.tutti.gloo.spi.RankNotes;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
-import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -29,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * part into the pair's stream, and tells the sender to do the same. Thus parts run only when both
  * sides are ready, in the same order on both, and a message of a different size is noticed.
  */
-public final class MessageMatcher implements NoteReceiver, AutoCloseable {
+public final class MessageMatcher implements RankNotes.Receiver, AutoCloseable {
   public static final int ANY = -1;
 
   private static final long ANNOUNCE = 1;
@@ -38,12 +34,11 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
   private static final long CLOSED = 4;
 
   private final CudaDevice device;
-  private final RankLinks links;
+  private final RankNotes notes;
   private final int rank;
   private final CollectiveLauncher collectives;
   private final @Nullable MessageLauncher[] sends;
   private final @Nullable MessageLauncher[] receives;
-  private final FailureListener onFailure;
   private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
   private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
   private final Map<Long, Wanted> announced = new HashMap<>();
@@ -70,28 +65,25 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
    * Creates the matcher of a rank.
    *
    * @param device this rank's device
-   * @param links the links to the peers; closed together with this matcher
+   * @param notes the notes to and from the peers; closed together with this matcher
    * @param rank this rank's number
    * @param collectives told of peers that close
    * @param sends the path to each peer
    * @param receives the path from each peer
-   * @param onFailure told of lost links, and thus of ranks that died
    */
   public MessageMatcher(
       CudaDevice device,
-      RankLinks links,
+      RankNotes notes,
       int rank,
       CollectiveLauncher collectives,
       @Nullable MessageLauncher[] sends,
-      @Nullable MessageLauncher[] receives,
-      FailureListener onFailure) {
+      @Nullable MessageLauncher[] receives) {
     this.device = device;
-    this.links = links;
+    this.notes = notes;
     this.rank = rank;
     this.collectives = collectives;
     this.sends = sends;
     this.receives = receives;
-    this.onFailure = onFailure;
   }
 
   private Wanted wanted(Operation op, int peer, int tag, long address, long bytes) {
@@ -115,7 +107,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
       long id = nextId++;
       announced.put(id, own);
       try {
-        links.send(peer, ANNOUNCE, tag, bytes, id);
+        notes.send(peer, ANNOUNCE, tag, bytes, id);
       } catch (RuntimeException e) {
         announced.remove(id);
         own.before.close();
@@ -238,7 +230,7 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
 
   private void tell(Wanted own, int peer, long kind, long id, long bytes) {
     try {
-      links.send(peer, kind, id, bytes, 0);
+      notes.send(peer, kind, id, bytes, 0);
     } catch (RuntimeException e) {
       own.op.fail(e, peer);
     }
@@ -276,31 +268,17 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
   }
 
   @Override
-  public void ended(int sender) {
-    String text = "rank " + sender + " is gone, or its group failed: its links were closed";
-    fail(new IOException("rank " + rank + ": " + text), sender);
-  }
-
-  @Override
-  public void fail(IOException cause, int peer) {
-    String text = String.valueOf(cause.getMessage());
-    TuttiException failure =
-        peer < 0 ? new BackendException(text, cause) : new PeerLostException(peer, text, cause);
+  public void fail(Throwable cause, int peer) {
     List<Operation> waiting = new ArrayList<>();
-    boolean isNews;
     synchronized (this) {
       if (closing || (peer >= 0 && left.get(peer))) {
         return;
       }
       wanted.forEach(own -> waiting.add(own.op));
       announced.values().forEach(own -> waiting.add(own.op));
-      isNews = aborted == null;
     }
-    abort(failure);
-    waiting.forEach(op -> op.fail(failure, peer));
-    if (isNews) {
-      onFailure.failed(failure, peer);
-    }
+    abort(cause);
+    waiting.forEach(op -> op.fail(cause, peer));
   }
 
   /** Forgets the waiting messages; the caller that aborts ends their operations. */
@@ -316,14 +294,15 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
       announced.clear();
       arrived.clear();
     }
+    notes.abort(cause);
   }
 
   /** Starts listening to the peers. */
   public void listen() {
-    links.listen(this);
+    notes.listen(this);
   }
 
-  /** Notifies the peers, unless the group failed, and closes the links. */
+  /** Notifies the peers, unless the group failed, and closes the notes. */
   @Override
   public void close() {
     boolean isGood;
@@ -334,13 +313,9 @@ public final class MessageMatcher implements NoteReceiver, AutoCloseable {
     long last = collectives.lastSequence();
     for (int peer = 0; isGood && peer < sends.length; peer++) {
       if (peer != rank) {
-        try {
-          links.send(peer, CLOSED, last, 0, 0);
-        } catch (PeerLostException e) {
-          // The peer closed first.
-        }
+        notes.send(peer, CLOSED, last, 0, 0);
       }
     }
-    links.close();
+    notes.close();
   }
 }

@@ -13,6 +13,7 @@ import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.settings.CudaSettings;
+import dev.tutti.gloo.spi.RankNotes;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
@@ -41,7 +42,7 @@ public final class NcclBackend implements Backend {
   private final FlatParts flatParts;
   private final NcclWatch watch;
   private final @Nullable OrderedMessages messages;
-  private final @Nullable PeerDeaths deaths;
+  private final @Nullable RankNotes deaths;
   private final @Nullable NcclSubgroups subgroups;
   private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
@@ -55,7 +56,8 @@ public final class NcclBackend implements Backend {
    * @param communicator the communicator of all ranks
    * @param launcher the launcher for that communicator
    * @param messages null in a group of one rank
-   * @param deaths notices peers that die; null if some ranks run PyTorch, or may do so
+   * @param deaths the connections that notice peers that die; null if some ranks run PyTorch, or
+   *     may do so
    * @param subgroups creates groups from ranks of this group, if some run PyTorch; otherwise null
    * @param missing the features that the group lacks, with the reasons
    */
@@ -65,7 +67,7 @@ public final class NcclBackend implements Backend {
       LazyCommunicator communicator,
       NcclLauncher launcher,
       @Nullable OrderedMessages messages,
-      @Nullable PeerDeaths deaths,
+      @Nullable RankNotes deaths,
       @Nullable NcclSubgroups subgroups,
       Map<Feature, String> missing) {
     this.device = device;
@@ -365,7 +367,7 @@ public final class NcclBackend implements Backend {
       messages.abort(cause);
     }
     if (deaths != null) {
-      deaths.abort();
+      deaths.abort(cause);
     }
   }
 

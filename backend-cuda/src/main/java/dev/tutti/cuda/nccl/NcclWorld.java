@@ -14,12 +14,9 @@ import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.settings.CudaSettings;
-import dev.tutti.cuda.share.RankLinks;
-import dev.tutti.cuda.share.StoreExchange;
-import dev.tutti.gloo.BindAddress;
+import dev.tutti.cuda.share.PeerNotes;
+import dev.tutti.gloo.spi.RankNotes;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.store.JobToken;
-import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
@@ -136,7 +133,7 @@ public final class NcclWorld {
   /** Creates the backend on a communicator that all ranks have entered. */
   private NcclBackend open(Communicator first, boolean shares) {
     Communicator communicator = first;
-    PeerDeaths deaths = null;
+    RankNotes deaths = null;
     boolean good = false;
     try {
       boolean alone = context.size() == 1 || processes.isAlone();
@@ -155,7 +152,7 @@ public final class NcclWorld {
       NcclSubgroups subgroups = null;
       if (alone && context.size() > 1) {
         connect(communicator);
-        deaths = watchPeers();
+        deaths = PeerNotes.connect(context, until);
       } else if (!alone) {
         subgroups = new NcclSubgroups(context, communicator, launcher, this::partOf);
       }
@@ -168,7 +165,7 @@ public final class NcclWorld {
     } finally {
       if (!good) {
         if (deaths != null) {
-          deaths.abort();
+          deaths.abort(new IllegalStateException("the group was not created"));
           deaths.close();
         }
         for (Communicator each : new HashSet<>(List.of(first, communicator))) {
@@ -204,28 +201,9 @@ public final class NcclWorld {
       LazyCommunicator lazy,
       NcclLauncher launcher,
       @Nullable OrderedMessages messages,
-      @Nullable PeerDeaths deaths,
+      @Nullable RankNotes deaths,
       @Nullable NcclSubgroups subgroups) {
     return new NcclBackend(context, device, lazy, launcher, messages, deaths, subgroups, missing);
-  }
-
-  /** Opens the links between the ranks, whose end shows that a rank died. */
-  private PeerDeaths watchPeers() {
-    StoreExchange exchange =
-        new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
-    RankLinks links =
-        RankLinks.open(
-            () -> BindAddress.choose(context.settings()).address(),
-            TlsSettings.load(context.settings()),
-            context.settings().get(JobToken.SETTING),
-            exchange,
-            until);
-    try {
-      return new PeerDeaths(links, context.rank(), context.size(), context.onFailure());
-    } catch (RuntimeException | Error e) {
-      links.close();
-      throw e;
-    }
   }
 
   private byte[] exchangeId(String key) {
