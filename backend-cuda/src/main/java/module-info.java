@@ -12,6 +12,7 @@ module dev.tutti.cuda {
   requires jcuda;
 
   exports dev.tutti.cuda;
+  exports dev.tutti.cuda.ipc;
 
   provides dev.tutti.spi.BackendProvider with
       dev.tutti.cuda.provider.CudaBackendProvider,

@@ -5,11 +5,11 @@ import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.PointerInfo;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.DeviceBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
 import java.util.function.Consumer;
 
 /**
@@ -48,36 +48,15 @@ public final class CudaTensors {
    */
   public Tensor allocate(Arena arena, DType dtype, long... shape) {
     DeviceAllocator allocator = device.allocator();
-    return allocateFrom(allocator, _ -> {}, allocator::free, arena, dtype, shape);
-  }
-
-  /**
-   * Allocates memory from an allocator of the device.
-   *
-   * @param allocator the allocator
-   * @param made receives the block before the tensor is created
-   * @param free frees the block
-   */
-  Tensor allocateFrom(
-      DeviceAllocator allocator,
-      Consumer<DeviceBlock> made,
-      Consumer<DeviceBlock> free,
-      Arena arena,
-      DType dtype,
-      long... shape) {
-    long bytes = byteSize(dtype, shape);
-    DeviceBlock block = allocator.allocate(Math.max(bytes, 1), device.currentStream().forBlocks());
-    made.accept(block);
-    MemorySegment segment;
-    try {
-      segment =
-          MemorySegment.ofAddress(block.address())
-              .reinterpret(bytes, arena, _ -> free.accept(block));
-    } catch (RuntimeException e) {
-      free.accept(block);
-      throw e;
-    }
-    return view(device, segment, dtype, shape);
+    return BlockTensors.allocate(
+        allocator,
+        device.device(),
+        device.currentStream().forBlocks(),
+        _ -> {},
+        allocator::free,
+        arena,
+        dtype,
+        shape);
   }
 
   /**
@@ -92,7 +71,7 @@ public final class CudaTensors {
    *     or on the host, or ends before the tensor does
    */
   public Tensor wrap(long address, Object owner, DType dtype, long... shape) {
-    long bytes = byteSize(dtype, shape);
+    long bytes = BlockTensors.byteSize(dtype, shape);
     device.context().enter();
     PointerInfo info = device.context().driver().memory().pointerInfo(address);
     String what = "address 0x" + Long.toHexString(address);
@@ -111,18 +90,13 @@ public final class CudaTensors {
     }
     MemorySegment segment =
         MemorySegment.ofAddress(address).reinterpret(bytes, Arena.ofAuto(), new Owner(owner));
-    return view(device, segment, dtype, shape);
+    return BlockTensors.view(device.device(), segment, dtype, shape);
   }
 
   /** A cleanup action that keeps an object reachable as long as its segment is reachable. */
   private record Owner(Object owner) implements Consumer<MemorySegment> {
     @Override
     public void accept(MemorySegment segment) {}
-  }
-
-  /** Views device memory as a contiguous tensor. */
-  static Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape) {
-    return Tensor.wrap(segment, dtype, shape, denseStrides(shape), device.device());
   }
 
   /**
@@ -260,26 +234,5 @@ public final class CudaTensors {
       throw new IllegalArgumentException(
           "cannot copy " + source.describe() + " to " + target.describe());
     }
-  }
-
-  private static long byteSize(DType dtype, long[] shape) {
-    long numel = 1;
-    for (long size : shape) {
-      if (size < 0) {
-        throw new IllegalArgumentException("size must not be negative: " + Arrays.toString(shape));
-      }
-      numel = Math.multiplyExact(numel, size);
-    }
-    return Math.multiplyExact(numel, dtype.byteSize());
-  }
-
-  private static long[] denseStrides(long[] shape) {
-    long[] strides = new long[shape.length];
-    long stride = 1;
-    for (int i = shape.length - 1; i >= 0; i--) {
-      strides[i] = stride;
-      stride *= Math.max(shape[i], 1);
-    }
-    return strides;
   }
 }

@@ -1,7 +1,5 @@
 package dev.tutti.cuda;
 
-import dev.tutti.DType;
-import dev.tutti.Tensor;
 import dev.tutti.cuda.access.CudaAccess;
 import dev.tutti.cuda.access.DeviceKernels;
 import dev.tutti.cuda.access.StreamReserve;
@@ -13,7 +11,6 @@ import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -32,6 +29,11 @@ final class Internals extends CudaAccess {
   @Override
   public String links(Cuda cuda, int device) {
     return cuda.links(device);
+  }
+
+  @Override
+  public List<Runnable> sharing(Cuda cuda) {
+    return cuda.sharing();
   }
 
   @Override
@@ -137,10 +139,5 @@ final class Internals extends CudaAccess {
   @Override
   public CudaStream stream(CudaDevice device, long handle, boolean isForeign) {
     return new CudaStream(device, handle, isForeign);
-  }
-
-  @Override
-  public Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape) {
-    return CudaTensors.view(device, segment, dtype, shape);
   }
 }

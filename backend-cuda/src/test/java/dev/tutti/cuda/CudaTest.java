@@ -78,7 +78,8 @@ class CudaTest {
       assertThat(machine.fake.calls("cuMemSetAccess"))
           .map(call -> call.substring(call.lastIndexOf(' ') + 1))
           .containsExactly("0", "1");
-      new CudaIpc(machine.cuda, IpcChild.JOB, true).allocate(machine.cuda.device(0), DType.INT8, 1);
+      CudaDevice device = machine.cuda.device(0);
+      assertThat(device.sharable().allocate(1, device.defaultStream().forBlocks())).isNotNull();
       assertThat(machine.fake.calls("cuCtxEnablePeerAccess")).hasSize(1);
     }
   }

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /** Lists and closes file descriptors. */
-final class Fds {
+public final class Fds {
   private static final MethodHandle CLOSE =
       Linker.nativeLinker()
           .downcallHandle(
@@ -21,7 +21,7 @@ final class Fds {
 
   private Fds() {}
 
-  static void close(int fd) throws IOException {
+  public static void close(int fd) throws IOException {
     int result;
     try {
       result = (int) CLOSE.invokeExact(fd);
@@ -34,7 +34,7 @@ final class Fds {
   }
 
   /** Returns the open descriptors of this process. */
-  static List<String> open() throws IOException {
+  public static List<String> open() throws IOException {
     try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
       return all.map(path -> path.getFileName().toString()).toList();
     }

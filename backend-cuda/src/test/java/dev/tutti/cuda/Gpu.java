@@ -8,7 +8,7 @@ import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** Gives tests the GPU of this machine; as a condition, skips a class if there is no GPU. */
-final class Gpu implements ExecutionCondition {
+public final class Gpu implements ExecutionCondition {
   /** The name of a kernel that does nothing. */
   static final String NOTHING = "nothing";
 

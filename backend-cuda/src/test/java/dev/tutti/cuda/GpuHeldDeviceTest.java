@@ -9,6 +9,7 @@ import dev.tutti.StreamBlockStatus;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.MemoryCalls;
+import dev.tutti.cuda.ipc.CudaIpc;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -10,6 +10,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.cuda.driver.LinkMatrix;
 import dev.tutti.cuda.driver.Nvml;
+import dev.tutti.cuda.ipc.CudaIpc;
 import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;

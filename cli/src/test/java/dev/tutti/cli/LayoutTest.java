@@ -136,6 +136,22 @@ class LayoutTest {
                     .anySatisfy(known -> assertThat(known).containsAll(circle)));
   }
 
+  /** So that it can be an artifact by itself. */
+  @Test
+  void nothingElseUsesCudaIpc() {
+    String ipc = "dev.tutti.cuda.ipc";
+    SortedSet<String> users = new TreeSet<>();
+    GRAPH
+        .uses()
+        .forEach(
+            (name, used) -> {
+              if (used.stream().anyMatch(other -> ClassGraph.packageOf(other).equals(ipc))) {
+                users.add(ClassGraph.packageOf(name));
+              }
+            });
+    assertThat(users).containsExactly(ipc);
+  }
+
   @Test
   void circlesOfClassesStaySmall() {
     List<NavigableSet<String>> circles = GRAPH.circles(Function.identity());

@@ -1,7 +1,5 @@
 package dev.tutti.cuda.access;
 
-import dev.tutti.DType;
-import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
@@ -14,7 +12,6 @@ import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -66,6 +63,11 @@ public abstract class CudaAccess {
    * Returns the links of a device in the format of {@link dev.tutti.cuda.driver.LinkMatrix#write}.
    */
   public abstract String links(Cuda cuda, int device);
+
+  /**
+   * Returns the actions that give up everything that is shared with other processes and still open.
+   */
+  public abstract List<Runnable> sharing(Cuda cuda);
 
   /** Returns the stream blocks that are open. */
   public abstract OpenBlocks openBlocks(Cuda cuda);
@@ -141,7 +143,4 @@ public abstract class CudaAccess {
 
   /** Creates a stream for a handle; a stream of another library is foreign. */
   public abstract CudaStream stream(CudaDevice device, long handle, boolean isForeign);
-
-  /** Returns a tensor that views device memory. */
-  public abstract Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape);
 }

@@ -13,6 +13,7 @@ import dev.tutti.cpu.memory.UserCount;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.share.PeerMemory;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
@@ -144,7 +145,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
     SymmetricChecks.rank(rank, plan.size());
     long bytes = SymmetricChecks.view(plan.bufferBytes(), dtype, byteOffset, shape);
-    return access().view(device, buffers[rank].asSlice(byteOffset, bytes), dtype, shape);
+    return BlockTensors.view(
+        device.device(), buffers[rank].asSlice(byteOffset, bytes), dtype, shape);
   }
 
   @Override

@@ -10,6 +10,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.CudaTensors;
 import dev.tutti.cuda.collective.Coalescing.Runs;
 import dev.tutti.cuda.element.DeviceCopy;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
@@ -311,11 +312,12 @@ public final class SparseReduction {
     }
 
     private Tensor words(long address, long count) {
-      return access().view(device, memory(address, count * Long.BYTES), DType.INT64, count);
+      return BlockTensors.view(
+          device.device(), memory(address, count * Long.BYTES), DType.INT64, count);
     }
 
     private Tensor bytes(long address, long count) {
-      return access().view(device, memory(address, count), DType.UINT8, count);
+      return BlockTensors.view(device.device(), memory(address, count), DType.UINT8, count);
     }
 
     private MemorySegment memory(long address, long bytes) {

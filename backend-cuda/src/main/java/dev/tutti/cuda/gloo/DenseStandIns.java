@@ -8,6 +8,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.element.DeviceStridedCopy;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.spi.Call;
 import java.lang.foreign.MemorySegment;
@@ -87,7 +88,7 @@ final class DenseStandIns implements AutoCloseable {
         access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));
     blocks.add(block);
     MemorySegment segment = MemorySegment.ofAddress(block.address()).reinterpret(bytes);
-    return access().view(device, segment, tensor.dtype(), tensor.shape());
+    return BlockTensors.view(device.device(), segment, tensor.dtype(), tensor.shape());
   }
 
   /** Tells whether {@link #copyBack} has anything to do. */

@@ -1,10 +1,15 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.DType;
 import dev.tutti.Incubating;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
 import java.time.Duration;
@@ -41,7 +46,7 @@ public final class CudaIpc implements AutoCloseable {
     this.sender = new IpcSender(cuda, seal);
     this.receiver = new IpcReceiver(cuda, seal, allowsOwn);
     this.listened = new boolean[cuda.deviceCount()];
-    cuda.sharing().add(atEnd);
+    access().sharing(cuda).add(atEnd);
   }
 
   /**
@@ -89,20 +94,20 @@ public final class CudaIpc implements AutoCloseable {
     synchronized (listeners) {
       if (!listened[device.index()]) {
         listened[device.index()] = true;
-        listeners.add(device.sharable().addListener(_ -> onSharableFull(device)));
-        listeners.add(device.allocator().addListener(_ -> onFull(device)));
+        listeners.add(access().sharable(device).addListener(_ -> onSharableFull(device)));
+        listeners.add(access().allocator(device).addListener(_ -> onFull(device)));
       }
     }
   }
 
   private void onSharableFull(CudaDevice device) {
     collect();
-    device.allocator().releaseCached();
+    access().allocator(device).releaseCached();
   }
 
   private void onFull(CudaDevice device) {
     collect();
-    device.sharable().releaseCached();
+    access().sharable(device).releaseCached();
   }
 
   /**
@@ -221,7 +226,7 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   private void forget() {
-    cuda.sharing().remove(atEnd);
+    access().sharing(cuda).remove(atEnd);
     synchronized (listeners) {
       listeners.forEach(Registration::close);
       listeners.clear();

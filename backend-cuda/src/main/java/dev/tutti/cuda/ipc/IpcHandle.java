@@ -1,10 +1,10 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import dev.tutti.DType;
-import dev.tutti.cuda.CudaIpcException.Reason;
 import dev.tutti.cuda.driver.EventCalls;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import dev.tutti.cuda.share.CounterFile;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;

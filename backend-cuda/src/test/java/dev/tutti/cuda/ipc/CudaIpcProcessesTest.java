@@ -1,11 +1,14 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
+import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.HexFormat;
@@ -70,7 +73,7 @@ class CudaIpcProcessesTest {
       ipc.collect();
       assertThat(ipc.outstanding()).isZero();
       assertThat(ipc.pendingReleaseCount()).isZero();
-      assertThat(device.sharable().usage().usedBytes()).isZero();
+      assertThat(access().sharable(device).usage().usedBytes()).isZero();
     }
   }
 

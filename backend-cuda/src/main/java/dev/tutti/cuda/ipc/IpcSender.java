@@ -1,9 +1,15 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.share.ProcessMark;
@@ -62,7 +68,7 @@ final class IpcSender {
   IpcSender(Cuda cuda, JobSeal seal) {
     this.cuda = cuda;
     this.seal = seal;
-    this.events = new IpcEvents(cuda.driver().events());
+    this.events = new IpcEvents(access().driver(cuda).events());
     IpcExit.watch(this);
   }
 
@@ -72,26 +78,26 @@ final class IpcSender {
 
   Tensor allocate(CudaDevice device, Arena arena, DType dtype, long... shape) {
     requireOpen();
-    DeviceAllocator allocator = device.sharable();
-    return device
-        .tensors()
-        .allocateFrom(
-            allocator,
-            block -> {
-              synchronized (this) {
-                memories.put(block, new Memory(device, block));
-              }
-            },
-            this::free,
-            arena,
-            dtype,
-            shape);
+    DeviceAllocator allocator = access().sharable(device);
+    return BlockTensors.allocate(
+        allocator,
+        device.device(),
+        access().forBlocks(device.currentStream()),
+        block -> {
+          synchronized (this) {
+            memories.put(block, new Memory(device, block));
+          }
+        },
+        this::free,
+        arena,
+        dtype,
+        shape);
   }
 
   SharedTensor share(Tensor tensor) {
     collect();
     CudaDevice device = cuda.device(tensor.device().index());
-    DeviceBlock block = device.sharable().find(tensor.segment().address());
+    DeviceBlock block = access().sharable(device).find(tensor.segment().address());
     Memory memory;
     IpcSlots.Slot slot;
     synchronized (this) {
@@ -107,7 +113,7 @@ final class IpcSender {
     }
     IpcEvents.@Nullable Event event = null;
     try {
-      device.context().enter();
+      access().context(device).enter();
       event = events.take(device);
       mark(device, event);
       long ticket = number();
@@ -140,7 +146,7 @@ final class IpcSender {
     if (event == null) {
       stream.await(STREAM_PATIENCE);
     } else {
-      cuda.driver().events().record(event.number(), stream.handle());
+      access().driver(cuda).events().record(event.number(), stream.handle());
     }
   }
 
@@ -150,7 +156,7 @@ final class IpcSender {
       IpcSlots.Slot slot,
       long ticket,
       IpcEvents.@Nullable Event event) {
-    CudaDriver driver = cuda.driver();
+    CudaDriver driver = access().driver(cuda);
     DeviceBlock block = memory.block;
     return new IpcHandle(
         ProcessMark.host(),
@@ -286,7 +292,7 @@ final class IpcSender {
         }
         memory = unused.removeLast();
       }
-      memory.device.sharable().free(memory.block);
+      access().sharable(memory.device).free(memory.block);
       freed = true;
     }
   }

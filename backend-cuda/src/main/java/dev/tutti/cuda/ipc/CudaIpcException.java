@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import dev.tutti.BackendException;
 import org.jspecify.annotations.Nullable;

@@ -1,7 +1,8 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaException;
 
 /**
  * A tensor in the memory of another process, which this process may read and write. Its memory

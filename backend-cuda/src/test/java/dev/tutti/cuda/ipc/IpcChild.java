@@ -1,9 +1,13 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Fds;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

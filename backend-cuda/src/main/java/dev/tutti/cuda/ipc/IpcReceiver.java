@@ -1,11 +1,18 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.Device;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.driver.PointerInfo;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
+import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.share.CounterFile;
 import dev.tutti.cuda.share.ProcessMark;
 import java.io.IOException;
@@ -88,7 +95,7 @@ final class IpcReceiver {
 
   private CudaDevice device(String pciBusId) {
     for (int i = 0; i < cuda.deviceCount(); i++) {
-      if (cuda.driver().devices().pciBusId(i).equals(pciBusId)) {
+      if (access().driver(cuda).devices().pciBusId(i).equals(pciBusId)) {
         return cuda.device(i);
       }
     }
@@ -197,14 +204,14 @@ final class IpcReceiver {
       this.allocation =
           new Allocation(
               device.index(), handle.producer(), HexFormat.of().formatHex(handle.memory()));
-      device.context().enter();
+      access().context(device).enter();
       base = openBase();
       try {
         requireLength();
         order();
         MemorySegment segment =
             MemorySegment.ofAddress(base.address + handle.offset()).reinterpret(size, arena, null);
-        tensor = CudaTensors.view(device, segment, handle.dtype(), handle.shape());
+        tensor = BlockTensors.view(device.device(), segment, handle.dtype(), handle.shape());
       } catch (RuntimeException | Error e) {
         closeBase();
         throw e;
@@ -214,7 +221,7 @@ final class IpcReceiver {
     private Base openBase() {
       Base known = bases.get(allocation);
       if (known == null) {
-        known = new Base(cuda.driver().memory().openHandle(handle.memory()));
+        known = new Base(access().driver(cuda).memory().openHandle(handle.memory()));
         bases.put(allocation, known);
       }
       known.users++;
@@ -223,7 +230,7 @@ final class IpcReceiver {
 
     /** Checks the handle's size against what the driver knows about the memory, if anything. */
     private void requireLength() {
-      PointerInfo info = cuda.driver().memory().pointerInfo(base.address);
+      PointerInfo info = access().driver(cuda).memory().pointerInfo(base.address);
       long there = info.rangeStart() + info.rangeBytes() - base.address;
       if (info.kind() == PointerInfo.Kind.DEVICE && there < handle.allocationBytes()) {
         throw handle.wrongSize(there);
@@ -232,7 +239,7 @@ final class IpcReceiver {
 
     private void order() {
       if (handle.hasEvent()) {
-        CudaDriver driver = cuda.driver();
+        CudaDriver driver = access().driver(cuda);
         long event = driver.events().openHandle(handle.event());
         try {
           driver.streams().waitFor(stream.handle(), event);
@@ -267,8 +274,8 @@ final class IpcReceiver {
     /** Tells whether the device's context is broken, so that every call fails. */
     boolean isLost() {
       try {
-        device.context().enter();
-        MemoryCalls.Room _ = cuda.driver().memory().room();
+        access().context(device).enter();
+        MemoryCalls.Room _ = access().driver(cuda).memory().room();
         return false;
       } catch (CudaException e) {
         return true;
@@ -295,7 +302,7 @@ final class IpcReceiver {
         arena.close();
         closed = true;
         try {
-          device.context().enter();
+          access().context(device).enter();
           closeBase();
         } finally {
           boolean _ = file.release(handle.slot(), own);
@@ -308,7 +315,7 @@ final class IpcReceiver {
       base.users--;
       if (base.users == 0) {
         bases.remove(allocation);
-        cuda.driver().memory().closeHandle(base.address);
+        access().driver(cuda).memory().closeHandle(base.address);
       }
     }
   }

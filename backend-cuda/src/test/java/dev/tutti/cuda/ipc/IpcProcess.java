@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,7 +11,7 @@ import java.util.HexFormat;
 import java.util.concurrent.TimeUnit;
 
 /** A process that runs {@link IpcChild}. */
-final class IpcProcess implements AutoCloseable {
+public final class IpcProcess implements AutoCloseable {
   private final Process process;
   private final BufferedReader out;
   private final Writer in;
@@ -37,7 +37,7 @@ final class IpcProcess implements AutoCloseable {
   }
 
   /** Returns a small JVM that runs a class of these tests, to be started. */
-  static ProcessBuilder jvm(Class<?> main, String argument) {
+  public static ProcessBuilder jvm(Class<?> main, String argument) {
     return new ProcessBuilder(
         ProcessHandle.current().info().command().orElseThrow(),
         "--enable-native-access=ALL-UNNAMED",

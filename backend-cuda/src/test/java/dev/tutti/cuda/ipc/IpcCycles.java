@@ -1,9 +1,12 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
+import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.Fds;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
@@ -178,7 +181,7 @@ final class IpcCycles {
 
   private Remains remains(List<IpcProcess> all) throws IOException {
     ipc.collect();
-    device.sharable().releaseCached();
+    access().sharable(device).releaseCached();
     device.tensors().releaseCached();
     List<String> states = new ArrayList<>();
     for (IpcProcess consumer : all) {
@@ -189,9 +192,9 @@ final class IpcCycles {
         ipc.pendingReleaseCount(),
         ipc.sender().eventsInUse(),
         ipc.sender().counterFiles(),
-        device.sharable().usage().usedBytes(),
+        access().sharable(device).usage().usedBytes(),
         Fds.open().size(),
-        device.context().driver().memory().room().free(),
+        access().context(device).driver().memory().room().free(),
         states);
   }
 

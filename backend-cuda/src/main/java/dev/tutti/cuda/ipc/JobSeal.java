@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 

@@ -1,5 +1,8 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.driver.EventCalls;
 import java.util.ArrayDeque;
 import java.util.HashMap;
@@ -64,7 +67,7 @@ final class IpcEvents {
   }
 
   private void destroy(Event event) {
-    event.device.context().enter();
+    access().context(event.device).enter();
     made--;
     calls.destroy(event.number);
   }

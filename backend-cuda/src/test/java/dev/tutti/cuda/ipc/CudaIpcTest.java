@@ -1,5 +1,6 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
+import static dev.tutti.cuda.access.CudaAccess.access;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -8,8 +9,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.Warnings;
 import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import dev.tutti.cuda.share.CounterFile;
 import dev.tutti.cuda.share.ProcessMark;
 import java.lang.foreign.Arena;
@@ -59,7 +66,7 @@ class CudaIpcTest {
   }
 
   private long used() {
-    return device.sharable().usage().usedBytes();
+    return access().sharable(device).usage().usedBytes();
   }
 
   private static void refused(Reason reason, ThrowingCallable call) {
@@ -70,7 +77,7 @@ class CudaIpcTest {
 
   @Test
   void theOtherDevicesOfTheProcessAreLetIn() {
-    String letIn = "cuCtxEnablePeerAccess 0x" + Long.toHexString(device.context().handle());
+    String letIn = "cuCtxEnablePeerAccess 0x" + Long.toHexString(access().context(device).handle());
     assertThat(tensor().numel()).isEqualTo(3);
     assertThat(fake.calls("cuCtxEnablePeerAccess")).isEmpty();
     assertThat(machine.cuda.device(0).index()).isZero();
@@ -458,7 +465,7 @@ class CudaIpcTest {
     assertThat(used()).isZero();
     producer.close();
     consumer.close();
-    assertThat(machine.cuda.sharing()).isEmpty();
+    assertThat(access().sharing(machine.cuda)).isEmpty();
     assertThatThrownBy(() -> producer.share(tensor)).isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> consumer.open(all.getFirst().handle()))
         .isInstanceOf(IllegalStateException.class);
@@ -578,7 +585,7 @@ class CudaIpcTest {
     assertThat(producer.awaitReturned(Duration.ofSeconds(60))).isTrue();
     assertThat(used()).isZero();
     assertThat(producer.sender().isDisposed()).isTrue();
-    assertThat(machine.cuda.sharing()).hasSize(1);
+    assertThat(access().sharing(machine.cuda)).hasSize(1);
   }
 
   @Test

@@ -1,9 +1,12 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.ipc;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Tensor;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.Gpu;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HexFormat;
