@@ -6,6 +6,7 @@ module dev.tutti.cli {
   requires static org.jspecify;
   requires dev.tutti;
   requires dev.tutti.aeron;
+  requires dev.tutti.aeron.cluster;
   requires dev.tutti.checkpoint;
   requires dev.tutti.cpu;
   requires dev.tutti.runtime;

@@ -18,6 +18,7 @@ module dev.tutti.cpu {
       dev.tutti.runtime;
   exports dev.tutti.cpu.wait to
       dev.tutti.aeron,
+      dev.tutti.aeron.cluster,
       dev.tutti.cli,
       dev.tutti.cuda,
       dev.tutti.fake,

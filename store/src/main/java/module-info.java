@@ -14,15 +14,18 @@ module dev.tutti.store {
   exports dev.tutti.store.tcp;
   exports dev.tutti.store.net to
       dev.tutti.aeron,
+      dev.tutti.aeron.cluster,
       dev.tutti.cli,
       dev.tutti.cuda,
       dev.tutti.gloo,
       dev.tutti.runtime;
   exports dev.tutti.store.table to
       dev.tutti.aeron,
+      dev.tutti.aeron.cluster,
       dev.tutti.fake;
   exports dev.tutti.tls to
       dev.tutti.aeron,
+      dev.tutti.aeron.cluster,
       dev.tutti.cli,
       dev.tutti.cuda,
       dev.tutti.gloo,

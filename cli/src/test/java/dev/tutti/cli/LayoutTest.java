@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.aeron.AeronStore;
+import dev.tutti.aeron.cluster.AeronClusterStore;
 import dev.tutti.checkpoint.Checkpoints;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -37,7 +38,10 @@ class LayoutTest {
           Map.entry("checkpoint", Set.of("api")),
           Map.entry("cuda", Set.of("api", "cpu", "store", "kernels", "gloo")),
           Map.entry("aeron", Set.of("api", "cpu", "store")),
-          Map.entry("cli", Set.of("api", "cpu", "store", "runtime", "aeron", "checkpoint")));
+          Map.entry("aeron-cluster", Set.of("api", "cpu", "store", "aeron")),
+          Map.entry(
+              "cli",
+              Set.of("api", "cpu", "store", "runtime", "aeron", "aeron-cluster", "checkpoint")));
 
   private static final int LARGEST_CIRCLE = 16;
 
@@ -87,7 +91,7 @@ class LayoutTest {
 
   /** How many calls of the real clock, timed waits and so on the other modules make at most. */
   private static final Map<String, Integer> REAL_TIME =
-      Map.of("aeron", 42, "cuda", 55, "cli", 28, "gradients", 9);
+      Map.of("aeron", 25, "aeron-cluster", 17, "cuda", 55, "cli", 28, "gradients", 9);
 
   private static final ClassGraph GRAPH = new ClassGraph();
 
@@ -98,6 +102,7 @@ class LayoutTest {
     GRAPH.read("store", HashStore.class);
     GRAPH.read("runtime", RuntimeSettings.class);
     GRAPH.read("aeron", AeronStore.class);
+    GRAPH.read("aeron-cluster", AeronClusterStore.class);
     GRAPH.read("cli", Main.class);
     // Not on the class path with which this test is compiled.
     GRAPH.read("kernels", Class.forName("dev.tutti.kernels.AllReduceLimits"));

@@ -4,6 +4,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.session.RemoteStore;
 import dev.tutti.aeron.session.Session;
 import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.session.Sessions;

@@ -4,6 +4,7 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.wire.Unencrypted;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.store.JobToken;

@@ -13,7 +13,6 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
@@ -72,13 +71,11 @@ class AeronStoreProviderTest {
   @Test
   void aStoreThatDoesNotEncryptIsRefusedWhereAllIsToBeEncrypted() {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TLS", "true"));
-    for (StoreProvider each : List.of(provider, new AeronClusterProvider())) {
-      assertThat(each.unusableReason(settings))
-          .hasValueSatisfying(
-              reason ->
-                  assertThat(reason)
-                      .startsWith("TUTTI_TLS is set, but a store over Aeron does not encrypt"));
-    }
+    assertThat(provider.unusableReason(settings))
+        .hasValueSatisfying(
+            reason ->
+                assertThat(reason)
+                    .startsWith("TUTTI_TLS is set, but a store over Aeron does not encrypt"));
   }
 
   @Test

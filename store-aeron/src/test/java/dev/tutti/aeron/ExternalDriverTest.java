@@ -10,7 +10,6 @@ import dev.tutti.store.JobToken;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -26,7 +25,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Order;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,6 +35,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ExternalDriverTest {
   /** How long a client may be silent before the driver frees what it holds. */
   private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+  /** Longer than that. */
+  private static final long PAUSE_NANOS = LIVENESS_NANOS + TimeUnit.SECONDS.toNanos(2);
 
   private static final int LIMIT_SECONDS = 60;
 
@@ -145,7 +146,7 @@ class ExternalDriverTest {
       try (AeronStore store = new AeronStore(far.withPort(port))) {
         FutureTask<?> waiting = startWait(store);
         store.set("key", "value");
-        pause(server);
+        server.pause(PAUSE_NANOS);
         assertFails(waiting, "store server at 127.0.0.1:" + port + " is gone: it was closed");
       }
     }
@@ -162,7 +163,7 @@ class ExternalDriverTest {
                 "TUTTI_AERON_DIR=" + directory,
                 "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
       assertThat(client.line()).isEqualTo("READY true");
-      pause(client);
+      client.pause(PAUSE_NANOS);
       assertThat(client.line())
           .startsWith("FAILED dev.tutti.StoreConnectionException: session with store server at")
           .contains("is lost: this process or the media driver stalled for too long");
@@ -170,47 +171,6 @@ class ExternalDriverTest {
           .asString(StandardCharsets.UTF_8)
           .isEqualTo("gone");
     }
-  }
-
-  @Tag("full")
-  @Test
-  void aClientOfAClusterThatWasStoppedForTooLongIsTold() throws Exception {
-    String members = TestCluster.freeMembers();
-    String member = members.substring(0, members.indexOf(','));
-    try (MediaDriver driver = launch(LIVENESS_NANOS);
-        AeronClusterServer server =
-            new AeronClusterServer(
-                member,
-                0,
-                directory.resolve("data"),
-                // A member forgets a client that is silent for three leases.
-                options().withDriver("").withLease(Duration.ofSeconds(10)));
-        StoreChild client =
-            StoreChild.start(
-                "wait",
-                0,
-                "MEMBERS=" + member,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
-      assertThat(client.line()).isEqualTo("READY false");
-      pause(client);
-      long start = System.nanoTime();
-      assertThat(client.line())
-          .startsWith("FAILED dev.tutti.StoreConnectionException: session with store cluster at")
-          .contains("is lost: this process or the media driver stalled for too long");
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
-      assertThat(server.isRunning()).isTrue();
-    }
-  }
-
-  /** Stops a process for longer than the driver lets clients be silent. */
-  private static void pause(StoreChild child) throws Exception {
-    child.signal("STOP");
-    long end = System.nanoTime() + LIVENESS_NANOS + TimeUnit.SECONDS.toNanos(2);
-    while (end - System.nanoTime() > 0) {
-      LockSupport.parkNanos(end - System.nanoTime());
-    }
-    child.signal("CONT");
   }
 
   @Test
@@ -224,35 +184,6 @@ class ExternalDriverTest {
       store.set("key", value);
       assertThat(store.get("key", Duration.ofSeconds(LIMIT_SECONDS))).isEqualTo(value);
       assertThat(idle.check(List.of("key"))).isFalse();
-    }
-  }
-
-  @Tag("full")
-  @Test
-  void aClientOfAClusterIsToldWhereItEndsBeforeThereIsALeader() throws Exception {
-    String members = TestCluster.freeMembers();
-    MediaDriver driver = launch(LIVENESS_NANOS);
-    FutureTask<?> opening = new FutureTask<>(() -> new AeronClusterStore(members, options()));
-    try {
-      Thread.ofVirtual().start(opening);
-      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
-      while (publications(driver) < TestCluster.SIZE) {
-        assertThat(System.nanoTime()).isLessThan(deadline);
-        LockSupport.parkNanos(1_000_000);
-      }
-    } finally {
-      driver.close();
-    }
-    assertFails(opening, "no session with the store cluster at " + members);
-    assertThat(directory).isEmptyDirectory();
-  }
-
-  private static long publications(MediaDriver driver) throws IOException {
-    try (Stream<Path> files =
-        Files.walk(Path.of(driver.aeronDirectoryName()).resolve("publications"))) {
-      return files.filter(Files::isRegularFile).count();
-    } catch (UncheckedIOException e) {
-      return 0;
     }
   }
 
@@ -270,10 +201,6 @@ class ExternalDriverTest {
     AeronStoreOptions options = options().withDriver(old.toString());
     String reason = "the media driver in " + old + " cannot be used:";
     assertThatThrownBy(() -> new AeronStoreServer(options))
-        .isInstanceOf(StoreException.class)
-        .hasMessageContaining(reason);
-    String members = TestCluster.freeMembers();
-    assertThatThrownBy(() -> new AeronClusterStore(members, options))
         .isInstanceOf(StoreException.class)
         .hasMessageContaining(reason);
     try (AeronStoreServer server = new AeronStoreServer(options.withDriver(""))) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.aeron.session.WaitingCalls;
 import dev.tutti.store.JobToken;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -75,7 +76,7 @@ class ReplyWaitersTest {
   }
 
   private void awaitWaiting(int calls) {
-    InBell.await(() -> waiting.waiting() == calls && waiting.isInBell());
+    InBell.await(() -> WaitingCalls.of(waiting) == calls && waiting.isInBell());
   }
 
   private static byte[] result(FutureTask<byte[]> task) throws Exception {

@@ -2,7 +2,7 @@ package dev.tutti.cli.store;
 
 import dev.tutti.Settings;
 import dev.tutti.Store;
-import dev.tutti.aeron.AeronClusterProvider;
+import dev.tutti.aeron.cluster.AeronClusterProvider;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.StoreProvider;

@@ -1,6 +1,6 @@
 package dev.tutti.cli.strangers;
 
-import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.cluster.member.ClusterHello;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

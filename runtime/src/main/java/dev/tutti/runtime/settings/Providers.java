@@ -38,10 +38,14 @@ public final class Providers {
   /** Where the stores of Tutti are. */
   private static final Map<String, ServiceAdvice> STORES =
       Map.of(
-          "tcp", in("tutti-store", "dev.tutti.store", "tcp.TcpStoreProvider"),
-          "file", in("tutti-store", "dev.tutti.store", "file.FileStoreProvider"),
-          "aeron", in("tutti-store-aeron", "dev.tutti.aeron", "AeronStoreProvider"),
-          "aeron-cluster", in("tutti-store-aeron", "dev.tutti.aeron", "AeronClusterProvider"));
+          "tcp",
+          in("tutti-store", "dev.tutti.store", "tcp.TcpStoreProvider"),
+          "file",
+          in("tutti-store", "dev.tutti.store", "file.FileStoreProvider"),
+          "aeron",
+          in("tutti-store-aeron", "dev.tutti.aeron", "AeronStoreProvider"),
+          "aeron-cluster",
+          in("tutti-store-aeron-cluster", "dev.tutti.aeron.cluster", "AeronClusterProvider"));
 
   /** Where the stream blocks of Tutti are. */
   private static final Map<String, ServiceAdvice> STREAM_BLOCKS =

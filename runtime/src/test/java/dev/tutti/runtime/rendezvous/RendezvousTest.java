@@ -133,6 +133,8 @@ class RendezvousTest {
         "tcp://127.0.0.1:1?rank=x&world_size=2|rank is not a number: 'x'",
         "tcp://127.0.0.1:1?rank=2&world_size=2|rank must be in 0..1, not 2",
         "carrier://pigeon?rank=0&world_size=2|no store for the scheme 'carrier'",
+        "aeron://a:1?rank=0&world_size=2|add the jar tutti-store-aeron",
+        "aeron-cluster://a:1?rank=0&world_size=2|add the jar tutti-store-aeron-cluster",
         "tcp://127.0.0.1:abc?rank=0&world_size=1|the port must be a number from 1 to 65535, not"
             + " 'abc'",
         "tcp://:1?rank=0&world_size=1|the host is missing, in tcp://:1",

@@ -4,8 +4,6 @@ package dev.tutti.aeron.wire;
 public final class LogNames {
   public static final String CLIENT = "dev.tutti.aeron.AeronStore";
   public static final String SERVER = "dev.tutti.aeron.AeronStoreServer";
-  public static final String CLUSTER_CLIENT = "dev.tutti.aeron.AeronClusterStore";
-  public static final String CLUSTER_SERVER = "dev.tutti.aeron.AeronClusterServer";
 
   private LogNames() {}
 }

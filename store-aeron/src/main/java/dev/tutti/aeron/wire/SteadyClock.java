@@ -1,6 +1,5 @@
 package dev.tutti.aeron.wire;
 
-import io.aeron.cluster.service.ClusterClock;
 import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.EpochClock;
 
@@ -25,9 +24,4 @@ public final class SteadyClock {
   public static final EpochClock PROCESS = () -> BEGINNING_MILLIS + HOST.time();
 
   private SteadyClock() {}
-
-  /** Returns the clock {@link #PROCESS} for the sessions and elections of a cluster. */
-  public static ClusterClock ofCluster() {
-    return PROCESS::time;
-  }
 }
