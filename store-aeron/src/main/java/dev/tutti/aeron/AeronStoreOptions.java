@@ -14,7 +14,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
-import java.util.Objects;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Options that tell where a store over Aeron is, and how to open it. Immutable; each {@code with}
@@ -53,55 +54,16 @@ public final class AeronStoreOptions {
           false,
           "spin while waiting for messages, never sleep; occupies whole cores");
 
-  private final String host;
-  private final int port;
-  private final boolean server;
-  private final Duration timeout;
-  private final JobToken token;
-  private final Transport transport;
-  private final Path directory;
-  private final String driver;
-  private final Duration lease;
-  private final boolean spin;
+  private final Fields fields;
 
-  /**
-   * Creates options.
-   *
-   * @throws IllegalArgumentException if the host is empty, or the port or the lease is out of range
-   */
-  private AeronStoreOptions(
-      String host,
-      int port,
-      boolean server,
-      Duration timeout,
-      JobToken token,
-      Transport transport,
-      Path directory,
-      String driver,
-      Duration lease,
-      boolean spin) {
-    Objects.requireNonNull(timeout, "timeout");
-    Objects.requireNonNull(token, "token");
-    Objects.requireNonNull(transport, "transport");
-    Objects.requireNonNull(directory, "directory");
-    Objects.requireNonNull(driver, "driver");
-    if (host.isEmpty()) {
-      throw new IllegalArgumentException("host must not be empty");
-    }
-    if (port < 0 || port > 0xffff) {
-      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
-    }
-    Timing.of(lease);
-    this.host = host;
-    this.port = port;
-    this.server = server;
-    this.timeout = timeout;
-    this.token = token;
-    this.transport = transport;
-    this.directory = directory;
-    this.driver = driver;
-    this.lease = lease;
-    this.spin = spin;
+  private AeronStoreOptions(Fields fields) {
+    this.fields = fields;
+  }
+
+  private AeronStoreOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new AeronStoreOptions(copy.checked());
   }
 
   /** How messages travel. */
@@ -142,45 +104,29 @@ public final class AeronStoreOptions {
    * @param settings the settings, which give the remaining options
    */
   public static AeronStoreOptions of(String host, int port, Settings settings) {
-    String directory = settings.get(DIRECTORY);
-    return new AeronStoreOptions(
-        host,
-        port,
-        false,
-        Store.DEFAULT_TIMEOUT,
-        settings.get(JobToken.SETTING),
-        settings.get(TRANSPORT),
-        directory.isEmpty() ? DriverDirectory.defaultParent() : Path.of(directory),
-        settings.get(DRIVER),
-        settings.get(LEASE),
-        settings.get(SPIN));
+    return new AeronStoreOptions(new Fields(host, port, settings).checked());
   }
 
   /** Returns what stores must have in common to share a session. */
   ConnectOptions connect() {
     return new ConnectOptions(
-        token,
-        transport != Transport.UDP,
-        transport != Transport.IPC,
-        directory,
-        driver,
-        lease,
-        spin);
+        fields.token,
+        fields.transport != Transport.UDP,
+        fields.transport != Transport.IPC,
+        fields.directory,
+        fields.driver,
+        fields.lease,
+        fields.spin);
   }
 
   /** Returns these options for a client of a server in the same process. */
   AeronStoreOptions ofClient(int serverPort) {
-    return new AeronStoreOptions(
-        Loopback.host(),
-        serverPort,
-        false,
-        timeout,
-        token,
-        transport,
-        directory,
-        driver,
-        lease,
-        spin);
+    return with(
+        copy -> {
+          copy.host = Loopback.host();
+          copy.port = serverPort;
+          copy.server = false;
+        });
   }
 
   /**
@@ -189,8 +135,7 @@ public final class AeronStoreOptions {
    * @param server whether the process serves
    */
   public AeronStoreOptions withServer(boolean server) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.server = server);
   }
 
   /**
@@ -199,8 +144,7 @@ public final class AeronStoreOptions {
    * @param port the port
    */
   public AeronStoreOptions withPort(int port) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.port = port);
   }
 
   /**
@@ -209,8 +153,7 @@ public final class AeronStoreOptions {
    * @param timeout the deadline for opening, and for later calls that specify none
    */
   public AeronStoreOptions withTimeout(Duration timeout) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.timeout = timeout);
   }
 
   /**
@@ -220,8 +163,7 @@ public final class AeronStoreOptions {
    *     none
    */
   public AeronStoreOptions withToken(JobToken token) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.token = token);
   }
 
   /**
@@ -230,8 +172,7 @@ public final class AeronStoreOptions {
    * @param transport how the messages travel
    */
   public AeronStoreOptions withTransport(Transport transport) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.transport = transport);
   }
 
   /**
@@ -240,8 +181,7 @@ public final class AeronStoreOptions {
    * @param directory where the folder of an embedded driver is created
    */
   public AeronStoreOptions withDirectory(Path directory) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.directory = directory);
   }
 
   /**
@@ -250,8 +190,7 @@ public final class AeronStoreOptions {
    * @param driver the folder of a driver that is already running, or empty for an embedded one
    */
   public AeronStoreOptions withDriver(String driver) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.driver = driver);
   }
 
   /**
@@ -260,8 +199,7 @@ public final class AeronStoreOptions {
    * @param lease the time within which a lost host is noticed
    */
   public AeronStoreOptions withLease(Duration lease) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.lease = lease);
   }
 
   /**
@@ -270,28 +208,27 @@ public final class AeronStoreOptions {
    * @param spin whether threads that wait for messages never sleep
    */
   public AeronStoreOptions withSpin(boolean spin) {
-    return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    return with(copy -> copy.spin = spin);
   }
 
   /** Returns the name or address of the host that serves. */
   public String host() {
-    return host;
+    return fields.host;
   }
 
   /** Returns the port, for TCP and UDP; 0 for a free one if this process serves. */
   public int port() {
-    return port;
+    return fields.port;
   }
 
   /** Tells whether this process serves. */
   public boolean server() {
-    return server;
+    return fields.server;
   }
 
   /** Returns the deadline for opening, and for later calls that specify none. */
   public Duration timeout() {
-    return timeout;
+    return fields.timeout;
   }
 
   /**
@@ -299,22 +236,22 @@ public final class AeronStoreOptions {
    * none.
    */
   public JobToken token() {
-    return token;
+    return fields.token;
   }
 
   /** Returns how the messages travel. */
   public Transport transport() {
-    return transport;
+    return fields.transport;
   }
 
   /** Returns where the folder of an embedded driver is created. */
   public Path directory() {
-    return directory;
+    return fields.directory;
   }
 
   /** Returns the folder of a running media driver to use, or empty for an embedded one. */
   public String driver() {
-    return driver;
+    return fields.driver;
   }
 
   /**
@@ -322,32 +259,84 @@ public final class AeronStoreOptions {
    * at once.
    */
   public Duration lease() {
-    return lease;
+    return fields.lease;
   }
 
   /** Tells whether threads that wait for messages never sleep; only for hosts with free cores. */
   public boolean spin() {
-    return spin;
+    return fields.spin;
   }
 
   @Override
-  public boolean equals(Object other) {
-    return other instanceof AeronStoreOptions options && values().equals(options.values());
+  public boolean equals(@Nullable Object other) {
+    return other instanceof AeronStoreOptions options && fields.all().equals(options.fields.all());
   }
 
   @Override
   public int hashCode() {
-    return values().hashCode();
+    return fields.all().hashCode();
   }
 
   @Override
   public String toString() {
     return ("AeronStoreOptions[host=%s, port=%s, server=%s, timeout=%s, token=%s, transport=%s,"
             + " directory=%s, driver=%s, lease=%s, spin=%s]")
-        .formatted(values().toArray());
+        .formatted(fields.all().toArray());
   }
 
-  private List<Object> values() {
-    return List.of(host, port, server, timeout, token, transport, directory, driver, lease, spin);
+  private static final class Fields implements Cloneable {
+    String host;
+    int port;
+    boolean server;
+    Duration timeout = Store.DEFAULT_TIMEOUT;
+    JobToken token;
+    Transport transport;
+    Path directory;
+    String driver;
+    Duration lease;
+    boolean spin;
+
+    Fields(String host, int port, Settings settings) {
+      String folder = settings.get(DIRECTORY);
+      this.host = host;
+      this.port = port;
+      token = settings.get(JobToken.SETTING);
+      transport = settings.get(TRANSPORT);
+      directory = folder.isEmpty() ? DriverDirectory.defaultParent() : Path.of(folder);
+      driver = settings.get(DRIVER);
+      lease = settings.get(LEASE);
+      spin = settings.get(SPIN);
+    }
+
+    List<Object> all() {
+      return List.of(host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    }
+
+    /**
+     * Returns these fields.
+     *
+     * @throws IllegalArgumentException if the host is empty, or the port or the lease is out of
+     *     range
+     * @throws NullPointerException if a field is null
+     */
+    Fields checked() {
+      List<Object> _ = all();
+      if (host.isEmpty()) {
+        throw new IllegalArgumentException("host must not be empty");
+      }
+      if (port < 0 || port > 0xffff) {
+        throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+      }
+      Timing.of(lease);
+      return this;
+    }
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 }
