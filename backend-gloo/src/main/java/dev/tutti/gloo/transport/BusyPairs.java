@@ -9,10 +9,10 @@ import org.jspecify.annotations.Nullable;
  * rings to check. All methods require the transport's lock.
  */
 final class BusyPairs {
-  private final Pair[] active;
-  private final Pair[] dirty;
-  private final Pair[] buffered;
-  private Pair[] sharing = new Pair[0];
+  private final PairTraffic[] active;
+  private final PairTraffic[] dirty;
+  private final PairTraffic[] buffered;
+  private PairTraffic[] sharing = new PairTraffic[0];
   private boolean allShare;
   private @Nullable Sleep sleep;
   private int activeCount;
@@ -20,18 +20,18 @@ final class BusyPairs {
   private int bufferedCount;
 
   BusyPairs(int size) {
-    active = new Pair[size];
-    dirty = new Pair[size];
-    buffered = new Pair[size];
+    active = new PairTraffic[size];
+    dirty = new PairTraffic[size];
+    buffered = new PairTraffic[size];
   }
 
-  void activate(Pair pair) {
+  void activate(PairTraffic pair) {
     pair.activeIndex = activeCount;
     active[activeCount++] = pair;
   }
 
-  void deactivate(Pair pair) {
-    Pair last = active[--activeCount];
+  void deactivate(PairTraffic pair) {
+    PairTraffic last = active[--activeCount];
     active[pair.activeIndex] = last;
     last.activeIndex = pair.activeIndex;
     pair.activeIndex = -1;
@@ -41,7 +41,7 @@ final class BusyPairs {
     return activeCount;
   }
 
-  void markDirty(Pair pair) {
+  void markDirty(PairTraffic pair) {
     if (!pair.dirty) {
       pair.dirty = true;
       dirty[dirtyCount++] = pair;
@@ -60,9 +60,9 @@ final class BusyPairs {
   boolean flush() {
     boolean progress = false;
     for (int i = dirtyCount - 1; i >= 0; i--) {
-      Pair pair = dirty[i];
-      progress |= pair.connection.flush();
-      if (!pair.connection.hasUnsent()) {
+      PairTraffic pair = dirty[i];
+      progress |= pair.flush();
+      if (!pair.hasUnsent()) {
         pair.dirty = false;
         dirty[i] = dirty[--dirtyCount];
         progress = true;
@@ -74,11 +74,11 @@ final class BusyPairs {
   /** Asks to be woken when channels accept more bytes. */
   void wantWrites() {
     for (int i = 0; i < dirtyCount; i++) {
-      dirty[i].connection.wantWrites(true);
+      dirty[i].wantWrites(true);
     }
   }
 
-  void markBuffered(Pair pair) {
+  void markBuffered(PairTraffic pair) {
     if (!pair.buffered) {
       pair.buffered = true;
       buffered[bufferedCount++] = pair;
@@ -89,9 +89,9 @@ final class BusyPairs {
   boolean readBuffered() {
     boolean progress = false;
     for (int i = bufferedCount - 1; i >= 0; i--) {
-      Pair pair = buffered[i];
-      progress |= pair.connection.readable();
-      if (!pair.connection.hasBuffered()) {
+      PairTraffic pair = buffered[i];
+      progress |= pair.readable();
+      if (!pair.hasBuffered()) {
         pair.buffered = false;
         buffered[i] = buffered[--bufferedCount];
       }
@@ -105,7 +105,7 @@ final class BusyPairs {
     // Reading may end requests and so take this pair, or any later one, off the list.
     for (int i = activeCount - 1; i >= 0; i--) {
       if (i < activeCount) {
-        progress |= active[i].connection.readable();
+        progress |= active[i].readable();
       }
     }
     return progress;
@@ -118,7 +118,7 @@ final class BusyPairs {
    * @param alone whether there are no other pairs
    * @param ownSleep tells peers that this rank is asleep
    */
-  void share(Pair[] pairs, boolean alone, Sleep ownSleep) {
+  void share(PairTraffic[] pairs, boolean alone, Sleep ownSleep) {
     sharing = pairs;
     allShare = alone;
     sleep = ownSleep;
@@ -137,8 +137,8 @@ final class BusyPairs {
   /** Reads the bytes in the rings. */
   boolean readRings() {
     boolean progress = false;
-    for (Pair pair : sharing) {
-      progress |= pair.connection.pollRing();
+    for (PairTraffic pair : sharing) {
+      progress |= pair.pollRing();
     }
     return progress;
   }
@@ -157,8 +157,8 @@ final class BusyPairs {
       return true;
     }
     own.begin();
-    for (Pair pair : sharing) {
-      if (pair.connection.hasRingWork()) {
+    for (PairTraffic pair : sharing) {
+      if (pair.hasRingWork()) {
         own.end();
         return false;
       }

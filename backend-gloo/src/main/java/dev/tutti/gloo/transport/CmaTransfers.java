@@ -43,7 +43,7 @@ final class CmaTransfers {
   private static final long INTRODUCTION_BYTES = (1 + RemoteHeap.Place.WORDS) * Long.BYTES;
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
-  private final Transport transport;
+  private final PairContext context;
   private final Pair pair;
   private final Outbound outbound;
   private final RequestQueue lent = new RequestQueue();
@@ -57,8 +57,8 @@ final class CmaTransfers {
   /** Reads the memory of the peer; null until it has been found to be readable. */
   private @Nullable RemoteMemory remote;
 
-  CmaTransfers(Transport transport, Pair pair, Outbound outbound) {
-    this.transport = transport;
+  CmaTransfers(PairContext context, Pair pair, Outbound outbound) {
+    this.context = context;
     this.pair = pair;
     this.outbound = outbound;
   }
@@ -68,7 +68,7 @@ final class CmaTransfers {
     if (request.operation == null
         || request.length < LEAST_BYTES
         || !request.segment.isNative()
-        || !transport.readsMemory) {
+        || !context.readsMemory) {
       return false;
     }
     if (number == null) {
@@ -78,9 +78,9 @@ final class CmaTransfers {
   }
 
   private void introduce() {
-    SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade() : null;
+    SharedHeap heap = context.mapsTensors ? SharedHeap.ifMade() : null;
     MemorySegment own = RemoteHeap.words(heap, INTRODUCTION_BYTES);
-    value = transport.time.random();
+    value = context.time.random();
     own.set(ValueLayout.JAVA_LONG, 0, value);
     RemoteHeap.Place.show(SharedHeap.has(own) ? heap : null, own, 1);
     number = own;
@@ -141,7 +141,7 @@ final class CmaTransfers {
         requireAlive(request);
       }
       end(request.loan);
-      transport.requests.end(request, null);
+      context.requests.end(request, null);
     } catch (IllegalStateException e) {
       pair.halt(request, e);
     }
@@ -166,37 +166,37 @@ final class CmaTransfers {
       return;
     }
     peerIntroduced = true;
-    if (transport.readsMemory) {
+    if (context.readsMemory) {
       Thread _ =
-          transport.time.start("tutti-gloo-loans", () -> tryToRead((int) process, address, value));
+          context.time.start("tutti-gloo-loans", () -> tryToRead((int) process, address, value));
     }
   }
 
   private void tryToRead(int process, long address, long value) {
     RemoteMemory tried = new RemoteMemory(process, address, value);
     if (!tried.read(address, Arena.global().allocate(0), 0, 0)) {
-      transport.debug("rank " + pair.rank + " does not let this process read its memory", null);
+      context.log.debug("rank " + pair.rank + " does not let this process read its memory", null);
       return;
     }
     MemorySegment said = Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES);
-    if (transport.mapsTensors && tried.read(address, said, 0, INTRODUCTION_BYTES)) {
+    if (context.mapsTensors && tried.read(address, said, 0, INTRODUCTION_BYTES)) {
       RemoteHeap.Place place = RemoteHeap.Place.read(process, said, 1);
       RemoteHeap heap = RemoteHeap.map(place, address, value);
       if (heap != null) {
         tried.use(heap);
       }
     }
-    transport.progress.lock.lock();
+    context.progress.lock.lock();
     try {
       if (pair.failure() == null && pair.connection.isConnected()) {
         open(tried);
-        transport.progress.flushAndLeave();
-        transport.deliver();
+        context.progress.flushAndLeave();
+        context.listener.deliver();
       } else {
         tried.unmap();
       }
     } finally {
-      transport.progress.lock.unlock();
+      context.progress.lock.unlock();
     }
   }
 
@@ -204,7 +204,7 @@ final class CmaTransfers {
   void open(RemoteMemory readable) {
     remote = readable;
     outbound.write(Header.READABLE, 0, 0, 0);
-    transport.progress.pairs.markDirty(pair);
+    context.progress.pairs.markDirty(pair.connection);
   }
 
   /** Tells whether the peer may lend anything. */
@@ -231,7 +231,7 @@ final class CmaTransfers {
   /** Tells the peer that a loan was copied. */
   void giveBack(long slot) {
     outbound.write(Header.RETURN, slot, 0, 0);
-    transport.progress.pairs.markDirty(pair);
+    context.progress.pairs.markDirty(pair.connection);
   }
 
   /**

@@ -17,14 +17,14 @@ import org.jspecify.annotations.Nullable;
  * Moves the messages of one pair through its socket or through shared memory, without ever
  * blocking. All methods require the transport's lock.
  */
-final class Connection implements Handler {
+final class Connection extends PairTraffic implements Handler {
   /*
    * If the ranks share memory, rings take the place of the socket, which is left to the doorbell.
    * If they encrypt, everything that goes through the socket goes through TLS.
    */
   private static final int DRAIN_READS = 64;
 
-  private final Transport transport;
+  private final PairContext context;
   private final Pair pair;
   private final Outbound outbound;
   private final Inbound inbound;
@@ -57,11 +57,11 @@ final class Connection implements Handler {
   /** The objects that take the place of the socket if the ranks share memory. */
   private record Shared(RingChannel rings, CmaTransfers transfers, RingSocket doorbell) {}
 
-  Connection(Transport transport, Pair pair) {
-    this.transport = transport;
+  Connection(PairContext context, Pair pair) {
+    this.context = context;
     this.pair = pair;
-    this.outbound = new Outbound(transport, pair);
-    this.inbound = new Inbound(transport, pair);
+    this.outbound = new Outbound(context, pair);
+    this.inbound = new Inbound(context, pair);
   }
 
   boolean isConnected() {
@@ -107,7 +107,7 @@ final class Connection implements Handler {
       memory.doorbell.attach(open.stream());
     } else if (state == State.UNCONNECTED) {
       state = State.SOCKET;
-      transport.progress.pairs.markDirty(pair);
+      context.progress.pairs.markDirty(this);
       if (secured != null) {
         tellOfHidden(secured);
       }
@@ -117,14 +117,14 @@ final class Connection implements Handler {
   /** Handles bytes that a selector does not know of: those held by TLS. */
   private void tellOfHidden(TlsChannel secured) {
     if (secured.hasBuffered()) {
-      transport.progress.pairs.markBuffered(pair);
+      context.progress.pairs.markBuffered(this);
     }
     if (secured.hasUnsent()) {
-      transport.progress.pairs.markDirty(pair);
+      context.progress.pairs.markDirty(this);
     }
   }
 
-  /** Tells whether there are bytes to read that a selector does not know of. */
+  @Override
   boolean hasBuffered() {
     TlsChannel secured = tls();
     return secured != null && secured.hasBuffered();
@@ -142,13 +142,13 @@ final class Connection implements Handler {
     if (state == State.HALTED || state == State.CLOSED) {
       return;
     }
-    RingSocket bell = new RingSocket(transport, pair);
-    CmaTransfers transfers = new CmaTransfers(transport, pair, outbound);
+    RingSocket bell = new RingSocket(context, pair);
+    CmaTransfers transfers = new CmaTransfers(context, pair, outbound);
     shared = new Shared(new RingChannel(out, in, peer, bell), transfers, bell);
     state = State.RINGS;
     outbound.useRing(transfers);
     inbound.useRing(transfers);
-    transport.progress.pairs.markDirty(pair);
+    context.progress.pairs.markDirty(this);
     Socket open = socket;
     if (open != null) {
       // Last, because this reads from the ring of a peer that has already left.
@@ -162,13 +162,13 @@ final class Connection implements Handler {
     return memory == null ? null : memory.transfers;
   }
 
-  /** Reads from the ring, if there is one; returns whether there was anything to read. */
+  @Override
   boolean pollRing() {
     RingChannel rings = rings();
     return rings != null && (rings.hasBytes() || inbound.hasMore()) && readable();
   }
 
-  /** Tells whether a ring can be read, or has space for bytes that wait to be written. */
+  @Override
   boolean hasRingWork() {
     RingChannel rings = rings();
     return rings != null
@@ -203,7 +203,7 @@ final class Connection implements Handler {
   /** Queues a message without a payload; it leaves with a later flush. */
   void announce(int opcode, Request request) {
     outbound.write(opcode, request, false);
-    transport.progress.pairs.markDirty(pair);
+    context.progress.pairs.markDirty(this);
   }
 
   /**
@@ -214,7 +214,7 @@ final class Connection implements Handler {
   void write(int opcode, Request request) {
     try {
       outbound.write(opcode, request, true);
-      transport.progress.pairs.markDirty(pair);
+      context.progress.pairs.markDirty(this);
     } catch (RuntimeException e) {
       pair.halt(request, e);
     }
@@ -247,7 +247,7 @@ final class Connection implements Handler {
   private void lend(int opcode, Request request) {
     try {
       outbound.lend(opcode, request);
-      transport.progress.pairs.markDirty(pair);
+      context.progress.pairs.markDirty(this);
     } catch (RuntimeException e) {
       pair.halt(request, e);
     }
@@ -258,18 +258,14 @@ final class Connection implements Handler {
     inbound.borrow(request, address);
   }
 
-  /** Tells whether bytes wait to be written. */
+  @Override
   boolean hasUnsent() {
     TlsChannel secured = tls();
     return state != State.HALTED
         && (outbound.hasUnsent() || (secured != null && secured.hasUnsent()));
   }
 
-  /**
-   * Writes as many bytes as there is space for.
-   *
-   * @return whether anything was written
-   */
+  @Override
   boolean flush() {
     ByteChannel target = stream();
     if (target == null) {
@@ -296,7 +292,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Sets whether this rank is to be woken when there is space for bytes again. */
+  @Override
   void wantWrites(boolean wanted) {
     RingChannel rings = rings();
     if (rings != null) {
@@ -313,11 +309,7 @@ final class Connection implements Handler {
     }
   }
 
-  /**
-   * Reads available bytes, up to a limit.
-   *
-   * @return whether anything was read or the connection ended
-   */
+  @Override
   boolean readable() {
     ByteChannel source = stream();
     if (source == null) {
@@ -380,7 +372,7 @@ final class Connection implements Handler {
       }
     } catch (IOException e) {
       // The peer was faster; it does not want to be told anything.
-      transport.debug("cannot send the farewell to rank " + pair.rank, e);
+      context.log.debug("cannot send the farewell to rank " + pair.rank, e);
     }
   }
 
@@ -390,15 +382,15 @@ final class Connection implements Handler {
     state = State.CLOSED;
     outbound.close();
     if (open != null) {
-      closeGently(transport, open.channel, open.tls, pair.rank);
+      closeGently(context, open.channel, open.tls, pair.rank);
     }
   }
 
   /** Closes a socket in such a way that the peer can still read what was sent before. */
   static void closeGently(
-      Transport transport, SocketChannel socket, @Nullable TlsChannel tls, int peer) {
+      PairContext context, SocketChannel socket, @Nullable TlsChannel tls, int peer) {
     if (tls != null) {
-      transport.closeQuietly(tls, "TLS with rank " + peer + " did not shut down cleanly");
+      context.log.closeQuietly(tls, "TLS with rank " + peer + " did not shut down cleanly");
     }
     try {
       // With unread bytes a close would become a reset, and the peer might lose bytes it has not
@@ -406,13 +398,13 @@ final class Connection implements Handler {
       socket.shutdownOutput();
       int count = 1;
       for (int i = 0; count > 0 && i < DRAIN_READS; i++) {
-        transport.in.clear();
-        count = socket.read(transport.in);
+        context.in.clear();
+        count = socket.read(context.in);
       }
     } catch (IOException e) {
-      transport.debug("connection to rank " + peer + " did not shut down cleanly", e);
+      context.log.debug("connection to rank " + peer + " did not shut down cleanly", e);
     } finally {
-      transport.closeQuietly(socket, "connection to rank " + peer + " did not close cleanly");
+      context.log.closeQuietly(socket, "connection to rank " + peer + " did not close cleanly");
     }
   }
 }

@@ -29,17 +29,17 @@ final class Connector implements Handler {
 
   final Pair pair;
   final Route route;
-  private final Transport transport;
+  private final Pairs pairs;
   private SocketChannel channel;
   private int attempts;
 
-  Connector(Transport transport, Pair pair, Route route) throws IOException {
-    this(transport, pair, route, SocketChannel.open());
+  Connector(Pairs pairs, Pair pair, Route route) throws IOException {
+    this(pairs, pair, route, SocketChannel.open());
   }
 
   /** Makes its first attempt with a given channel. */
-  Connector(Transport transport, Pair pair, Route route, SocketChannel first) {
-    this.transport = transport;
+  Connector(Pairs pairs, Pair pair, Route route, SocketChannel first) {
+    this.pairs = pairs;
     this.pair = pair;
     this.route = route;
     this.channel = first;
@@ -55,7 +55,7 @@ final class Connector implements Handler {
     try {
       configure(channel);
       SelectionKey key =
-          channel.register(transport.progress.selector(), SelectionKey.OP_CONNECT, this);
+          channel.register(pairs.context.progress.selector(), SelectionKey.OP_CONNECT, this);
       if (channel.connect(route.address)) {
         finish(key);
       }
@@ -83,11 +83,11 @@ final class Connector implements Handler {
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit in the socket's buffer");
     }
-    transport.pairs.ended(this);
+    pairs.ended(this);
     if (route.knocks) {
       channel.close();
     } else {
-      transport.pairs.greeted(pair, channel, key, true);
+      pairs.greeted(pair, channel, key, true);
     }
   }
 
@@ -102,10 +102,10 @@ final class Connector implements Handler {
     } catch (IOException e) {
       cause.addSuppressed(e);
     }
-    transport.pairs.ended(this);
+    pairs.ended(this);
     if (route.knocks) {
       // The peer may have connected by itself, and may even have left since.
-      transport.pairs.accept();
+      pairs.accept();
     }
     pair.cannotConnect(
         "cannot be reached at " + PeerAddress.text(route.address) + " (" + cause.getMessage() + ")",
@@ -114,6 +114,7 @@ final class Connector implements Handler {
 
   /** Gives up. */
   void close() {
-    transport.closeQuietly(channel, "a connection to rank " + pair.rank + " did not close cleanly");
+    pairs.context.log.closeQuietly(
+        channel, "a connection to rank " + pair.rank + " did not close cleanly");
   }
 }

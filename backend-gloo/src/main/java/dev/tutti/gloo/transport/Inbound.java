@@ -27,7 +27,7 @@ final class Inbound {
   private static final int RING_READ = 2048;
   private static final long READ_BUDGET = 4L << 20;
 
-  private final Transport transport;
+  private final PairContext context;
   private final Pair pair;
   private ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
   private int directRead = DIRECT_READ;
@@ -36,8 +36,8 @@ final class Inbound {
   private @Nullable Request borrowing;
   private final RequestQueue toBorrow = new RequestQueue();
 
-  Inbound(Transport transport, Pair pair) {
-    this.transport = transport;
+  Inbound(PairContext context, Pair pair) {
+    this.context = context;
     this.pair = pair;
   }
 
@@ -76,7 +76,7 @@ final class Inbound {
       }
       if (request != null && readsDirectly(request)) {
         ByteBuffer view =
-            transport.views.view(
+            context.views.view(
                 request.segment, request.offset + request.done, request.length - request.done);
         count = source.read(view);
         drained = view.hasRemaining();
@@ -84,7 +84,7 @@ final class Inbound {
           received(request, count);
         }
       } else {
-        ByteBuffer in = transport.in;
+        ByteBuffer in = context.in;
         in.clear();
         in.put(partial.flip());
         partial.clear();
@@ -121,7 +121,7 @@ final class Inbound {
     if (request.done == request.length) {
       borrowing = toBorrow.poll();
       open.giveBack(request.slot);
-      transport.requests.end(request, null);
+      context.requests.end(request, null);
     }
     return copied;
   }
@@ -134,7 +134,7 @@ final class Inbound {
     request.done += count;
     if (request.done == request.length) {
       receiving = null;
-      transport.requests.end(request, null);
+      context.requests.end(request, null);
     }
   }
 
@@ -180,12 +180,12 @@ final class Inbound {
     long target = request.offset + request.done;
     Combiner combiner = request.combiner;
     if (combiner == null) {
-      MemorySegment.copy(transport.inMemory, in.position(), request.segment, target, count);
+      MemorySegment.copy(context.inMemory, in.position(), request.segment, target, count);
       return count;
     }
     count -= count % combiner.unitBytes();
     if (count > 0) {
-      combiner.combine(request.segment, target, transport.inMemory, in.position(), count);
+      combiner.combine(request.segment, target, context.inMemory, in.position(), count);
     }
     return count;
   }
@@ -194,7 +194,7 @@ final class Inbound {
     return length >= 0
         && length <= EarlyMessage.MAX_BYTES
         && transfers == null
-        && transport.isTutti(pair.rank);
+        && context.isTutti(pair.rank);
   }
 
   private boolean isCutEager(ByteBuffer in, int at) {
@@ -235,7 +235,7 @@ final class Inbound {
         return false;
       }
       if (length == 0) {
-        transport.requests.end(request, null);
+        context.requests.end(request, null);
       } else {
         receiving = request;
       }
@@ -253,10 +253,10 @@ final class Inbound {
       if (pair.agrees(slot, signature)) {
         int payload = in.position();
         in.position(payload + (int) length);
-        pair.onEager(slot, length, signature, transport.inMemory, payload);
+        pair.onEager(slot, length, signature, context.inMemory, payload);
       }
     } else if (opcode == Header.FAREWELL) {
-      transport.transportFailure.farewell(pair, slot);
+      context.listener.farewell(pair.rank, slot);
       return false;
     } else if (transfers != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
       if (!transfers.isOpen() || length <= 0 || Header.address(in, at) == 0) {

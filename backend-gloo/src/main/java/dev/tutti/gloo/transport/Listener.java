@@ -32,7 +32,8 @@ final class Listener implements Handler {
   private static final long KNOCK = 0x54757474L << 32;
   private static final long KNOCK_MASK = -1L << 32;
 
-  private final Transport transport;
+  private final Pairs pairs;
+  private final PairContext context;
   private final Selector selector;
   private final ServerSocketChannel server;
   private final SelectionKey key;
@@ -41,8 +42,9 @@ final class Listener implements Handler {
 
   private boolean failing;
 
-  Listener(Transport transport, Selector selector, ServerSocketChannel server) throws IOException {
-    this.transport = transport;
+  Listener(Pairs pairs, Selector selector, ServerSocketChannel server) throws IOException {
+    this.pairs = pairs;
+    this.context = pairs.context;
     this.selector = selector;
     this.server = server;
     server.configureBlocking(false);
@@ -86,24 +88,24 @@ final class Listener implements Handler {
   private void pause(IOException cause) {
     if (!failing) {
       failing = true;
-      transport.warnOfStranger("accept", "", "cannot accept connections for now: " + cause);
+      context.log.warnOfStranger("accept", "", "cannot accept connections for now: " + cause);
     }
     if (key.isValid() && key.interestOps() != 0) {
       key.interestOps(0);
-      Thread _ = transport.time.startVirtual("tutti-gloo-accept", this::resume);
+      Thread _ = context.time.startVirtual("tutti-gloo-accept", this::resume);
     }
   }
 
   private void resume() {
-    transport.time.park(this, PAUSE_NANOS);
-    transport.progress.lock.lock();
+    context.time.park(this, PAUSE_NANOS);
+    context.progress.lock.lock();
     try {
       if (key.isValid()) {
         key.interestOps(SelectionKey.OP_ACCEPT);
-        transport.progress.wakeSelector();
+        context.progress.wakeSelector();
       }
     } finally {
-      transport.progress.lock.unlock();
+      context.progress.lock.unlock();
     }
   }
 
@@ -134,7 +136,7 @@ final class Listener implements Handler {
   }
 
   private void closeQuietly(Closeable channel) {
-    transport.closeQuietly(channel, "a channel did not close cleanly");
+    context.log.closeQuietly(channel, "a channel did not close cleanly");
   }
 
   private final class Greeting implements Handler {
@@ -164,7 +166,7 @@ final class Listener implements Handler {
         if (pair == null && (sequence & KNOCK_MASK) == KNOCK) {
           greetings.remove(this);
           closeQuietly(channel);
-          transport.pairs.knocked(sequence & ~KNOCK_MASK);
+          pairs.knocked(sequence & ~KNOCK_MASK);
           return;
         }
         if (pair == null || pair.connection.isConnected()) {
@@ -175,14 +177,14 @@ final class Listener implements Handler {
         }
         greetings.remove(this);
         SelectionKey own = channel.keyFor(selector);
-        transport.pairs.greeted(pair, channel, own, false);
+        pairs.greeted(pair, channel, own, false);
       } catch (IOException e) {
         refuse("failed", "failed: " + e.getMessage());
       }
     }
 
     private void refuse(String cause, String why) {
-      transport.warnOfStranger(
+      context.log.warnOfStranger(
           cause,
           LimitedLog.addressOf(channel),
           "closed a connection from " + remote() + ": it " + why);

@@ -24,7 +24,7 @@ final class Outbound {
   private static final int STAGED_PAYLOAD = 16 * 1024;
   private static final int RING_STAGED_PAYLOAD = 1024;
 
-  private final Transport transport;
+  private final PairContext context;
   private final Pair pair;
   private final OutQueue queue = new OutQueue();
   private final RequestQueue staged = new RequestQueue();
@@ -34,8 +34,8 @@ final class Outbound {
   private @Nullable Request sending;
   private @Nullable CmaTransfers transfers;
 
-  Outbound(Transport transport, Pair pair) {
-    this.transport = transport;
+  Outbound(PairContext context, Pair pair) {
+    this.context = context;
     this.pair = pair;
   }
 
@@ -53,7 +53,7 @@ final class Outbound {
    * @param payload whether the request's bytes are part of the message
    */
   void write(int opcode, Request request, boolean payload) {
-    long signature = transport.isTutti(pair.rank) ? request.signature : 0;
+    long signature = context.isTutti(pair.rank) ? request.signature : 0;
     write(opcode, request.slot, request.length, signature, payload ? request : null);
   }
 
@@ -120,7 +120,7 @@ final class Outbound {
     if (count < length) {
       sending = request;
     } else if (request.operation == null) {
-      transport.requests.end(request, null);
+      context.requests.end(request, null);
     } else {
       staged.add(request);
     }
@@ -166,14 +166,14 @@ final class Outbound {
           return progress;
         }
         for (Request request = staged.poll(); request != null; request = staged.poll()) {
-          transport.requests.end(request, null);
+          context.requests.end(request, null);
         }
       }
       while (sending != null) {
         Request request = sending;
         int written =
             target.write(
-                transport.views.view(
+                context.views.view(
                     request.segment, request.offset + request.done, request.length - request.done));
         if (written == 0) {
           return progress;
@@ -182,7 +182,7 @@ final class Outbound {
         request.done += written;
         if (request.done == request.length) {
           sending = null;
-          transport.requests.end(request, null);
+          context.requests.end(request, null);
         }
       }
     }

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * Runs the protocol with one peer: matches sends and receives by slot, in FIFO order (Gloo: {@code
  * transport/tcp/pair.cc}). All methods require the transport's lock.
  */
-final class Pair {
+final class Pair implements Request.Owner {
   /*
    * For each message the sender writes one NOTIFY_SEND_READY and one data message, and the receiver
    * one NOTIFY_RECV_READY; data is never written before the receiver's notification has arrived. A
@@ -42,16 +42,7 @@ final class Pair {
   final int rank;
   final Connection connection;
 
-  /** The position among the active pairs, or -1. */
-  int activeIndex = -1;
-
-  /** Whether the pair is among those to be flushed. */
-  boolean dirty;
-
-  /** Whether the pair is among those with buffered bytes. */
-  boolean buffered;
-
-  private final Transport transport;
+  private final PairContext context;
   private final SlotTable slots = new SlotTable();
   private int pending;
   private int eagerOut;
@@ -61,10 +52,10 @@ final class Pair {
   private long announced;
   private @Nullable Throwable failure;
 
-  Pair(Transport transport, int rank) {
-    this.transport = transport;
+  Pair(PairContext context, int rank) {
+    this.context = context;
     this.rank = rank;
-    this.connection = new Connection(transport, this);
+    this.connection = new Connection(context, this);
   }
 
   /** Returns why the connection ended, or null if it has not. */
@@ -75,7 +66,7 @@ final class Pair {
   void send(Request request) {
     connect();
     if (failure != null) {
-      transport.requests.end(request, failure);
+      context.requests.end(request, failure);
       return;
     }
     began(request);
@@ -119,7 +110,7 @@ final class Pair {
   }
 
   private void refuse(Request request, long theirs) {
-    int self = transport.rank();
+    int self = context.rank;
     long own = request.signature;
     PeerMismatchException refusal =
         request.operation == null
@@ -127,7 +118,7 @@ final class Pair {
             : request.sends
                 ? Signature.messageMismatch(self, own, rank, theirs)
                 : Signature.messageMismatch(rank, theirs, self, own);
-    transport.requests.end(request, refusal);
+    context.requests.end(request, refusal);
     halt(refusal);
   }
 
@@ -136,7 +127,7 @@ final class Pair {
         && mayOvertake(state)
         && request.operation == null
         && Slot.isMutual(request.slot)
-        && transport.isTutti(rank)
+        && context.isTutti(rank)
         && !connection.isShared();
   }
 
@@ -147,7 +138,7 @@ final class Pair {
 
   private void connect() {
     if (failure == null && !connection.isConnected()) {
-      transport.pairs.want(this);
+      context.listener.wants(rank);
     }
   }
 
@@ -167,7 +158,7 @@ final class Pair {
     } else {
       early = null;
       slots.removeIfIdle(state);
-      transport.requests.end(request, failure);
+      context.requests.end(request, failure);
     }
     if (early != null) {
       takeEarly(state, early);
@@ -180,7 +171,7 @@ final class Pair {
     Request request = meet(state, early.length, early.signature);
     if (request != null && early.address != 0) {
       connection.borrow(request, early.address);
-      transport.progress.wakeSelector();
+      context.progress.wakeSelector();
     } else if (request != null) {
       take(request, early.bytes, 0);
     }
@@ -190,7 +181,7 @@ final class Pair {
   private void take(Request request, MemorySegment message, long offset) {
     try {
       request.take(message, offset);
-      transport.requests.end(request, null);
+      context.requests.end(request, null);
     } catch (RuntimeException e) {
       halt(request, e);
     }
@@ -206,7 +197,7 @@ final class Pair {
 
   private void tookOffer(SlotState state) {
     state.remoteSends--;
-    state.arrival = transport.nextArrival();
+    state.arrival = context.nextArrival();
   }
 
   private void post(SlotState state, Request request) {
@@ -217,16 +208,16 @@ final class Pair {
   }
 
   private void began(Request request) {
-    request.counted = true;
+    request.owner = this;
     if (pending++ == 0) {
-      transport.progress.pairs.activate(this);
+      context.progress.pairs.activate(connection);
     }
   }
 
-  /** Called when a request of this pair has ended. */
-  void ended() {
+  @Override
+  public void ended() {
     if (--pending == 0) {
-      transport.progress.pairs.deactivate(this);
+      context.progress.pairs.deactivate(connection);
     }
   }
 
@@ -238,14 +229,14 @@ final class Pair {
    * @return false if the ranks disagree, in which case everything has been ended
    */
   boolean agrees(long slot, long theirs) {
-    if (theirs == 0 || Signature.isOfMessage(theirs) || !transport.isTutti(rank)) {
+    if (theirs == 0 || Signature.isOfMessage(theirs) || !context.isTutti(rank)) {
       return true;
     }
     announcedTag = Slot.tag(slot);
     announced = theirs;
     PeerMismatchException refusal = disagreement();
     if (refusal != null) {
-      transport.transportFailure.fatal(refusal, -1);
+      context.listener.fatal(refusal, -1);
     }
     return refusal == null;
   }
@@ -255,10 +246,10 @@ final class Pair {
    * null.
    */
   @Nullable PeerMismatchException disagreement() {
-    long own = transport.signature();
-    return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
+    long own = context.signature();
+    return announced == 0 || announced == own || own == 0 || announcedTag != context.signedTag()
         ? null
-        : Signature.mismatch(transport.rank(), own, rank, announced);
+        : Signature.mismatch(context.rank, own, rank, announced);
   }
 
   /**
@@ -324,7 +315,7 @@ final class Pair {
     if (state.expectedSends > 0) {
       state.expectedSends--;
     } else {
-      Request any = transport.requests.takeAny(slot);
+      Request any = context.requests.takeAny(slot);
       if (any == null) {
         keep(state, length, signature, address);
         return;
@@ -374,7 +365,7 @@ final class Pair {
       slots.removeIfIdle(state);
       return;
     }
-    Request any = transport.requests.takeAny(slot);
+    Request any = context.requests.takeAny(slot);
     if (any != null) {
       post(state, any);
       return;
@@ -384,7 +375,7 @@ final class Pair {
 
   private void offered(SlotState state) {
     if (state.remoteSends++ == 0) {
-      state.arrival = transport.nextArrival();
+      state.arrival = context.nextArrival();
     }
     limitSlots();
   }
@@ -445,9 +436,9 @@ final class Pair {
                   + request.length
                   + " bytes; all ranks must call the same operations with tensors of the same size",
               null);
-      transport.requests.end(request, refusal);
+      context.requests.end(request, refusal);
       halt(refusal);
-      transport.transportFailure.peerBroke(this, refusal, true);
+      context.listener.broke(rank, refusal, true);
       return null;
     }
     return request;
@@ -460,7 +451,7 @@ final class Pair {
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);
     boolean wasBusy = halt(failure);
-    transport.transportFailure.peerBroke(this, failure, wasBusy);
+    context.listener.broke(rank, failure, wasBusy);
   }
 
   /**
@@ -470,7 +461,7 @@ final class Pair {
   void cannotConnect(String what, @Nullable Throwable cause) {
     connection.readable();
     if (failure == null && !connection.isConnected()) {
-      transport.transportFailure.fatal(lost(what, cause), rank);
+      context.listener.fatal(lost(what, cause), rank);
     }
   }
 
@@ -481,7 +472,7 @@ final class Pair {
             "closed the connection" + (cause == null ? "" : " (" + cause.getMessage() + ")"),
             cause);
     close(failure);
-    transport.transportFailure.peerClosed(this, failure);
+    context.listener.closed(rank, failure);
   }
 
   /**
@@ -499,7 +490,7 @@ final class Pair {
     connection.halt(queue);
     slots.drainTo(queue);
     for (Request request = queue.poll(); request != null; request = queue.poll()) {
-      transport.requests.end(request, cause);
+      context.requests.end(request, cause);
     }
     return wasBusy;
   }
@@ -507,7 +498,7 @@ final class Pair {
   /** Ends a request whose memory cannot be used, and everything else in progress. */
   void halt(Request request, RuntimeException cause) {
     IllegalStateException unusable = unusable(request.sends, cause);
-    transport.requests.end(request, unusable);
+    context.requests.end(request, unusable);
     halt(unusable);
   }
 
@@ -523,6 +514,6 @@ final class Pair {
   }
 
   PeerLostException lost(String what, @Nullable Throwable cause) {
-    return new PeerLostException(rank, transport.self() + ": rank " + rank + " " + what, cause);
+    return new PeerLostException(rank, context.log.self() + ": rank " + rank + " " + what, cause);
   }
 }

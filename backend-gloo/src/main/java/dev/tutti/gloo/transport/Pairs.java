@@ -3,10 +3,12 @@ package dev.tutti.gloo.transport;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.Connector.Route;
 import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.gloo.transport.ring.RingReader;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.gloo.transport.ring.Sleep;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.tls.TlsChannel;
@@ -27,7 +29,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** The pairs of a transport, one for each other rank, which this class also connects. */
-final class Pairs {
+final class Pairs implements PairListener {
   /*
    * For any two ranks it is determined which one connects. If they do not connect at the start,
    * either may be the first to need the connection. A rank that has to wait for the other to
@@ -64,11 +66,12 @@ final class Pairs {
 
   private static final List<String> ANY_KEY = List.of("any");
 
-  private final Transport transport;
+  final PairContext context;
+  final Protection protection;
+  final TransportFailure failure;
   private final int rank;
   private final int size;
   private final Pair[] others;
-  private final boolean[] tutti;
   private final @Nullable InetSocketAddress[] addresses;
   private @Nullable Listener listener;
   private int connectedCount;
@@ -88,17 +91,24 @@ final class Pairs {
   private boolean hasLeft;
   private @Nullable String refusal;
 
-  Pairs(Transport transport, int rank, int size) {
-    this.transport = transport;
-    this.rank = rank;
-    this.size = size;
+  Pairs(
+      BackendContext group,
+      Protection protection,
+      TransportLog log,
+      ProgressEngine progress,
+      Requests requests,
+      Views views) {
+    this.protection = protection;
+    rank = group.rank();
+    size = group.size();
+    context = new PairContext(group, log, progress, requests, views, this);
+    failure = new TransportFailure(this, size, group.onFailure());
     others = new Pair[size - 1];
-    tutti = new boolean[size];
     addresses = new @Nullable InetSocketAddress[size];
     routes = new @Nullable Route[size];
     wanted = new boolean[size];
     for (int i = 0; i < others.length; i++) {
-      others[i] = new Pair(transport, i < rank ? i : i + 1);
+      others[i] = new Pair(context, i < rank ? i : i + 1);
     }
   }
 
@@ -106,7 +116,7 @@ final class Pairs {
   Pair get(int peer) {
     if (peer < 0 || peer >= size || peer == rank) {
       throw new IllegalArgumentException(
-          transport.self() + ": peer must be another rank of 0.." + (size - 1) + ", not " + peer);
+          context.log.self() + ": peer must be another rank of 0.." + (size - 1) + ", not " + peer);
     }
     return others[peer < rank ? peer : peer - 1];
   }
@@ -116,20 +126,15 @@ final class Pairs {
     Map<Integer, InetSocketAddress> known = new HashMap<>();
     for (int peer = 0; peer < size; peer++) {
       InetSocketAddress address = addresses[peer];
-      if (address != null && tutti[peer]) {
+      if (address != null && context.isTutti(peer)) {
         known.put(peer, address);
       }
     }
     return known;
   }
 
-  /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
-  boolean isTutti(int peer) {
-    return tutti[peer];
-  }
-
   void listen(ServerSocketChannel server) throws IOException {
-    listener = new Listener(transport, transport.progress.selector(), server);
+    listener = new Listener(this, context.progress.selector(), server);
   }
 
   /**
@@ -139,7 +144,7 @@ final class Pairs {
    * @param now whether the peer connects by itself and is waited for
    */
   void expect(int peer, PeerAddress address, long sequence, boolean now) {
-    tutti[peer] = address.tutti();
+    context.setTutti(peer, address.tutti());
     addresses[peer] = address.socket();
     if (listener != null) {
       listener.expect(get(peer), sequence);
@@ -159,10 +164,10 @@ final class Pairs {
    *     connection
    */
   void connect(int peer, PeerAddress address, long sequence, boolean now) throws IOException {
-    tutti[peer] = address.tutti();
+    context.setTutti(peer, address.tutti());
     addresses[peer] = address.socket();
     Route route = new Route(address.socket(), sequence, false);
-    transport.progress.lock.lock();
+    context.progress.lock.lock();
     try {
       if (now) {
         awaited.set(peer);
@@ -171,7 +176,7 @@ final class Pairs {
         later(peer, route);
       }
     } finally {
-      transport.progress.lock.unlock();
+      context.progress.lock.unlock();
     }
   }
 
@@ -180,11 +185,42 @@ final class Pairs {
     sparse = true;
   }
 
+  @Override
+  public void wants(int peer) {
+    want(get(peer));
+  }
+
+  @Override
+  public void fatal(Throwable cause, int blamed) {
+    failure.fatal(cause, blamed);
+  }
+
+  @Override
+  public void broke(int peer, PeerLostException breach, boolean wasBusy) {
+    failure.peerBroke(peer, breach, wasBusy);
+  }
+
+  @Override
+  public void closed(int peer, PeerLostException loss) {
+    failure.peerClosed(peer, loss);
+  }
+
+  @Override
+  public void farewell(int peer, long reason) {
+    failure.farewell(peer, reason);
+  }
+
+  @Override
+  public boolean deliver() {
+    boolean any = context.requests.deliver();
+    return failure.deliver() || any;
+  }
+
   /** Starts connecting a pair, unless that has already begun. */
   void want(Pair pair) {
-    assert transport.progress.lock.isHeldByCurrentThread();
+    assert context.progress.lock.isHeldByCurrentThread();
     Route route = routes[pair.rank];
-    if (route == null || transport.transportFailure.cause() != null) {
+    if (route == null || failure.cause() != null) {
       return;
     }
     routes[pair.rank] = null;
@@ -193,16 +229,16 @@ final class Pairs {
     try {
       Connector connector = follow(route, pair);
       if (route.knocks()) {
-        knocks.add(new Knock(connector, transport.time.nanoTime()));
+        knocks.add(new Knock(connector, context.time.nanoTime()));
       }
-      transport.progress.wakeSelector();
+      context.progress.wakeSelector();
     } catch (IOException e) {
       pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
     }
   }
 
   private Connector follow(Route route, Pair pair) throws IOException {
-    Connector connector = new Connector(transport, pair, route);
+    Connector connector = new Connector(this, pair, route);
     connectors.add(connector);
     connector.start();
     return connector;
@@ -219,11 +255,11 @@ final class Pairs {
    * @return whether there was anything to do
    */
   boolean knockAgain() {
-    assert transport.progress.lock.isHeldByCurrentThread();
+    assert context.progress.lock.isHeldByCurrentThread();
     if (knocks.isEmpty()) {
       return false;
     }
-    long now = transport.time.nanoTime();
+    long now = context.time.nanoTime();
     boolean any = knocks.removeIf(this::isAnswered);
     for (int i = 0; i < knocks.size(); i++) {
       Knock knock = knocks.get(i);
@@ -244,14 +280,12 @@ final class Pairs {
 
   private boolean isAnswered(Knock knock) {
     Pair pair = knock.connector.pair;
-    return pair.connection.isConnected()
-        || pair.failure() != null
-        || transport.transportFailure.cause() != null;
+    return pair.connection.isConnected() || pair.failure() != null || failure.cause() != null;
   }
 
   /** Called when a peer needs a connection that this rank has to make. */
   void knocked(long peer) {
-    assert transport.progress.lock.isHeldByCurrentThread();
+    assert context.progress.lock.isHeldByCurrentThread();
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
       Route route = routes[pair.rank];
@@ -284,10 +318,10 @@ final class Pairs {
    * @param connects whether this rank initiated the connection
    */
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
-    assert transport.progress.lock.isHeldByCurrentThread();
-    if (transport.protection.isOn() && transport.transportFailure.cause() == null) {
+    assert context.progress.lock.isHeldByCurrentThread();
+    if (protection.isOn() && failure.cause() == null) {
       PeerAuthentication authentication =
-          new PeerAuthentication(transport, pair, channel, key, connects);
+          new PeerAuthentication(this, pair, channel, key, connects);
       if (connects) {
         authentications.add(authentication);
       } else {
@@ -334,7 +368,7 @@ final class Pairs {
     if (connected) {
       pair.cannotConnect("cannot be trusted: " + why, cause);
     } else {
-      transport.warnOfStranger(
+      context.log.warnOfStranger(
           "refused as rank " + pair.rank,
           authentication.host(),
           "closed a connection that claimed to be from rank " + pair.rank + ": " + why);
@@ -350,7 +384,7 @@ final class Pairs {
 
   private void connected(
       Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
-    boolean halted = transport.transportFailure.cause() != null;
+    boolean halted = failure.cause() != null;
     if (halted && !hasLeft && !pair.connection.isConnected() && late.size() < size) {
       // Its end would make the peer consider this rank lost before the group knows the cause.
       key.interestOps(0);
@@ -386,10 +420,10 @@ final class Pairs {
    */
   List<Integer> awaitConnected(Store store, long deadline) throws Exception {
     drive(this::isSettled, store, deadline);
-    ProgressEngine progress = transport.progress;
+    ProgressEngine progress = context.progress;
     progress.lock.lock();
     try {
-      transport.transportFailure.throwIfBroken();
+      failure.throwIfBroken();
       return awaited.stream().boxed().toList();
     } finally {
       progress.lock.unlock();
@@ -401,9 +435,9 @@ final class Pairs {
    */
   private void drive(Goal goal, Store store, long deadline) {
     while (true) {
-      long look = transport.time.nanoTime() + LOOK_NANOS;
+      long look = context.time.nanoTime() + LOOK_NANOS;
       boolean last = deadline - look <= 0;
-      if (transport.progress.drive(goal, last ? deadline : look, true) || last) {
+      if (context.progress.drive(goal, last ? deadline : look, true) || last) {
         return;
       }
       boolean _ = store.check(ANY_KEY);
@@ -411,17 +445,17 @@ final class Pairs {
   }
 
   private boolean isSettled() {
-    return awaited.isEmpty() || transport.transportFailure.cause() != null;
+    return awaited.isEmpty() || failure.cause() != null;
   }
 
   /** Sends the messages between some ranks through shared memory from now on. */
   void share(int[] ranks, RingMemory memory) {
-    assert transport.progress.lock.isHeldByCurrentThread();
+    assert context.progress.lock.isHeldByCurrentThread();
     int own = 0;
     while (ranks[own] != rank) {
       own++;
     }
-    Pair[] sharing = new Pair[ranks.length - 1];
+    PairTraffic[] sharing = new PairTraffic[ranks.length - 1];
     for (int i = 0; i < ranks.length; i++) {
       if (i != own) {
         Pair pair = get(ranks[i]);
@@ -429,11 +463,10 @@ final class Pairs {
             new RingWriter(memory.ring(own, i)),
             new RingReader(memory.ring(i, own)),
             new Sleep(memory.sleep(i)));
-        sharing[i < own ? i : i - 1] = pair;
+        sharing[i < own ? i : i - 1] = pair.connection;
       }
     }
-    transport.progress.share(
-        sharing, sharing.length == others.length, new Sleep(memory.sleep(own)));
+    context.progress.share(sharing, sharing.length == others.length, new Sleep(memory.sleep(own)));
   }
 
   /** Fails if a peer is known to have called a different collective than this rank. */
@@ -486,7 +519,7 @@ final class Pairs {
     // A peer whose connection is still being made hears the farewell from the ring. It looks there
     // when the connection ends, so the farewell comes first.
     for (Pair pair : others) {
-      if (tutti[pair.rank]) {
+      if (context.isTutti(pair.rank)) {
         pair.connection.sendFarewell(reason);
       }
     }
@@ -502,7 +535,7 @@ final class Pairs {
   }
 
   private void closeLate(SocketChannel channel) {
-    transport.closeQuietly(channel, "a late connection did not close cleanly");
+    context.log.closeQuietly(channel, "a late connection did not close cleanly");
   }
 
   private void closeListener() {
@@ -514,6 +547,6 @@ final class Pairs {
     authentications.clear();
     strangers.forEach(PeerAuthentication::close);
     strangers.clear();
-    transport.strangers.close();
+    context.log.closeStrangers();
   }
 }

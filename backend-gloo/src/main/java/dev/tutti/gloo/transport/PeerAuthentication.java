@@ -24,7 +24,7 @@ final class PeerAuthentication implements Handler {
    * claimed to be, which may still connect. The rank that initiated the connection, however, knows
    * which peer it wanted, and gives up.
    */
-  private final Transport transport;
+  private final Pairs pairs;
   private final Pair pair;
   private final SocketChannel socket;
   private final SelectionKey key;
@@ -35,13 +35,13 @@ final class PeerAuthentication implements Handler {
   private boolean agreed;
 
   PeerAuthentication(
-      Transport transport, Pair pair, SocketChannel socket, SelectionKey key, boolean connects) {
-    this.transport = transport;
+      Pairs pairs, Pair pair, SocketChannel socket, SelectionKey key, boolean connects) {
+    this.pairs = pairs;
     this.pair = pair;
     this.socket = socket;
     this.key = key;
     this.connects = connects;
-    SSLEngine engine = transport.protection.engine(connects);
+    SSLEngine engine = pairs.protection.engine(connects);
     TlsChannel secured = engine == null ? null : new TlsChannel(socket, engine);
     this.tls = secured;
     this.wire = secured == null ? socket : secured;
@@ -49,10 +49,10 @@ final class PeerAuthentication implements Handler {
     this.exchange =
         new TokenExchange(
             "tutti gloo",
-            transport.protection.token(),
+            pairs.protection.token(),
             connects,
-            transport.group(),
-            transport.rank(),
+            pairs.context.group,
+            pairs.context.rank,
             pair.rank);
   }
 
@@ -75,7 +75,7 @@ final class PeerAuthentication implements Handler {
         agreed = secured.handshake();
       }
       if (agreed && exchange.advance(wire)) {
-        transport.pairs.admitted(this, pair, socket, secured, key);
+        pairs.admitted(this, pair, socket, secured, key);
         return;
       }
       boolean unsent = exchange.hasUnsent() || (secured != null && secured.hasUnsent());
@@ -87,7 +87,7 @@ final class PeerAuthentication implements Handler {
 
   private void refuse(IOException e) {
     close();
-    boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();
+    boolean byTls = !agreed || e instanceof SSLException || !pairs.protection.token().isSet();
     String why =
         byTls
             ? refusal(e)
@@ -95,12 +95,12 @@ final class PeerAuthentication implements Handler {
                 + "; "
                 + JobToken.SETTING.name()
                 + " must be the same for all ranks of a job";
-    transport.pairs.refused(this, pair, connects, why, e);
+    pairs.refused(this, pair, connects, why, e);
   }
 
   /** Returns which side refused the other, and what to check. */
   private String refusal(IOException e) {
-    String self = "rank " + transport.rank();
+    String self = "rank " + pairs.context.rank;
     String peer = "rank " + pair.rank;
     if (!(e instanceof SSLException)) {
       return TlsFailures.text(e) + "; " + check("both ranks", "both ranks");
@@ -122,7 +122,7 @@ final class PeerAuthentication implements Handler {
 
   /** Gives up the connection in favor of others that wait. */
   void giveUp() {
-    transport.warnOfStranger(
+    pairs.context.log.warnOfStranger(
         "silent as rank " + pair.rank,
         host(),
         "closed a connection that claimed to be from rank "
@@ -138,6 +138,6 @@ final class PeerAuthentication implements Handler {
 
   /** Closes the connection. */
   void close() {
-    Connection.closeGently(transport, socket, tls, pair.rank);
+    Connection.closeGently(pairs.context, socket, tls, pair.rank);
   }
 }

@@ -78,7 +78,8 @@ final class ProgressEngine {
   final ReentrantLock lock = new ReentrantLock();
 
   final BusyPairs pairs;
-  private final Transport transport;
+  private final Work work;
+  private final TransportLog log;
   private final Time time;
   private final Selector selector;
   private final Thread ioThread;
@@ -99,9 +100,39 @@ final class ProgressEngine {
   private boolean leftWork;
   private long lastLeftWork;
 
-  ProgressEngine(Transport transport, int size, String name) throws IOException {
-    this.transport = transport;
-    this.time = transport.time;
+  /** What there is to do beside the traffic of the pairs. All methods require the lock. */
+  interface Work {
+    /** Returns whether requests of users are in progress. */
+    boolean hasUserRequests();
+
+    /**
+     * Notifies users of ended requests, and the group of a failure; releases the lock meanwhile.
+     */
+    boolean deliver();
+
+    /** Returns whether connections other than those made at the start are being made. */
+    boolean areConnecting();
+
+    /** Returns whether this rank waits for peers to connect, and may have to knock again. */
+    boolean areKnocking();
+
+    /** Knocks again where it is time to; returns whether there was anything to do. */
+    boolean knockAgain();
+
+    /** Releases what an idle transport does not need. */
+    void idle();
+
+    /** Ends everything in progress because the selector failed. */
+    void failed(Exception cause);
+
+    /** Ends everything because of the error that ended the thread that would otherwise do so. */
+    void ended(Throwable cause);
+  }
+
+  ProgressEngine(Work work, Time time, TransportLog log, int size, String name) throws IOException {
+    this.work = work;
+    this.time = time;
+    this.log = log;
     this.wait = waitStrategy(0, 0);
     this.selector = Selector.open();
     this.pairs = new BusyPairs(size);
@@ -133,7 +164,7 @@ final class ProgressEngine {
    * @param alone whether there are no other pairs
    * @param ownSleep tells peers that this rank is asleep
    */
-  void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
+  void share(PairTraffic[] sharing, boolean alone, Sleep ownSleep) {
     assert lock.isHeldByCurrentThread();
     pairs.share(sharing, alone, ownSleep);
     wait = waitStrategy(spinNanos, YIELD_NANOS);
@@ -176,7 +207,7 @@ final class ProgressEngine {
   }
 
   private boolean hasBackgroundWork() {
-    return pairs.haveUnsent() || transport.requests.hasUserRequests();
+    return pairs.haveUnsent() || work.hasUserRequests();
   }
 
   /**
@@ -202,7 +233,7 @@ final class ProgressEngine {
           if (!flushed) {
             flushed = true;
             flush();
-            transport.deliver();
+            work.deliver();
             continue;
           }
           if (time.nanoTime() - deadline >= 0) {
@@ -214,7 +245,7 @@ final class ProgressEngine {
         }
         takeOver(self);
         boolean progress = poll();
-        progress |= transport.deliver();
+        progress |= work.deliver();
         if (progress && ++busy < BUSY_POLLS) {
           wait.reset();
           continue;
@@ -238,7 +269,7 @@ final class ProgressEngine {
           }
           case SLEEP -> {
             block(deadline - now);
-            transport.deliver();
+            work.deliver();
             interrupted |= Thread.interrupted();
           }
         }
@@ -277,7 +308,7 @@ final class ProgressEngine {
     }
     if (flushes) {
       flushAndLeave();
-      transport.deliver();
+      work.deliver();
     }
   }
 
@@ -332,16 +363,16 @@ final class ProgressEngine {
     progress |= pairs.readRings();
     progress |= pairs.readBuffered();
     boolean polled = pairs.allShareMemory();
-    boolean few = pairs.activeCount() <= POLLED_PAIRS && !transport.pairs.areConnecting();
+    boolean few = pairs.activeCount() <= POLLED_PAIRS && !work.areConnecting();
     if (ioSelecting || (!mustLook && (polled || few))) {
       return (!polled && pairs.readActive()) || progress;
     }
     mustLook = false;
-    progress |= transport.pairs.knockAgain();
+    progress |= work.knockAgain();
     try {
       selector.selectNow(ready);
     } catch (IOException e) {
-      transport.transportFailure.fatal(e, -1);
+      work.failed(e);
     }
     return ready.dispatch() || progress;
   }
@@ -361,7 +392,7 @@ final class ProgressEngine {
     }
     pairs.wantWrites();
     callerSelecting = true;
-    select(transport.pairs.areKnocking() ? Math.min(nanos, IDLE) : nanos);
+    select(work.areKnocking() ? Math.min(nanos, IDLE) : nanos);
     callerSelecting = false;
     ready.dispatch();
   }
@@ -385,7 +416,7 @@ final class ProgressEngine {
     }
     pairs.wakeUp();
     if (failure != null) {
-      transport.transportFailure.fatal(failure, -1);
+      work.failed(failure);
     }
   }
 
@@ -409,15 +440,15 @@ final class ProgressEngine {
         }
         driver = ioThread;
         pairs.flush();
-        transport.pairs.knockAgain();
-        transport.deliver();
+        work.knockAgain();
+        work.deliver();
         if (driver != ioThread) {
           continue;
         }
         pairs.wantWrites();
         ioSelecting = true;
         boolean waitsForEvents = idle || hasBackgroundWork();
-        select(waitsForEvents && !transport.pairs.areKnocking() ? Long.MAX_VALUE : IDLE);
+        select(waitsForEvents && !work.areKnocking() ? Long.MAX_VALUE : IDLE);
         ioSelecting = false;
         selectorFree.signalAll();
         if (driver != ioThread) {
@@ -429,10 +460,10 @@ final class ProgressEngine {
         any |= pairs.readBuffered();
         idle = !any && !hasBackgroundWork();
         if (idle) {
-          transport.views.clear();
+          work.idle();
         }
         pairs.flush();
-        transport.deliver();
+        work.deliver();
         if (driver == ioThread) {
           driver = null;
         }
@@ -441,7 +472,7 @@ final class ProgressEngine {
       ioSelecting = false;
       selectorFree.signalAll();
       driver = driver == ioThread ? null : driver;
-      transport.transportFailure.end(e);
+      work.ended(e);
     } finally {
       lock.unlock();
     }
@@ -505,6 +536,6 @@ final class ProgressEngine {
     wakeAll();
     selector.wakeup();
     // Waits only for a thread that was just woken.
-    transport.closeQuietly(selector, "the selector did not close cleanly");
+    log.closeQuietly(selector, "the selector did not close cleanly");
   }
 }

@@ -25,8 +25,8 @@ public final class Request implements Goal {
   long offset;
   long length;
   long done;
-  // Whether it is among the pending requests of its pair.
-  boolean counted;
+  // The pair among whose pending requests it is, or null.
+  @Nullable Owner owner;
   // The signature the ranks must agree on, or 0.
   long signature;
   // The address of the bytes in the sender's memory, if they are copied from there.
@@ -42,6 +42,12 @@ public final class Request implements Goal {
   @Nullable Throwable error;
   @Nullable Request next;
 
+  /** A pair that counts its pending requests. */
+  interface Owner {
+    /** Called when a request has ended. */
+    void ended();
+  }
+
   Request() {}
 
   void set(boolean sends, int peer, long slot, @Nullable Operation operation) {
@@ -52,7 +58,7 @@ public final class Request implements Goal {
     next = null;
     done = 0;
     detached = false;
-    counted = false;
+    owner = null;
     signature = 0;
     loan = -1;
     state = PENDING;

@@ -4,7 +4,6 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,8 +11,8 @@ import org.jspecify.annotations.Nullable;
  * are still to be notified. All methods require the transport's lock.
  */
 final class Requests {
-  private final Transport transport;
-  private final ReentrantLock lock;
+  private final ProgressEngine progress;
+  private final TransportLog log;
   private final List<Request> anyReceives = new ArrayList<>();
   private final RequestQueue finished = new RequestQueue();
   private @Nullable Request free;
@@ -21,9 +20,9 @@ final class Requests {
   private int detached;
   private @Nullable Throwable detachedError;
 
-  Requests(Transport transport, ReentrantLock lock) {
-    this.transport = transport;
-    this.lock = lock;
+  Requests(ProgressEngine progress, TransportLog log) {
+    this.progress = progress;
+    this.log = log;
   }
 
   Request obtain(boolean sends, int peer, long slot, @Nullable Operation operation) {
@@ -72,9 +71,10 @@ final class Requests {
 
   /** Ends a request, successfully if there is no error. */
   void end(Request request, @Nullable Throwable error) {
-    if (request.counted) {
-      request.counted = false;
-      transport.pairs.get(request.peer).ended();
+    Request.Owner owner = request.owner;
+    if (owner != null) {
+      request.owner = null;
+      owner.ended();
     }
     request.error = error;
     request.state = error == null ? Request.DONE : Request.FAILED;
@@ -87,7 +87,7 @@ final class Requests {
       }
       recycle(request);
     }
-    transport.progress.wakeCallers();
+    progress.wakeCallers();
   }
 
   /** Marks a request as one that nobody waits for individually. */
@@ -123,12 +123,12 @@ final class Requests {
       int peer = request.peer;
       recycle(request);
       if (operation != null) {
-        lock.unlock();
+        progress.lock.unlock();
         try {
           tell(operation, error, sends, peer);
         } finally {
-          lock.lock();
-          transport.progress.wakeCallers();
+          progress.lock.lock();
+          progress.wakeCallers();
         }
       }
     }
@@ -145,7 +145,7 @@ final class Requests {
         operation.completeFrom(peer);
       }
     } catch (RuntimeException e) {
-      transport.warn("cannot report the end of an operation", e);
+      log.warn("cannot report the end of an operation", e);
     }
   }
 }

@@ -22,15 +22,15 @@ final class RingSocket implements Runnable {
   private static final int HEADERS = 16;
   private static final int MOST_READS = 64;
 
-  private final Transport transport;
+  private final PairContext context;
   private final Pair pair;
   private @Nullable ByteChannel socket;
   private boolean rang;
   private final ByteBuffer out = buffer(1);
   private final ByteBuffer in = buffer(HEADERS);
 
-  RingSocket(Transport transport, Pair pair) {
-    this.transport = transport;
+  RingSocket(PairContext context, Pair pair) {
+    this.context = context;
     this.pair = pair;
     out.limit(0);
   }
@@ -56,7 +56,7 @@ final class RingSocket implements Runnable {
       send(Header.DOORBELL, 0);
     } catch (IOException e) {
       // The selector reports the end, after everything read before it.
-      transport.debug("cannot ring the doorbell of rank " + pair.rank, e);
+      context.log.debug("cannot ring the doorbell of rank " + pair.rank, e);
     }
   }
 
@@ -113,7 +113,7 @@ final class RingSocket implements Runnable {
       if (opcode == Header.FAREWELL) {
         pair.connection.readable();
         if (pair.failure() == null) {
-          transport.transportFailure.farewell(pair, Header.slot(in, at));
+          context.listener.farewell(pair.rank, Header.slot(in, at));
         }
       } else if (opcode != Header.DOORBELL) {
         pair.fail("sent opcode " + opcode + " over its socket, although it shares memory", null);

@@ -3,24 +3,14 @@ package dev.tutti.gloo.transport;
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
-import dev.tutti.cpu.memory.SharedHeap;
-import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
-import dev.tutti.store.net.LimitedLog;
-import java.io.Closeable;
 import java.io.IOException;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
-import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Connects a rank with all others and moves messages between them.
@@ -28,34 +18,19 @@ import org.jspecify.annotations.Nullable;
  * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} may be used by any thread.
  */
 public final class Transport extends Endpoint implements AutoCloseable {
-  private static final Logger LOG = System.getLogger(Transport.class.getName());
-  private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
 
   final ProgressEngine progress;
   final Requests requests;
   final Pairs pairs;
   final TransportFailure transportFailure;
-  final LimitedLog strangers;
-  final Time time;
-  final Protection protection;
   final Goal allSent;
-  final Views views = new Views();
-  final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-  final MemorySegment inMemory = MemorySegment.ofBuffer(in);
 
-  private final String group;
+  private final TransportLog log;
+  private final Time time;
+  private final Views views = new Views();
   private final int rank;
   private final int size;
-
-  /** Whether this rank and its peers may read each other's memory. */
-  final boolean readsMemory;
-
-  final boolean mapsTensors;
-
-  private long arrivals;
-  private long signature;
-  private int signedTag;
 
   /**
    * Creates a transport without connections.
@@ -65,19 +40,59 @@ public final class Transport extends Endpoint implements AutoCloseable {
    * @throws IOException if no selector can be opened
    */
   Transport(BackendContext context, Protection protection) throws IOException {
-    this.protection = protection;
     time = context.time();
-    strangers = new LimitedLog(LOG, time);
-    readsMemory = RemoteMemory.isAllowed(context.settings());
-    mapsTensors = readsMemory && context.settings().get(SharedHeap.SETTING);
-    group = context.group();
     rank = context.rank();
     size = context.size();
-    progress = new ProgressEngine(this, size, "tutti-gloo-" + group + "-" + rank);
-    requests = new Requests(this, progress.lock);
-    pairs = new Pairs(this, rank, size);
-    transportFailure = new TransportFailure(this, size, context.onFailure());
+    log = new TransportLog("rank " + rank + " of group " + context.group(), time);
+    String thread = "tutti-gloo-" + context.group() + "-" + rank;
+    progress = new ProgressEngine(new Work(), time, log, size, thread);
+    requests = new Requests(progress, log);
+    pairs = new Pairs(context, protection, log, progress, requests, views);
+    transportFailure = pairs.failure;
     allSent = requests::areDetachedOver;
+  }
+
+  /** What the thread that drives does beside moving bytes. */
+  private final class Work implements ProgressEngine.Work {
+    @Override
+    public boolean hasUserRequests() {
+      return requests.hasUserRequests();
+    }
+
+    @Override
+    public boolean deliver() {
+      return pairs.deliver();
+    }
+
+    @Override
+    public boolean areConnecting() {
+      return pairs.areConnecting();
+    }
+
+    @Override
+    public boolean areKnocking() {
+      return pairs.areKnocking();
+    }
+
+    @Override
+    public boolean knockAgain() {
+      return pairs.knockAgain();
+    }
+
+    @Override
+    public void idle() {
+      views.clear();
+    }
+
+    @Override
+    public void failed(Exception cause) {
+      transportFailure.fatal(cause, -1);
+    }
+
+    @Override
+    public void ended(Throwable cause) {
+      transportFailure.end(cause);
+    }
   }
 
   /** Returns the clock and waits of the group. */
@@ -107,15 +122,11 @@ public final class Transport extends Endpoint implements AutoCloseable {
 
   /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
   public boolean isTutti(int peer) {
-    return pairs.isTutti(peer);
-  }
-
-  String group() {
-    return group;
+    return pairs.context.isTutti(peer);
   }
 
   String self() {
-    return "rank " + rank + " of group " + group;
+    return log.self();
   }
 
   /**
@@ -153,8 +164,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
   public void sign(long newSignature, int tag) {
     progress.lock.lock();
     try {
-      signature = newSignature;
-      signedTag = tag;
+      pairs.context.sign(newSignature, tag);
       pairs.throwIfDisagreed();
     } finally {
       progress.lock.unlock();
@@ -162,11 +172,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
   }
 
   long signature() {
-    return signature;
-  }
-
-  int signedTag() {
-    return signedTag;
+    return pairs.context.signature();
   }
 
   /** Begins a request. */
@@ -199,14 +205,9 @@ public final class Transport extends Endpoint implements AutoCloseable {
     }
   }
 
-  long nextArrival() {
-    return arrivals++;
-  }
-
   /** Notifies users of ended requests, and the group of a failure outside any of them. */
   boolean deliver() {
-    boolean any = requests.deliver();
-    return transportFailure.deliver() || any;
+    return pairs.deliver();
   }
 
   /**
@@ -234,7 +235,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
     try {
       return Reach.unreached(pairs.addresses(), limit, time);
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, self() + ": cannot try which ranks it reaches", e);
+      log.debug("cannot try which ranks it reaches", e);
       return List.of();
     }
   }
@@ -274,31 +275,5 @@ public final class Transport extends Endpoint implements AutoCloseable {
     } finally {
       progress.lock.unlock();
     }
-  }
-
-  void warn(String what, @Nullable Throwable cause) {
-    LOG.log(Level.WARNING, self() + ": " + what, cause);
-  }
-
-  /** Warns, at a limited rate, of something that anybody who reaches this rank's port can cause. */
-  void warnOfStranger(String cause, String address, String what) {
-    strangers.warn(cause, address, self() + ": " + what);
-  }
-
-  /**
-   * Closes something that may already be unusable.
-   *
-   * @param problem what to log if that fails
-   */
-  void closeQuietly(Closeable resource, String problem) {
-    try {
-      resource.close();
-    } catch (IOException e) {
-      debug(problem, e);
-    }
-  }
-
-  void debug(String what, @Nullable Throwable cause) {
-    LOG.log(Level.DEBUG, self() + ": " + what, cause);
   }
 }

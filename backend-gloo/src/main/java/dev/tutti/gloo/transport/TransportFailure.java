@@ -27,7 +27,8 @@ final class TransportFailure {
   private static final int MOST_TRIES = 100;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-  private final Transport transport;
+  private final Pairs pairs;
+  private final PairContext context;
   private final BackendContext.FailureListener listener;
   private final boolean[] left;
   private @Nullable Throwable cause;
@@ -35,8 +36,9 @@ final class TransportFailure {
   private @Nullable Throwable unreported;
   private int unreportedRank = -1;
 
-  TransportFailure(Transport transport, int size, BackendContext.FailureListener listener) {
-    this.transport = transport;
+  TransportFailure(Pairs pairs, int size, BackendContext.FailureListener listener) {
+    this.pairs = pairs;
+    this.context = pairs.context;
     this.listener = listener;
     this.left = new boolean[size];
   }
@@ -57,27 +59,27 @@ final class TransportFailure {
   }
 
   /** Called when a peer has closed its connection. */
-  void peerClosed(Pair pair, PeerLostException loss) {
-    if (transport.isTutti(pair.rank) && !left[pair.rank]) {
-      fatal(loss, pair.rank);
+  void peerClosed(int peer, PeerLostException loss) {
+    if (context.isTutti(peer) && !left[peer]) {
+      fatal(loss, peer);
       return;
     }
-    transport.debug("rank " + pair.rank + " closed its connection", null);
+    context.log.debug("rank " + peer + " closed its connection", null);
     failAnyIfAlone(loss);
   }
 
   /** Called when a peer has violated the protocol. */
-  void peerBroke(Pair pair, PeerLostException breach, boolean wasBusy) {
+  void peerBroke(int peer, PeerLostException breach, boolean wasBusy) {
     LOG.log(Level.WARNING, breach.getMessage());
     failAnyIfAlone(breach);
     if (!wasBusy) {
-      report(breach, pair.rank);
+      report(breach, peer);
     }
   }
 
   private void failAnyIfAlone(Throwable loss) {
-    if (transport.pairs.failureOfAll() != null) {
-      transport.requests.failAny(loss);
+    if (pairs.failureOfAll() != null) {
+      context.requests.failAny(loss);
     }
   }
 
@@ -87,9 +89,10 @@ final class TransportFailure {
    * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN}, the rank that the peer lost, or the
    *     peer itself if it failed on its own
    */
-  void farewell(Pair pair, long reason) {
-    left[pair.rank] = true;
+  void farewell(int peer, long reason) {
+    left[peer] = true;
     if (reason == Header.CLEAN) {
+      Pair pair = pairs.get(peer);
       PeerLostException end = pair.lost("closed its group", null);
       pair.close(end);
       failAnyIfAlone(end);
@@ -97,14 +100,14 @@ final class TransportFailure {
     }
     int blamed = reason >= 0 && reason < left.length ? (int) reason : -1;
     String why =
-        blamed == transport.rank()
+        blamed == context.rank
             ? " because this rank did not answer"
-            : blamed >= 0 && blamed != pair.rank
+            : blamed >= 0 && blamed != peer
                 ? " after it lost rank " + blamed
                 : " after a failure; see the messages of that rank";
     fatal(
         PeerLostException.farewell(
-            blamed, transport.self() + ": rank " + pair.rank + " gave up the group" + why),
+            blamed, context.log.self() + ": rank " + peer + " gave up the group" + why),
         blamed);
   }
 
@@ -129,11 +132,11 @@ final class TransportFailure {
   void end(Throwable failure) {
     int tries = 0;
     while (!tryToEnd(failure, ++tries == MOST_TRIES)) {
-      transport.progress.lock.unlock();
+      context.progress.lock.unlock();
       try {
-        transport.time.park(this, RETRY_NANOS);
+        context.time.park(this, RETRY_NANOS);
       } finally {
-        transport.progress.lock.lock();
+        context.progress.lock.lock();
       }
     }
   }
@@ -142,12 +145,12 @@ final class TransportFailure {
     try {
       if (cause == null) {
         report(failure, -1);
-        halt(failure, transport.rank());
+        halt(failure, context.rank);
       }
       Throwable known = cause == null ? failure : cause;
-      transport.pairs.halt(known);
-      transport.requests.failAny(known);
-      transport.deliver();
+      pairs.halt(known);
+      context.requests.failAny(known);
+      pairs.deliver();
       return true;
     } catch (OutOfMemoryError e) {
       if (last) {
@@ -190,16 +193,16 @@ final class TransportFailure {
         default -> {}
       }
     }
-    return transport.rank();
+    return context.rank;
   }
 
   private void halt(Throwable failure, int blamed) {
     if (cause == null) {
       cause = failure;
       failedRank = blamed;
-      transport.pairs.halt(failure);
-      transport.requests.failAny(failure);
-      transport.progress.wakeAll();
+      pairs.halt(failure);
+      context.requests.failAny(failure);
+      context.progress.wakeAll();
     } else if (failedRank < 0) {
       failedRank = blamed;
     }
@@ -222,12 +225,12 @@ final class TransportFailure {
     }
     int blamed = unreportedRank;
     unreported = null;
-    ProgressEngine progress = transport.progress;
+    ProgressEngine progress = context.progress;
     progress.lock.unlock();
     try {
       listener.failed(failure, blamed);
     } catch (RuntimeException e) {
-      transport.warn("cannot report a failure", e);
+      context.log.warn("cannot report a failure", e);
     } catch (OutOfMemoryError e) {
       unreported = failure;
       throw e;

@@ -30,7 +30,7 @@ class ConnectorTest {
       transport.progress.lock.lock();
       try {
         Connector.Route route = new Connector.Route(gone, 17, false);
-        new Connector(transport, transport.pairs.get(1), route, channel).start();
+        new Connector(transport.pairs, transport.pairs.get(1), route, channel).start();
         transport.progress.wakeSelector();
       } finally {
         transport.progress.lock.unlock();

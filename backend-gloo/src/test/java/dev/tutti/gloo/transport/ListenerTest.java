@@ -222,7 +222,7 @@ class ListenerTest {
     Warnings warnings = new Warnings(FULL);
     logger.addHandler(warnings);
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      Listener listener = new Listener(peers.transport(), keys, server);
+      Listener listener = new Listener(peers.transport().pairs, keys, server);
       SelectionKey key = server.keyFor(keys);
       server.full = true;
       for (int i = 0; i < 3; i++) {
@@ -265,7 +265,7 @@ class ListenerTest {
     Warnings warnings = new Warnings("it cannot be used");
     logger.addHandler(warnings);
     try (FuzzedTransport peers = new FuzzedTransport(new StillTime())) {
-      Listener listener = new Listener(peers.transport(), keys, server);
+      Listener listener = new Listener(peers.transport().pairs, keys, server);
       for (int i = 0; i < 2000; i++) {
         server.waiting.add(socket());
       }
@@ -276,7 +276,7 @@ class ListenerTest {
       }
       assertThat(turns).isEqualTo(8);
       assertThat(warnings.found).hasSizeBetween(3, 5);
-      peers.locked(peers.transport().strangers::close);
+      peers.locked(peers.transport().pairs.context.log::closeStrangers);
       assertThat(warnings.found.getLast()).matches(".*… 1,99\\d more.* in the last 0 s.*");
       peers.locked(listener::close);
     } finally {
@@ -291,7 +291,7 @@ class ListenerTest {
   @Test
   void aConnectionThatCannotBeUsedIsClosedAndKeepsNoOtherWaiting() throws Exception {
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      Listener listener = new Listener(peers.transport(), keys, server);
+      Listener listener = new Listener(peers.transport().pairs, keys, server);
       ScriptedSocket first = socket();
       ScriptedSocket second = socket();
       server.waiting.addAll(List.of(first, second));

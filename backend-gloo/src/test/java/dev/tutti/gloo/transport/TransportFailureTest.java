@@ -50,7 +50,7 @@ class TransportFailureTest {
     try (FuzzedTransport peers = new FuzzedTransport()) {
       Transport transport = peers.transport();
       ReentrantLock lock = transport.progress.lock;
-      TransportFailure transportFailure = new TransportFailure(transport, SIZE, this::check);
+      TransportFailure transportFailure = new TransportFailure(transport.pairs, SIZE, this::check);
       Pair first = transport.pairs.get(1);
       Pair second = transport.pairs.get(2);
       CyclicBarrier round = new CyclicBarrier(3);
@@ -62,7 +62,8 @@ class TransportFailureTest {
                   while (!telling.get() || !lock.tryLock()) {
                     Thread.onSpinWait();
                   }
-                  transportFailure.peerBroke(second, second.lost("is the second", null), false);
+                  transportFailure.peerBroke(
+                      second.rank, second.lost("is the second", null), false);
                   lock.unlock();
                   round.await(100, TimeUnit.SECONDS);
                 }
@@ -82,7 +83,7 @@ class TransportFailureTest {
       for (int i = 0; i < ROUNDS; i++) {
         peers.locked(
             () -> {
-              transportFailure.peerBroke(first, first.lost("is the first", null), false);
+              transportFailure.peerBroke(first.rank, first.lost("is the first", null), false);
               round.await(100, TimeUnit.SECONDS);
               awaitQueued(lock);
               telling.set(true);

@@ -1,0 +1,13 @@
+/**
+ * Connections between the ranks of a group, and the messages that they carry.
+ *
+ * <p>The {@code ProgressEngine} owns the lock and the selector, and knows of pairs only their bytes
+ * ({@code PairTraffic}). A {@code Pair} and its {@code Connection} run the protocol with one peer.
+ * They tell a {@code PairListener} what concerns others: {@code Pairs}, which connects all pairs
+ * and decides what the end of one means. {@code Transport} puts the parts together, and an {@code
+ * Endpoint} begins and awaits messages.
+ */
+@NullMarked
+package dev.tutti.gloo.transport;
+
+import org.jspecify.annotations.NullMarked;
