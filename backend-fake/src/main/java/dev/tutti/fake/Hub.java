@@ -31,7 +31,11 @@ final class Hub {
    * its own.
    */
   private static final long CHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
-  private static final List<String> ANY_KEY = List.of(ThreadedProvider.KEY);
+
+  /** The key under which the ranks of a group find its hub. */
+  static final String KEY = "threaded/hub";
+
+  private static final List<String> ANY_KEY = List.of(KEY);
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();

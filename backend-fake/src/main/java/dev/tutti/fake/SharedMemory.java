@@ -12,15 +12,23 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /** One rank's handle to the symmetric memory of a threaded group. */
 final class SharedMemory implements SymmetricMemory {
-  private final Hub hub;
+  private final int size;
   private final SharedBlock block;
   private final int rank;
   private final Set<SharedMemory> open;
+  private final Runnable released;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  SharedMemory(Hub hub, SharedBlock block, int rank, Set<SharedMemory> open) {
-    this.hub = hub;
+  /**
+   * Creates a handle.
+   *
+   * @param open the open handles, from which this one removes itself
+   * @param released runs when the last rank has closed its handle
+   */
+  SharedMemory(int size, SharedBlock block, int rank, Set<SharedMemory> open, Runnable released) {
+    this.size = size;
     this.open = open;
+    this.released = released;
     this.block = block;
     this.rank = rank;
   }
@@ -32,7 +40,7 @@ final class SharedMemory implements SymmetricMemory {
 
   @Override
   public int size() {
-    return hub.size();
+    return size;
   }
 
   @Override
@@ -91,7 +99,7 @@ final class SharedMemory implements SymmetricMemory {
     if (closed.compareAndSet(false, true)) {
       open.remove(this);
       if (block.release(rank)) {
-        hub.unwatch(block);
+        released.run();
       }
     }
   }

@@ -91,7 +91,8 @@ final class ThreadedBackend implements Backend {
         hub.watch(own);
         own = null;
       }
-      SharedMemory memory = new SharedMemory(hub, block, rank, open);
+      SharedMemory memory =
+          new SharedMemory(hub.size(), block, rank, open, () -> hub.unwatch(block));
       open.add(memory);
       return memory;
     } finally {

@@ -32,8 +32,6 @@ public final class ThreadedProvider implements BackendProvider {
   /** The name of the backend. */
   public static final String NAME = "threaded";
 
-  static final String KEY = "threaded/hub";
-
   /** Distinguishes this JVM's hubs from those of others. */
   private static final String JVM = HexFormat.of().toHexDigits(Time.SYSTEM.random());
 
@@ -94,10 +92,10 @@ public final class ThreadedProvider implements BackendProvider {
     String id = JVM + HexFormat.of().toHexDigits(HUBS.incrementAndGet());
     MEETING.put(id, hub);
     try {
-      context.store().set(KEY, id);
+      context.store().set(Hub.KEY, id);
       hub.join(context, deadlineNanos);
       // A later group may be given the same store.
-      context.store().deleteKey(KEY);
+      context.store().deleteKey(Hub.KEY);
     } finally {
       MEETING.remove(id);
     }
@@ -107,7 +105,7 @@ public final class ThreadedProvider implements BackendProvider {
   private static Backend visit(BackendContext context, long deadlineNanos) throws Exception {
     byte[] id;
     try {
-      id = context.store().get(KEY, context.timeout());
+      id = context.store().get(Hub.KEY, context.timeout());
     } catch (StoreTimeoutException e) {
       throw (TimeoutException)
           new TimeoutException(

@@ -385,7 +385,7 @@ class ThreadedFailureTest {
   @Test
   void ranksOfSeveralProcessesAreRefused() throws Exception {
     try (HashStore store = new HashStore()) {
-      store.set(ThreadedProvider.KEY, "an id of another process");
+      store.set(Hub.KEY, "an id of another process");
       assertThatThrownBy(() -> create(1, 3, store, Duration.ofSeconds(5)))
           .isInstanceOf(BackendException.class)
           .hasMessage(

@@ -69,8 +69,8 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
         "chunkBytes must be a multiple of 16 and at least 2048, not ",
         chunkBytes);
     require(
-        fullSlots >= 0 && fullSlots <= 1 << 20 && fullSlots % Kernels.MAX_THREADS == 0,
-        "fullSlots must be a multiple of " + Kernels.MAX_THREADS + ", not ",
+        fullSlots >= 0 && fullSlots <= 1 << 20 && fullSlots % Launch.MAX_THREADS == 0,
+        "fullSlots must be a multiple of " + Launch.MAX_THREADS + ", not ",
         fullSlots);
   }
 
@@ -105,7 +105,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
    */
   public static int fullSlots(int ranks) {
     int packets = (8 << 20) / 128 / FULL_PAYLOAD / ranks;
-    return (packets + Kernels.MAX_THREADS - 1) / Kernels.MAX_THREADS * Kernels.MAX_THREADS;
+    return (packets + Launch.MAX_THREADS - 1) / Launch.MAX_THREADS * Launch.MAX_THREADS;
   }
 
   private static void require(boolean holds, String message, int value) {

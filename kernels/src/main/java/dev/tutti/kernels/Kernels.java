@@ -16,7 +16,7 @@ import java.util.Map;
  */
 public final class Kernels {
   /** The maximum number of threads per block of the collective kernels. */
-  public static final int MAX_THREADS = 512;
+  public static final int MAX_THREADS = Launch.MAX_THREADS;
 
   private static final int WARP = 32;
 

@@ -10,10 +10,12 @@ import org.jspecify.annotations.Nullable;
  * @param block the number of threads of a block
  */
 public record Launch(int grid, int block) {
+  static final int MAX_THREADS = 512;
+
   private static final int WARP = 32;
   private static final int MOST_BLOCKS = 1024;
   private static final @Nullable Launch[] KNOWN =
-      new @Nullable Launch[(Kernels.MAX_THREADS / WARP + 1) * (MOST_BLOCKS + 1)];
+      new @Nullable Launch[(MAX_THREADS / WARP + 1) * (MOST_BLOCKS + 1)];
 
   /** One warp. */
   public static final Launch ONE_WARP = new Launch(1, 32);
@@ -27,7 +29,7 @@ public record Launch(int grid, int block) {
    * @param block the number of threads of a block
    */
   static Launch of(int grid, int block) {
-    if (grid > MOST_BLOCKS || block > Kernels.MAX_THREADS || block % WARP != 0) {
+    if (grid > MOST_BLOCKS || block > MAX_THREADS || block % WARP != 0) {
       return new Launch(grid, block);
     }
     int place = block / WARP * (MOST_BLOCKS + 1) + grid;

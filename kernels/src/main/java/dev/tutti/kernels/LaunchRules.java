@@ -19,7 +19,7 @@ final class LaunchRules {
 
   /** Uses one packet per thread while there are lanes, in blocks as small as that allows. */
   private static Launch packets(long packets, int payload, ChannelLayout layout) {
-    int most = payload == ChannelLayout.FULL_PAYLOAD ? FULL_THREADS : Kernels.MAX_THREADS;
+    int most = payload == ChannelLayout.FULL_PAYLOAD ? FULL_THREADS : Launch.MAX_THREADS;
     int block = 128;
     while (block < most && packets > (long) block * layout.lanes()) {
       block *= 2;
@@ -30,14 +30,14 @@ final class LaunchRules {
   /** Uses 16 bytes per thread and part while there are lanes. */
   static Launch chunks(long bytes, ChannelLayout layout) {
     long part = Math.ceilDiv(bytes, layout.ranks());
-    int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
+    int block = bytes <= 16 * MIB ? 256 : Launch.MAX_THREADS;
     return Launch.of(grid(part, 16 * block, layout), block);
   }
 
   /** Uses all lanes that this rank's largest pair needs; small pairs use few of them. */
   static Launch exchange(long bytes, ChannelLayout layout) {
     long packets = Math.ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
-    int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Kernels.MAX_THREADS;
+    int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Launch.MAX_THREADS;
     return Launch.of(grid(packets, PACKETS_OF_LANE, layout), block);
   }
 

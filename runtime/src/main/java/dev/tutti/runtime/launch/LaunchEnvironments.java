@@ -20,9 +20,6 @@ import java.util.OptionalInt;
  * them is left over from something else, and no guess is made.
  */
 public final class LaunchEnvironments {
-  static final String REMEDY =
-      "Unset the variables that do not apply, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
-
   private static final LaunchEnvironment TORCHRUN =
       new LaunchEnvironment("tutti run or torchrun", Torchrun::read);
   private static final LaunchEnvironment OPEN_MPI =
@@ -113,7 +110,12 @@ public final class LaunchEnvironments {
     if (!by.equals(TORCHRUN) && !worldSize.isEmpty() && !worldSize.equals(launch.size())) {
       throw new RendezvousException(
           "WORLD_SIZE=%s and the %s ranks of %s disagree; found %s. %s"
-              .formatted(worldSize, launch.size(), launch.launcher(), launch.seenText(), REMEDY));
+              .formatted(
+                  worldSize,
+                  launch.size(),
+                  launch.launcher(),
+                  launch.seenText(),
+                  Variables.REMEDY));
     }
     if (by.equals(TORCHRUN) && settings.text("TORCHELASTIC_RUN_ID").isPresent()) {
       // The launcher set these for its own children: nothing can be left over from another job.

@@ -10,6 +10,9 @@ import java.util.regex.Pattern;
 
 /** The environment as the reader for one launcher sees it; records each variable that was read. */
 final class Variables {
+  static final String REMEDY =
+      "Unset the variables that do not apply, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
+
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
 
   private final Settings settings;
@@ -80,7 +83,7 @@ final class Variables {
   RendezvousException refusal(String reason) {
     return new RendezvousException(
         "cannot determine the rank from %s: %s; found %s. %s"
-            .formatted(launcher, reason, Launch.text(seen), LaunchEnvironments.REMEDY));
+            .formatted(launcher, reason, Launch.text(seen), REMEDY));
   }
 
   /**

@@ -74,7 +74,7 @@ class OpenMpiTest {
         .hasMessage(
             "cannot determine the rank from Open MPI: OMPI_COMM_WORLD_SIZE is not set; found"
                 + " OMPI_COMM_WORLD_RANK=1. "
-                + LaunchEnvironments.REMEDY);
+                + Variables.REMEDY);
   }
 
   @Test

@@ -60,11 +60,11 @@ final class C10dDialect implements Dialect {
     // distinguishes them: a server executes requests that come in one piece without a pause.
     byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
     if (wireExpected.length == 0) {
-      byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);
+      byte[] before = RemoteReads.value(client, key, TcpConnection.IO_NANOS);
       if (!Arguments.same(before, expected)) {
         return new Store.Swap(false, before);
       }
-    } else if (!RemoteReads.check(client, List.of(key), TcpStore.IO_NANOS)) {
+    } else if (!RemoteReads.check(client, List.of(key), TcpConnection.IO_NANOS)) {
       // The request would wake the waiters for the key without storing it.
       return new Store.Swap(false, null);
     }
@@ -112,7 +112,7 @@ final class C10dDialect implements Dialect {
         nanos,
         (came, left) ->
             came
-                ? RemoteReads.pop(client, key, TcpStore.IO_NANOS)
+                ? RemoteReads.pop(client, key, TcpConnection.IO_NANOS)
                 : RemoteReads.popInTime(client, key, left));
   }
 
@@ -193,7 +193,7 @@ final class C10dDialect implements Dialect {
     if (known == null) {
       known =
           client.knows(
-              TcpStore.IO_NANOS,
+              TcpConnection.IO_NANOS,
               out -> out.putByte((byte) Wire.LIST_KEYS),
               (connection, deadline) -> connection.readLong(deadline));
       listing = known;

@@ -142,10 +142,10 @@ final class RemoteReads {
    * that it answers.
    */
   static byte @Nullable [] popInTime(TcpClient client, String key, long nanos) {
-    if (nanos < TcpStore.IO_NANOS && !check(client, List.of(key), nanos)) {
+    if (nanos < TcpConnection.IO_NANOS && !check(client, List.of(key), nanos)) {
       return null;
     }
-    return pop(client, key, Math.max(nanos, TcpStore.IO_NANOS));
+    return pop(client, key, Math.max(nanos, TcpConnection.IO_NANOS));
   }
 
   /** Takes the first value of a queue, or returns null if it is empty. */

@@ -10,6 +10,8 @@ import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
@@ -37,6 +39,10 @@ final class TcpConnection implements AutoCloseable {
    * An interrupt ends only a wait for an action of another rank (readAnswer). Other waits are
    * short; they continue and leave the thread's interrupt status unchanged.
    */
+  /** How long a server may take to answer if the time-out of the call does not say. */
+  static final long IO_NANOS = 30_000_000_000L;
+
+  private static final Logger LOG = System.getLogger("dev.tutti.store.tcp.TcpStore");
   private static final int BUFFER_BYTES = 8 * 1024;
 
   /** The room for a value before it has come; more is taken as more comes. */
@@ -164,7 +170,7 @@ final class TcpConnection implements AutoCloseable {
     try {
       secured.close();
     } catch (IOException e) {
-      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing TLS", e);
+      LOG.log(Level.DEBUG, "closing TLS", e);
     }
   }
 
@@ -296,7 +302,7 @@ final class TcpConnection implements AutoCloseable {
       channel.close();
       selector.close();
     } catch (IOException e) {
-      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing", e);
+      LOG.log(Level.DEBUG, "closing", e);
     }
   }
 

@@ -35,9 +35,6 @@ import org.jspecify.annotations.Nullable;
  * of barriers.
  */
 public final class TcpStore implements Store {
-  /** How long a server may take to answer if the time-out of the call does not say. */
-  static final long IO_NANOS = 30_000_000_000L;
-
   /** Well below the maximum that a server accepts in one request. */
   private static final long MULTI_SET_BYTES = 64L << 20;
 
@@ -313,7 +310,7 @@ public final class TcpStore implements Store {
   public void queuePush(String key, byte[] value) {
     String wireKey = wire(key);
     Arguments.value(key, value);
-    dialect.requireQueues(IO_NANOS);
+    dialect.requireQueues(TcpConnection.IO_NANOS);
     client.send(Wire.QUEUE_PUSH, wireKey, value);
   }
 
@@ -339,7 +336,7 @@ public final class TcpStore implements Store {
   @Override
   public long queueLength(String key) {
     String wireKey = wire(key);
-    dialect.requireQueues(IO_NANOS);
+    dialect.requireQueues(TcpConnection.IO_NANOS);
     return client.ask(Arguments.nanos(timeout()), Wire.QUEUE_LENGTH, wireKey);
   }
 
@@ -405,7 +402,7 @@ public final class TcpStore implements Store {
     }
     try {
       client.forgiveLoss();
-      return RemoteReads.value(client, wireKey, IO_NANOS);
+      return RemoteReads.value(client, wireKey, TcpConnection.IO_NANOS);
     } catch (StoreException e) {
       drop.addSuppressed(e);
       return null;

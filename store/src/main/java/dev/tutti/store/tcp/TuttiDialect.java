@@ -72,7 +72,7 @@ final class TuttiDialect implements Dialect {
         out -> out.putQuery(Wire.TAKE, key),
         (connection, deadline) -> connection.readBytes(deadline),
         nanos,
-        TcpStore.IO_NANOS,
+        TcpConnection.IO_NANOS,
         () -> {});
   }
 
