@@ -133,6 +133,17 @@ public final class GroupOptions implements Serializable {
   }
 
   /**
+   * Sets one setting. All others stay those of these options, by default those of the environment
+   * of this process.
+   *
+   * @param name the setting's name
+   * @param value the value's text
+   */
+  public GroupOptions withSetting(String name, String value) {
+    return withSettings(settings().with(name, value));
+  }
+
+  /**
    * Sets the clock and waits of the job, for a simulation. The program makes its other calls as
    * usual; only the group, its backend and a store that the group opens use it.
    *

@@ -24,6 +24,17 @@ class GroupOptionsTest {
   }
 
   @Test
+  void oneSettingKeepsTheOthers() {
+    Settings changed = options("secret").withSetting("TUTTI_SLOW", "8s").settings();
+    assertThat(changed.text("TUTTI_SLOW")).hasValue("8s");
+    assertThat(changed.text("TUTTI_TOKEN")).hasValue("secret");
+    assertThat(GroupOptions.DEFAULT.withSetting("TUTTI_SLOW", "8s").settings().names())
+        .contains("TUTTI_SLOW")
+        .containsAll(Settings.fromEnvironment().names())
+        .isNotEmpty();
+  }
+
+  @Test
   void optionsThatSayTheSameAreEqual() {
     GroupOptions first = GroupOptions.DEFAULT.withRank(1).withInitMethod("tcp://a:1");
     GroupOptions second = GroupOptions.DEFAULT.withInitMethod("tcp://a:1").withRank(1);

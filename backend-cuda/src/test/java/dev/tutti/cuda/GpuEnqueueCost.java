@@ -6,7 +6,6 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
@@ -76,8 +75,7 @@ public final class GpuEnqueueCost {
             .withSize(2)
             .withDevice(Device.cuda(0))
             .withProvider(new CudaBackendProvider())
-            .withSettings(
-                Settings.fromEnvironment().with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"))
+            .withSetting("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1")
             .withTimeout(LIMIT);
     CudaStream stream = device.poolStream();
     try (CudaStream.Scope _ = stream.use();

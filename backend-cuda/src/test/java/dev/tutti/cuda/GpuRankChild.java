@@ -3,7 +3,6 @@ package dev.tutti.cuda;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
-import dev.tutti.Settings;
 import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.cuda.settings.CudaSettings;
 import java.time.Duration;
@@ -23,7 +22,7 @@ final class GpuRankChild {
             .withDevice(Device.cuda(0))
             .withProvider(new CudaBackendProvider())
             .withTimeout(Duration.ofSeconds(60))
-            .withSettings(Settings.fromEnvironment().with(CudaSettings.OVERLAPPING_DEVICES, "1"));
+            .withSetting(CudaSettings.OVERLAPPING_DEVICES.name(), "1");
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
       new OperationChecks(group, device).all(1, 1000);

@@ -6,7 +6,6 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -55,10 +54,8 @@ final class GpuSurvivor {
         .withDevice(Device.cuda(device.index()))
         .withProvider(onNccl ? new NcclBackendProvider() : new CudaBackendProvider())
         .withTimeout(timeout)
-        .withSettings(
-            Settings.fromEnvironment()
-                .with(CudaSettings.OVERLAPPING_DEVICES, "1")
-                .with(CudaSettings.IPC_DIRECTORY, directory));
+        .withSetting(CudaSettings.OVERLAPPING_DEVICES.name(), "1")
+        .withSetting(CudaSettings.IPC_DIRECTORY.name(), directory);
   }
 
   private void workUntilFailure(String where, int rank, int size) {

@@ -32,12 +32,10 @@ public enum Worlds {
 
   private GroupOptions options(GroupOptions given) {
     return backend.equals("gloo")
-        ? given.withSettings(
-            given
-                .settings()
-                .with("TUTTI_GLOO_SHARED_BYTES", sharedBytes)
-                .with("GLOO_SOCKET_IFNAME", "lo")
-                .with("TUTTI_GLOO_SPIN", "0.02ms"))
+        ? given
+            .withSetting("TUTTI_GLOO_SHARED_BYTES", sharedBytes)
+            .withSetting("GLOO_SOCKET_IFNAME", "lo")
+            .withSetting("TUTTI_GLOO_SPIN", "0.02ms")
         : given;
   }
 

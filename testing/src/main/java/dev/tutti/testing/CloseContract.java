@@ -61,7 +61,7 @@ public interface CloseContract extends GroupContract {
 
   /** Lets a close wait for slow ranks, whatever the subject says. */
   private static GroupOptions patient(GroupOptions options) {
-    return options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "60s"));
+    return options.withSetting("TUTTI_CLOSE_TIMEOUT", "60s");
   }
 
   /** Waits for the operations that this rank still has in flight. */
@@ -87,7 +87,7 @@ public interface CloseContract extends GroupContract {
   default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
-        options -> options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "200ms")),
+        options -> options.withSetting("TUTTI_CLOSE_TIMEOUT", "200ms"),
         member -> {
           if (member.rank() != 0) {
             Waiting.open(ended);

@@ -78,9 +78,7 @@ class CloseTest {
           throw new IllegalStateException("aborted");
         };
     GroupOptions options = options(1);
-    ProcessGroup group =
-        ProcessGroup.init(
-            options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "200ms")));
+    ProcessGroup group = ProcessGroup.init(options.withSetting("TUTTI_CLOSE_TIMEOUT", "200ms"));
     Work work = allReduce(group);
     group.close();
     assertThat(Simulation.now()).isEqualTo(Duration.ofMillis(200));

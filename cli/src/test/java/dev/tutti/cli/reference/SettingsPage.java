@@ -25,8 +25,8 @@ final class SettingsPage {
       values here, says which of them are set, and what is wrong with it.
 
       Settings are environment variables. A program sets them for one group by
-      `GroupOptions.withSettings(Settings.fromEnvironment().with(name, value))`, which overrides the
-      environment. Ranks warn of a variable that begins with `TUTTI_` and is no setting.
+      `GroupOptions.withSetting(name, value)`, which overrides the environment. Ranks warn of a variable
+      that begins with `TUTTI_` and is no setting.
 
       | type | what it takes |
       |---|---|

@@ -4,7 +4,6 @@ import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.Settings;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlocks;
 import dev.tutti.SymmetricMemory;
@@ -45,8 +44,7 @@ public final class GpuSum {
     }
     Cuda cuda = Cuda.get();
     CudaDevice device = cuda.device(localRank % cuda.deviceCount());
-    GroupOptions options =
-        GroupOptions.DEFAULT.withDevice(device.device()).withSettings(settings(cuda.deviceCount()));
+    GroupOptions options = options(cuda.deviceCount()).withDevice(device.device());
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options);
         SymmetricMemory memory = group.allocateSymmetric((long) COUNT * Float.BYTES)) {
@@ -84,11 +82,11 @@ public final class GpuSum {
   }
 
   /** Lets ranks share a GPU if there are more ranks than GPUs. */
-  private static Settings settings(int devices) {
+  private static GroupOptions options(int devices) {
     boolean shared = number("LOCAL_WORLD_SIZE", 1) > devices;
     return shared
-        ? Settings.fromEnvironment().with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1")
-        : Settings.fromEnvironment();
+        ? GroupOptions.DEFAULT.withSetting("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1")
+        : GroupOptions.DEFAULT;
   }
 
   private static int number(String name, int otherwise) {

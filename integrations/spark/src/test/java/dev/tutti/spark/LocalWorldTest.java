@@ -106,7 +106,7 @@ class LocalWorldTest {
               Duration ofSpark = group.timeout();
               group.close();
               GroupOptions options = GroupOptions.DEFAULT;
-              options = options.withSettings(options.settings().with("TUTTI_TIMEOUT", "240s"));
+              options = options.withSetting("TUTTI_TIMEOUT", "240s");
               ProcessGroup joined = SparkWorld.join(options);
               joined.barrier(); // rank 0 may not leave, with the store, while another joins
               return List.of(ofSpark, joined.timeout()).iterator();
@@ -127,7 +127,7 @@ class LocalWorldTest {
               (group, _) -> {
                 group.close();
                 GroupOptions options = GroupOptions.DEFAULT;
-                options = options.withSettings(options.settings().with("TUTTI_TOKEN", TOKEN));
+                options = options.withSetting("TUTTI_TOKEN", TOKEN);
                 ProcessGroup joined = SparkWorld.join(options);
                 joined.barrier();
                 boolean isThere = hasJoinedBelow(COMMANDS.getLast());
@@ -261,7 +261,7 @@ class LocalWorldTest {
             Bodies.partitions(spark, 2),
             (group, _) -> {
               GroupOptions options = GroupOptions.DEFAULT;
-              options = options.withSettings(options.settings().with("TUTTI_TLS", "true"));
+              options = options.withSetting("TUTTI_TLS", "true");
               try {
                 SparkWorld.join(options);
                 return List.of("joined").iterator();
