@@ -37,8 +37,7 @@ public class CollectiveException extends TuttiException {
 
   /** Returns the first rank known to have failed, or empty if none is known. */
   public OptionalInt failedRank() {
-    int rank = info.failedRank();
-    return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
+    return info.failedRank();
   }
 
   /** Returns the operation. */

@@ -3,6 +3,7 @@ package dev.tutti;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.OptionalInt;
 
 /** The facts of a failed operation. */
 public final class FailureInfo implements Serializable {
@@ -85,19 +86,23 @@ public final class FailureInfo implements Serializable {
     return sequenceNumber;
   }
 
-  /** Returns the peer of the operation, or -1. */
-  public int peer() {
-    return peer;
+  /** Returns the peer of the operation, or empty if there is none. */
+  public OptionalInt peer() {
+    return rank(peer);
   }
 
-  /** Returns the first rank known to have failed, or -1. */
-  public int failedRank() {
-    return failedRank;
+  /** Returns the first rank known to have failed, or empty if none is known. */
+  public OptionalInt failedRank() {
+    return rank(failedRank);
   }
 
   /** Returns the time since the operation was issued. */
   public Duration elapsed() {
     return elapsed;
+  }
+
+  private static OptionalInt rank(int rank) {
+    return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
   }
 
   @Override

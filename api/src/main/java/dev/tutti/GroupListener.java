@@ -3,6 +3,7 @@ package dev.tutti;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /**
  * A listener to the operations of a process group (c10d: hooks).
@@ -56,8 +57,8 @@ public interface GroupListener {
     /** Tells whether the call returns at once. */
     boolean isAsync();
 
-    /** Returns the root or peer, or -1. */
-    int root();
+    /** Returns the root of a collective or the peer of a message, or empty if there is neither. */
+    OptionalInt root();
 
     /** Returns the tensors that are read. */
     List<Tensor> inputs();

@@ -15,8 +15,8 @@ final class FailureInfoTest {
     FailureInfo info = FailureInfo.builder("0", 1, 4).build();
     assertThat(info.opType()).isEqualTo(OpType.UNKNOWN);
     assertThat(info.sequenceNumber()).isZero();
-    assertThat(info.peer()).isEqualTo(-1);
-    assertThat(info.failedRank()).isEqualTo(-1);
+    assertThat(info.peer()).isEmpty();
+    assertThat(info.failedRank()).isEmpty();
     assertThat(info.describe()).isEqualTo("rank 1/4, group 0, after 0 ms");
   }
 
@@ -29,6 +29,8 @@ final class FailureInfoTest {
             .failedRank(0)
             .elapsed(Duration.ofMillis(7))
             .build();
+    assertThat(info.peer()).hasValue(2);
+    assertThat(info.failedRank()).hasValue(0);
     assertThat(info.describe())
         .isEqualTo("rank 1/4, group 0, send #3, peer rank 2, first failing rank 0, after 7 ms");
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -140,9 +140,26 @@ public final class Call {
     return algorithm;
   }
 
-  /** Returns the root of a collective or the peer of a message, or -1 if there is none. */
+  /**
+   * Returns the root of a collective or the peer of a message.
+   *
+   * @throws IllegalStateException if the operation has neither
+   */
   public int root() {
+    if (root < 0) {
+      throw new IllegalStateException(type.label() + " has no root and no peer");
+    }
     return root;
+  }
+
+  /**
+   * Returns the root of a collective or the peer of a message, or another number if there is
+   * neither.
+   *
+   * @param none the number to return for an operation without root and peer
+   */
+  public int rootOr(int none) {
+    return root < 0 ? none : root;
   }
 
   /** Returns the tag of a message, or 0. */

@@ -118,6 +118,18 @@ class CallTest {
   }
 
   @Test
+  void onlyACallThatHasARootTellsIt() {
+    Call rooted = new Call(OpType.BROADCAST).root(2);
+    assertThat(rooted.root()).isEqualTo(2);
+    assertThat(rooted.rootOr(7)).isEqualTo(2);
+    Call call = new Call(OpType.RECV_ANY_SOURCE).output(OUT);
+    assertThat(call.rootOr(7)).isEqualTo(7);
+    assertThatThrownBy(call::root)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("recvAnySource has no root and no peer");
+  }
+
+  @Test
   void aCallInPlaceStaysSoWithOtherTensors() {
     Call call = new Call(OpType.ALL_REDUCE).inPlace(IN).reduceOp(ReduceOp.SUM).root(2);
     Call other = call.withTensors(List.of(OUT), List.of());

@@ -142,7 +142,7 @@ class CudaSymmetricMemoryTest {
               assertThatThrownBy(() -> memory.waitSignal(1, 2, BRIEF))
                   .isInstanceOfSatisfying(
                       CollectiveTimeoutException.class,
-                      e -> assertThat(e.info().peer()).isEqualTo(1));
+                      e -> assertThat(e.info().peer()).hasValue(1));
               memory.putSignal(1, 2, LONG);
               assertThatThrownBy(() -> memory.putSignal(1, 2, BRIEF))
                   .isInstanceOf(CollectiveTimeoutException.class);

@@ -101,7 +101,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
   /** Tells whether this call can be the same operation as another rank's. */
   boolean matches(Contribution other) {
     if (type() != other.type()
-        || root() != other.root()
+        || call.rootOr(-1) != other.call.rootOr(-1)
         || call.byteSize() != other.call.byteSize()
         || call.dtype() != other.call.dtype()
         || call.reduceKind() != other.call.reduceKind()) {

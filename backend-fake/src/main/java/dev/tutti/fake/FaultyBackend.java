@@ -134,7 +134,7 @@ final class FaultyBackend extends DecoratedBackend {
       op.fail(e, context.rank());
       return;
     }
-    int peer = op.call().root();
+    int peer = op.call().rootOr(-1);
     if (op.type() == OpType.SEND && faults.isDropped(globalRank, global(peer))) {
       // Nothing but its deadline ends the operation.
       return;

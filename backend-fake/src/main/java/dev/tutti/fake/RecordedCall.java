@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import java.util.List;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /** One call that reached a backend. Instances are created only by {@link CallRecorder}. */
@@ -35,11 +36,11 @@ public interface RecordedCall {
    */
   List<List<Long>> outputShapes();
 
-  /** Returns the root or peer, or -1. */
-  int root();
+  /** Returns the root of a collective or the peer of a message, or empty if there is neither. */
+  OptionalInt root();
 
-  /** Returns the tag of a message, or -1. */
-  int tag();
+  /** Returns the tag of a message, or empty for a collective. */
+  OptionalInt tag();
 
   /** Returns the operator, or null if the operation does not reduce. */
   @Nullable ReduceOp reduceOp();

@@ -8,6 +8,7 @@ import dev.tutti.spi.Call;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /** The data that {@link CallRecorder} recorded about a call. */
@@ -19,8 +20,8 @@ record RecordedCallData(
     @Nullable DType dtype,
     List<List<Long>> inputShapes,
     List<List<Long>> outputShapes,
-    int root,
-    int tag,
+    OptionalInt root,
+    OptionalInt tag,
     @Nullable ReduceOp reduceOp)
     implements RecordedCall {
 
@@ -32,6 +33,7 @@ record RecordedCallData(
 
   static RecordedCallData of(String group, int rank, Operation op) {
     Call call = op.call();
+    int root = call.rootOr(-1);
     return new RecordedCallData(
         group,
         rank,
@@ -40,8 +42,8 @@ record RecordedCallData(
         call.dtype(),
         shapes(call.inputs()),
         shapes(call.outputs()),
-        call.root(),
-        call.type().isPointToPoint() ? call.tag() : -1,
+        root < 0 ? OptionalInt.empty() : OptionalInt.of(root),
+        call.type().isPointToPoint() ? OptionalInt.of(call.tag()) : OptionalInt.empty(),
         call.reduceKind() == null ? null : call.reduceOp());
   }
 

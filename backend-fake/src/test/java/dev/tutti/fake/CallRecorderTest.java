@@ -9,6 +9,7 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 
 class CallRecorderTest {
@@ -34,12 +35,22 @@ class CallRecorderTest {
       List<List<Long>> two = List.of(List.of(2L, 3L));
       List<List<Long>> one = List.of(List.of(1L));
       List<List<Long>> none = List.of();
+      OptionalInt no = OptionalInt.empty();
       assertThat(recorder.calls(rank))
           .containsExactly(
               new RecordedCallData(
-                  "0", rank, OpType.ALL_REDUCE, 1, DType.FLOAT32, two, two, -1, -1, ReduceOp.MAX),
+                  "0", rank, OpType.ALL_REDUCE, 1, DType.FLOAT32, two, two, no, no, ReduceOp.MAX),
               new RecordedCallData(
-                  "0", rank, OpType.BROADCAST, 2, DType.INT64, one, one, 1, -1, null),
+                  "0",
+                  rank,
+                  OpType.BROADCAST,
+                  2,
+                  DType.INT64,
+                  one,
+                  one,
+                  OptionalInt.of(1),
+                  no,
+                  null),
               new RecordedCallData(
                   "0",
                   rank,
@@ -48,10 +59,10 @@ class CallRecorderTest {
                   DType.INT8,
                   List.of(List.of(2L)),
                   List.of(List.of(4L)),
-                  -1,
-                  -1,
+                  no,
+                  no,
                   null),
-              new RecordedCallData("0", rank, OpType.BARRIER, 4, null, none, none, -1, -1, null),
+              new RecordedCallData("0", rank, OpType.BARRIER, 4, null, none, none, no, no, null),
               new RecordedCallData(
                   "0",
                   rank,
@@ -60,8 +71,8 @@ class CallRecorderTest {
                   DType.INT32,
                   rank == 0 ? one : none,
                   rank == 0 ? none : one,
-                  1 - rank,
-                  9,
+                  OptionalInt.of(1 - rank),
+                  OptionalInt.of(9),
                   null));
     }
     assertThat(recorder.calls(OpType.BROADCAST)).hasSize(2);

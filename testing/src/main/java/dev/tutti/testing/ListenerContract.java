@@ -35,6 +35,7 @@ public interface ListenerContract extends GroupContract {
             assertThat(event.rank()).isEqualTo(member.rank());
             assertThat(event.sequenceNumber()).isEqualTo(i + 1);
             assertThat(event.isAsync()).isFalse();
+            assertThat(event.root()).isEmpty();
             assertThat(event.inputs()).containsExactly(tensor);
             assertThat(event.outputs()).containsExactly(tensor);
             assertThat(event.byteCount()).isEqualTo(tensor.byteSize());

@@ -46,7 +46,7 @@ final class DenseStandIns implements AutoCloseable {
    */
   Call of(Call call, int rank) {
     if (call.isInPlace()) {
-      boolean isRoot = call.root() == rank;
+      boolean isRoot = call.rootOr(-1) == rank;
       boolean isRead = call.type() != OpType.BROADCAST || isRoot;
       boolean isWritten =
           (call.type() != OpType.BROADCAST || !isRoot) && (call.type() != OpType.REDUCE || isRoot);

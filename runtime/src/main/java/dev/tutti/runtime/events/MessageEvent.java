@@ -23,7 +23,7 @@ final class MessageEvent extends CallEvent {
 
   @Override
   void take(Call call, long queuedNanos) {
-    peer = call.root();
+    peer = call.rootOr(-1);
     tag = call.tag();
   }
 }

@@ -134,12 +134,13 @@ final class MovementSpecs extends OperationSpecs {
    */
   OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    Call call = new Call(op).tag(tag);
     if (op != OpType.RECV_ANY_SOURCE) {
       checks.peer(op, peer);
+      call.root(peer);
     }
     checks.tag(op, tag, backend);
     checks.movable(op, "tensor", tensor, backend, op != OpType.SEND);
-    Call call = new Call(op).root(peer).tag(tag);
     return spec(backend, options, op == OpType.SEND ? call.input(tensor) : call.output(tensor));
   }
 }

@@ -67,7 +67,7 @@ final class FlightEntry {
       dtype = newDtype;
     }
     numel = call.numel();
-    peer = call.root();
+    peer = call.rootOr(-1);
     tag = call.tag();
     inPlace = call.isInPlace();
     inputDims = -1;

@@ -4,6 +4,7 @@ import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.OptionalInt;
 
 /** An operation that was issued. */
 record IssuedEvent(
@@ -13,7 +14,7 @@ record IssuedEvent(
     OpType opType,
     long sequenceNumber,
     boolean isAsync,
-    int root,
+    OptionalInt root,
     List<Tensor> inputs,
     List<Tensor> outputs)
     implements OpEvent {}

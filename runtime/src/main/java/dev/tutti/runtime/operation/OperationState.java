@@ -160,7 +160,7 @@ public abstract class OperationState implements Operation {
 
   /** Returns the other rank of a message; -1 for anything else, and for a receive from any rank. */
   public final int peer() {
-    return type().isPointToPoint() ? call.root() : -1;
+    return type().isPointToPoint() ? call.rootOr(-1) : -1;
   }
 
   /** Returns the time from issue to end, or to now; zero if the operation is not timed. */

@@ -16,6 +16,7 @@ import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -65,6 +66,17 @@ class ListenerTest {
       second.close();
       group.allReduce(Tensor.of(1f));
       assertThat(heard).containsExactly(1L, 1L, 2L);
+    }
+  }
+
+  @Test
+  void anEventHasARootIfTheOperationHas() {
+    try (ProcessGroup group = new ScriptedProvider().alone()) {
+      List<OptionalInt> roots = new CopyOnWriteArrayList<>();
+      group.addListener(before(event -> roots.add(event.root())));
+      group.allReduce(Tensor.of(1f));
+      group.broadcast(Tensor.of(1f), 0);
+      assertThat(roots).containsExactly(OptionalInt.empty(), OptionalInt.of(0));
     }
   }
 
