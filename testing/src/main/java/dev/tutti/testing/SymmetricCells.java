@@ -45,7 +45,7 @@ final class SymmetricCells {
     assertThat(timeout.info().group()).isEqualTo(member.group().name());
     assertThat(timeout).hasMessageContaining("channel");
     if (peer >= 0) {
-      assertThat(timeout.info().peer()).isEqualTo(peer);
+      assertThat(timeout.info().peer()).hasValue(peer);
     }
   }
 
