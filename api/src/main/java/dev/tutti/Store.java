@@ -243,20 +243,6 @@ public interface Store extends AutoCloseable {
   void barrier(String key, int size, Duration timeout);
 
   /**
-   * Leaves a will that the store carries out if this process ends, or its host is lost, before this
-   * handle is closed: the store then appends the numbers from 1 on to {@code log} and sets the
-   * first key that is absent.
-   *
-   * @param log the start of the keys, in front of the number
-   * @param value the value to set, copied
-   * @return whether this store can detect such an end; if not, the call does nothing
-   * @throws StoreException if the store fails
-   */
-  default boolean leaveWill(String log, byte[] value) {
-    return false;
-  }
-
-  /**
    * Opens an independent handle to the same data, with a connection of its own if the store uses
    * connections.
    *

@@ -3,6 +3,7 @@ package dev.tutti.store;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.spi.Wills;
 import dev.tutti.store.table.Arguments;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * it and leaves the store below open; only a store below that was made by {@link #duplicate()} is
  * closed with its owner.
  */
-public final class PrefixStore implements Store {
+public final class PrefixStore implements Store, Wills {
   /*
    * The store below does not know which caller uses which prefix. close() therefore interrupts the
    * threads that are blocked through this store. Each thread registers itself under the lock before
@@ -139,7 +140,7 @@ public final class PrefixStore implements Store {
 
   @Override
   public boolean leaveWill(String log, byte[] value) {
-    return open().leaveWill(below(log), value);
+    return Wills.leave(open(), below(log), value);
   }
 
   @Override

@@ -7,13 +7,30 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Wills;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class PrefixStoreTest {
   private final HashStore below = new HashStore();
   private final PrefixStore store = new PrefixStore("group", below);
+
+  @Test
+  void aWillIsLeftWithAStoreBelowThatTakesWills() {
+    List<Object> wills = new ArrayList<>();
+    Store able =
+        (Store)
+            Proxy.newProxyInstance(
+                Store.class.getClassLoader(),
+                new Class<?>[] {Store.class, Wills.class},
+                (proxy, method, arguments) -> wills.add(arguments[0]));
+    assertThat(Wills.leave(new PrefixStore("group", able), "log/", new byte[1])).isTrue();
+    assertThat(wills).containsExactly("group/log/");
+    assertThat(Wills.leave(store, "log/", new byte[1])).isFalse();
+  }
 
   @Test
   void putsItsPrefixAndASlashBeforeEachKey() {

@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreSilentException;
+import dev.tutti.spi.Wills;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyTable;
 import dev.tutti.store.table.KeyTable.BarrierWaiter;
@@ -22,7 +23,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A handle of a simulated process to a {@link SimulatedServer}. */
-final class SimulatedStore implements Store {
+final class SimulatedStore implements Store, Wills {
   /*
    * Only one thread of a world runs at a time, and none loses its turn here but by parking, so the
    * fields need no lock. Requests of one handle reach the server in the order of their calls, as on

@@ -9,6 +9,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.runtime.status.StatusAnswers;
 import dev.tutti.spi.Time;
+import dev.tutti.spi.Wills;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
@@ -215,7 +216,7 @@ public final class JobMonitor implements AutoCloseable {
   public void join() {
     board.join();
     joined = true;
-    if (writeStore.leaveWill(EVENT, FailureEvent.lost(rank).encode())) {
+    if (Wills.leave(writeStore, EVENT, FailureEvent.lost(rank).encode())) {
       reader.keepsWills();
     }
   }

@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.spi.Time;
+import dev.tutti.spi.Wills;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;
@@ -16,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * meantime. While a group is set up, a deadline bounds all calls, including those that wait only
  * for the server.
  */
-public final class UninterruptedStore implements Store {
+public final class UninterruptedStore implements Store, Wills {
   private static final Events EVENTS = Events.get();
 
   private final Store store;
@@ -250,7 +251,7 @@ public final class UninterruptedStore implements Store {
 
   @Override
   public boolean leaveWill(String log, byte[] value) {
-    return call("leaveWill", log, below -> below.leaveWill(log, value));
+    return call("leaveWill", log, below -> Wills.leave(below, log, value));
   }
 
   @Override

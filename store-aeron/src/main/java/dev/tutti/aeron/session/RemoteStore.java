@@ -10,6 +10,7 @@ import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Time;
+import dev.tutti.spi.Wills;
 import dev.tutti.store.table.Arguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -23,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /** A store that turns its calls into requests of a session. */
-public abstract class RemoteStore implements Store {
+public abstract class RemoteStore implements Store, Wills {
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(2);
   private static final long LONGEST_WITHDRAWAL_NANOS = TimeUnit.SECONDS.toNanos(15);
