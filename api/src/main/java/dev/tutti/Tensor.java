@@ -310,18 +310,18 @@ public final class Tensor {
    * @throws IllegalArgumentException if the parts do not match
    */
   public static Tensor sparse(Tensor indices, Tensor values, long... shape) {
-    if (indices.dtype != DType.INT64 || indices.dimensions() != 2 || !indices.contiguous) {
+    if (indices.dtype != DType.INT64 || indices.dim() != 2 || !indices.contiguous) {
       throw new IllegalArgumentException(
           "indices must be contiguous int64 of shape [sparse dims, nnz], not "
               + indices.describe());
     }
-    if (values.dimensions() < 1 || values.size(0) != indices.size(1) || !values.contiguous) {
+    if (values.dim() < 1 || values.size(0) != indices.size(1) || !values.contiguous) {
       throw new IllegalArgumentException(
           "values must be contiguous with " + indices.size(1) + " rows, not " + values.describe());
     }
     int sparseDims = (int) indices.size(0);
-    if (shape.length != sparseDims + values.dimensions() - 1
-        || !Arrays.equals(shape, sparseDims, shape.length, values.shape, 1, values.dimensions())) {
+    if (shape.length != sparseDims + values.dim() - 1
+        || !Arrays.equals(shape, sparseDims, shape.length, values.shape, 1, values.dim())) {
       throw new IllegalArgumentException(
           "shape "
               + Arrays.toString(shape)
@@ -358,7 +358,7 @@ public final class Tensor {
   }
 
   /** Returns the number of dimensions. */
-  public int dimensions() {
+  public int dim() {
     return shape.length;
   }
 

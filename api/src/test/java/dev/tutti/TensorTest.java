@@ -63,7 +63,7 @@ class TensorTest {
   @Test
   void aScalarHasOneElementAndAnEmptyTensorNone() {
     Tensor scalar = Tensor.allocate(DType.FLOAT32);
-    assertThat(scalar.dimensions()).isZero();
+    assertThat(scalar.dim()).isZero();
     assertThat(scalar.numel()).isEqualTo(1);
     scalar.setDouble(0, 2.5);
     assertThat(scalar.toFloatArray()).containsExactly(2.5f);

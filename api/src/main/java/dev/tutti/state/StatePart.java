@@ -33,7 +33,7 @@ public final class StatePart {
     this.wholeShape = wholeShape.clone();
     this.first = first;
     this.elements = elements;
-    if (elements.dimensions() != 1 || !elements.isContiguous()) {
+    if (elements.dim() != 1 || !elements.isContiguous()) {
       throw new IllegalArgumentException(
           "part '%s' must be contiguous and one-dimensional, not %s"
               .formatted(name, elements.describe()));

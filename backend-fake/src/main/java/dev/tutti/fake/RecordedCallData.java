@@ -50,7 +50,7 @@ record RecordedCallData(
   private static List<List<Long>> shapes(List<Tensor> tensors) {
     List<List<Long>> shapes = new ArrayList<>(tensors.size());
     for (Tensor tensor : tensors) {
-      List<Long> shape = new ArrayList<>(tensor.dimensions());
+      List<Long> shape = new ArrayList<>(tensor.dim());
       for (long size : tensor.shape()) {
         shape.add(size);
       }

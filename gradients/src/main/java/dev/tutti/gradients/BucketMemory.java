@@ -46,7 +46,7 @@ final class BucketMemory implements AutoCloseable {
     long numel = indices.stream().mapToLong(index -> list.get(index).numel()).sum();
     Tensor tensor = allocator.allocate(arena, first.device(), first.dtype(), numel);
     if (!tensor.isContiguous()
-        || tensor.dimensions() != 1
+        || tensor.dim() != 1
         || tensor.numel() != numel
         || tensor.dtype() != first.dtype()
         || !tensor.device().equals(first.device())) {

@@ -69,7 +69,7 @@ public final class SparseAllReduce {
    */
   public static void check(Tensor tensor) {
     long sparse = tensor.indices().size(0);
-    long dense = tensor.dimensions() - sparse;
+    long dense = tensor.dim() - sparse;
     if (sparse > MAX_DIMS || dense > MAX_DIMS) {
       throw new UnsupportedOperationException(
           "sparse tensors may have up to "

@@ -24,7 +24,7 @@ public abstract class SparseRows {
     DType dtype = model.dtype();
     DType real = dtype.toReal();
     long length = dtype.byteSize() / real.byteSize();
-    for (int d = 1; d < model.dimensions(); d++) {
+    for (int d = 1; d < model.dim(); d++) {
       length *= model.size(d);
     }
     if (length > SHORT || length * keys.count() > Integer.MAX_VALUE - 8) {

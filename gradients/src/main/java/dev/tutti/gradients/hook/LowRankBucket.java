@@ -42,9 +42,9 @@ final class LowRankBucket {
     long columnSize = 0;
     for (int i = 0; i < bucket.gradients().size(); i++) {
       Tensor gradient = bucket.gradients().get(i);
-      long rows = gradient.dimensions() < 2 ? 1 : gradient.size(0);
+      long rows = gradient.dim() < 2 ? 1 : gradient.size(0);
       long columns = rows == 0 ? 0 : gradient.numel() / rows;
-      if (gradient.dimensions() < 2 || !options.compresses(rows, columns)) {
+      if (gradient.dim() < 2 || !options.compresses(rows, columns)) {
         others.add(gradient);
         plainSize += gradient.numel();
         continue;

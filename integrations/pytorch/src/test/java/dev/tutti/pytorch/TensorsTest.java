@@ -100,7 +100,7 @@ class TensorsTest {
   @Test
   void scalarsAndEmptyTensorsAreViewed() {
     Tensor scalar = Tensors.of(torch.tensor(4.5f).view());
-    assertThat(scalar.dimensions()).isZero();
+    assertThat(scalar.dim()).isZero();
     assertThat(scalar.getFloat(0)).isEqualTo(4.5f);
     Tensor empty = Tensors.of(torch.zeros(0, 3));
     assertThat(empty.shape()).containsExactly(0, 3);

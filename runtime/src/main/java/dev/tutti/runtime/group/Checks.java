@@ -353,7 +353,7 @@ final class Checks {
   /** Returns the splits of dimension 0, one for each rank. */
   long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
     given(op, argument, given);
-    if (tensor.dimensions() == 0) {
+    if (tensor.dim() == 0) {
       throw bad(op, "%s must have at least one dimension, but is %s", tensorName, tensor);
     }
     long rows = tensor.size(0);

@@ -90,7 +90,7 @@ final class FlightEntry {
   }
 
   private int copy(Tensor tensor, int from) {
-    int count = tensor.dimensions();
+    int count = tensor.dim();
     if (count > MOST_DIMS) {
       return -1;
     }
