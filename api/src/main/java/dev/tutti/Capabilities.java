@@ -246,15 +246,8 @@ public final class Capabilities {
     TAGS,
     /** Symmetric memory is available through {@link ProcessGroup#allocateSymmetric}. */
     SYMMETRIC_MEMORY,
-    /** Results are those of the real operation; a fake backend may lack this. */
-    REAL_RESULTS,
     /** The death of a rank is noticed even while nothing is running. */
-    DETECTS_DEAD_PEERS,
-    /**
-     * Barriers run on this backend even if the group has one for the host too, as c10d's do on NCCL
-     * in a group with a {@code device_id}.
-     */
-    DEVICE_BARRIER
+    DETECTS_DEAD_PEERS
   }
 
   /** A builder of capabilities; whatever is not set is absent. Not thread-safe. */

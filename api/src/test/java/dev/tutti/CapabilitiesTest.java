@@ -62,10 +62,10 @@ final class CapabilitiesTest {
 
   @Test
   void withoutTakesAway() {
-    Capabilities all = Capabilities.ofVersion1(Feature.TAGS, Feature.REAL_RESULTS);
+    Capabilities all = Capabilities.ofVersion1(Feature.TAGS, Feature.UNEVEN_PARTS);
     assertThat(all.without(OpType.SEND, OpType.RECV).operations())
         .hasSize(18)
         .doesNotContain(OpType.SEND, OpType.RECV);
-    assertThat(all.without(Set.of(Feature.TAGS)).features()).containsExactly(Feature.REAL_RESULTS);
+    assertThat(all.without(Set.of(Feature.TAGS)).features()).containsExactly(Feature.UNEVEN_PARTS);
   }
 }

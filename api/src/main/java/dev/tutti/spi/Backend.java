@@ -363,6 +363,15 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
+   * Tells whether barriers run on this backend even if the group has one for the host too, as
+   * c10d's do on NCCL in a group with a {@code device_id}. Called once, after the backend was
+   * created. All ranks must give the same answer.
+   */
+  default boolean takesBarriers() {
+    return false;
+  }
+
+  /**
    * Makes all waits of this backend fail, now and from now on, on all threads. Never blocks; called
    * from any thread, any number of times.
    *

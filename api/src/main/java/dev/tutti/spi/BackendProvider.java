@@ -52,6 +52,14 @@ public interface BackendProvider {
   }
 
   /**
+   * Tells whether operations move data between ranks. A fake that only checks calls returns false;
+   * it may leave outputs as they are.
+   */
+  default boolean movesData() {
+    return true;
+  }
+
+  /**
    * Returns why the backend cannot run here, or empty if it can. May probe for libraries and
    * devices.
    *

@@ -10,12 +10,17 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.provider.NcclBackendProvider;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -36,6 +41,7 @@ final class MixedRanks implements AutoCloseable {
   final HashStore store = new HashStore();
   final StallingStore.Stall stall = new StallingStore.Stall();
   final FakeNccl nccl;
+  private final List<Backend> backends = new CopyOnWriteArrayList<>();
   private final FakeMachine machine;
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
@@ -99,14 +105,39 @@ final class MixedRanks implements AutoCloseable {
     return start(rank, options(rank, size, true, timeout), body);
   }
 
+  /** Returns the provider of NCCL, which keeps the backends that it creates. */
+  private BackendProvider provider() {
+    BackendProvider provider =
+        new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl);
+    return (BackendProvider)
+        Proxy.newProxyInstance(
+            BackendProvider.class.getClassLoader(),
+            new Class<?>[] {BackendProvider.class},
+            (proxy, method, arguments) -> {
+              try {
+                Object result = method.invoke(provider, arguments);
+                if (result instanceof Backend backend) {
+                  backends.add(backend);
+                }
+                return result;
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+
+  /** Tells of the backend of each Tutti rank whether barriers run on it. */
+  List<Boolean> takeBarriers() {
+    return backends.stream().map(Backend::takesBarriers).toList();
+  }
+
   private GroupOptions options(int rank, int size, boolean lazy, Duration timeout) {
     return GroupOptions.DEFAULT
         .withStore(StallingStore.of(store, stall))
         .withRank(rank)
         .withSize(size)
         .withDevice(Device.cuda(rank))
-        .withProvider(
-            new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
+        .withProvider(provider())
         .withSettings(
             Settings.ofEnvironment(
                 Map.of("TUTTI_CLOSE_TIMEOUT", "60s", "TUTTI_NCCL_LAZY", lazy ? "1" : "0")))

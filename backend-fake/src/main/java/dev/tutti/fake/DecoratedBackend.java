@@ -94,6 +94,11 @@ abstract class DecoratedBackend implements Backend {
   }
 
   @Override
+  public boolean takesBarriers() {
+    return inner.takesBarriers();
+  }
+
+  @Override
   public void abort(Throwable cause) {
     inner.abort(cause);
   }

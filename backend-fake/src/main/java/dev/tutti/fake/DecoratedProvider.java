@@ -48,6 +48,11 @@ abstract class DecoratedProvider implements BackendProvider {
   }
 
   @Override
+  public boolean movesData() {
+    return inner.movesData();
+  }
+
+  @Override
   public Optional<String> unusableReason(Settings settings) {
     return inner.unusableReason(settings);
   }

@@ -90,6 +90,11 @@ public final class FakeProvider implements BackendProvider {
   }
 
   @Override
+  public boolean movesData() {
+    return false;
+  }
+
+  @Override
   public boolean isAutoSelectable() {
     return false;
   }

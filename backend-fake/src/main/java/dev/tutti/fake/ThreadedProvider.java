@@ -61,11 +61,7 @@ public final class ThreadedProvider implements BackendProvider {
   @Override
   public Capabilities capabilities() {
     return Capabilities.ofVersion1(
-        Feature.UNEVEN_PARTS,
-        Feature.TAGS,
-        Feature.SYMMETRIC_MEMORY,
-        Feature.REAL_RESULTS,
-        Feature.DETECTS_DEAD_PEERS);
+        Feature.UNEVEN_PARTS, Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS);
   }
 
   @Override

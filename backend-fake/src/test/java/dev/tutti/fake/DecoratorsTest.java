@@ -43,7 +43,7 @@ class DecoratorsTest {
           Map.entry(Duration.class, Duration.ofSeconds(3)),
           Map.entry(List.class, List.of(Tensor.of(1f))),
           Map.entry(Set.class, Set.of("cpu")),
-          Map.entry(Map.class, Map.of(Capabilities.Feature.REAL_RESULTS, "a test")),
+          Map.entry(Map.class, Map.of(Capabilities.Feature.TAGS, "a test")),
           Map.entry(Optional.class, Optional.of("a test")),
           Map.entry(
               BackendContext.class,

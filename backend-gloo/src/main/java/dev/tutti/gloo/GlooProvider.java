@@ -125,12 +125,7 @@ public final class GlooProvider implements BackendProvider {
                   OpType.SEND,
                   OpType.RECV,
                   OpType.RECV_ANY_SOURCE))
-          .features(
-              EnumSet.of(
-                  Feature.TAGS,
-                  Feature.SYMMETRIC_MEMORY,
-                  Feature.REAL_RESULTS,
-                  Feature.DETECTS_DEAD_PEERS))
+          .features(EnumSet.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS))
           .build();
 
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
@@ -24,7 +23,7 @@ import java.util.concurrent.TimeUnit;
  */
 public interface AbortContract extends GroupContract {
   /** Releases the ranks that wait for the one that aborts. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void abortFreesTheOtherRanks(ContractWorld world) throws Exception {
     int quitter = world.size() - 1;
     CountDownLatch waiting = new CountDownLatch(quitter);
@@ -54,7 +53,7 @@ public interface AbortContract extends GroupContract {
   }
 
   /** Releases all ranks long before their deadline, measured from the abort to the last failure. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BARRIER, movesData = true, minSize = 2)
   default void abortFreesTheOthersLongBeforeTheirDeadline(ContractWorld world) throws Exception {
     CountDownLatch started = new CountDownLatch(world.size() - 1);
     CountDownLatch freed = new CountDownLatch(world.size() - 1);
@@ -77,7 +76,7 @@ public interface AbortContract extends GroupContract {
   }
 
   /** Releases the aborting rank's own waiters, which wait on other threads. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void abortFreesTheOwnWaiters(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -121,7 +120,7 @@ public interface AbortContract extends GroupContract {
   }
 
   /** Releases a synchronous call by an abort from another thread of the same rank. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void abortFreesASynchronousCall(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -163,12 +162,7 @@ public interface AbortContract extends GroupContract {
   }
 
   /** Releases a call, made by rank 0 only, of each operation that the backend declares. */
-  @ContractTest(
-      features = Feature.REAL_RESULTS,
-      blocking = true,
-      minSize = 2,
-      maxSize = 8,
-      once = true)
+  @ContractTest(movesData = true, blocking = true, minSize = 2, maxSize = 8, once = true)
   default void abortFreesEveryOperation(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -203,7 +197,7 @@ public interface AbortContract extends GroupContract {
   }
 
   /** Fails the group when one of its works is aborted. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void abortingAWorkEndsTheGroup(ContractWorld world) throws Exception {
     world.run(
         member -> {

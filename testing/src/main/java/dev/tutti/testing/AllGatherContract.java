@@ -12,13 +12,13 @@ import java.util.List;
 /** Tests of all-gather into a list, into one tensor, and of several tensors at once. */
 public interface AllGatherContract extends GroupContract {
   /** Gathers every type into a list. */
-  @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER, movesData = true)
   default void allGatherCollectsEveryType(ContractWorld world) throws Exception {
     world.run(member -> Moves.everyType(member, AllGatherContract::checkList));
   }
 
   /** Gathers tensors of every size and layout into a list. */
-  @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER, movesData = true)
   default void allGatherTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -28,9 +28,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers parts of unequal size, some of them empty. */
-  @ContractTest(
-      needs = OpType.ALL_GATHER,
-      features = {Feature.REAL_RESULTS, Feature.UNEVEN_PARTS})
+  @ContractTest(needs = OpType.ALL_GATHER, movesData = true, features = Feature.UNEVEN_PARTS)
   default void allGatherTakesUnevenParts(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -48,7 +46,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers with the input already at its place among the outputs. */
-  @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER, movesData = true)
   default void allGatherWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -64,19 +62,19 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers every type into one tensor. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO, movesData = true)
   default void allGatherIntoCollectsEveryType(ContractWorld world) throws Exception {
     world.run(member -> Moves.everyType(member, AllGatherContract::checkInto));
   }
 
   /** Gathers tensors of every size and layout into one tensor. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO, movesData = true)
   default void allGatherIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(member -> Moves.anySizeAndLayout(member, AllGatherContract::checkInto));
   }
 
   /** Gathers with the input already at its place in the output. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO, movesData = true)
   default void allGatherIntoWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -90,7 +88,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers several tensors of different sizes at once. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, movesData = true)
   default void allGatherIntoCoalescedCollectsEachTensor(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -119,7 +117,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers several tensors with the inputs already at their places in the outputs. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, movesData = true)
   default void allGatherIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {

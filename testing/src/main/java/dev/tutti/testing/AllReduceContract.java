@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -23,7 +22,7 @@ import java.util.List;
  */
 public interface AllReduceContract extends GroupContract {
   /** Reduces small whole numbers, for which the result is exact. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 37),
@@ -33,7 +32,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces real numbers, for which ranks may round but must agree on every bit. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceGivesAllRanksTheSameBits(ContractWorld world) throws Exception {
     for (int numel : new int[] {1, 1023}) {
       List<ReductionCase> cases = ReductionCase.realOfEachKind(world, numel);
@@ -57,7 +56,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces NaN, infinities and zeros of both signs: the bits agree, and sums follow IEEE 754. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceAgreesOnSpecialNumbers(ContractWorld world) throws Exception {
     List<DType> types =
         world.capabilities().reducible().stream().filter(DType::isFloatingPoint).sorted().toList();
@@ -100,7 +99,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Wraps integers at the width of their type. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceWrapsIntegers(ContractWorld world) throws Exception {
     int numel = 129;
     world.run(
@@ -133,7 +132,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces sizes around the number of ranks and around powers of two. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceTakesAnySize(ContractWorld world) throws Exception {
     List<ReductionCase> cases = new ArrayList<>();
     for (long numel : world.sizes()) {
@@ -153,7 +152,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces tensors of every memory layout, and writes only their elements. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceTakesAnyLayout(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 35),
@@ -165,7 +164,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces tensors without dimensions. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceTakesScalars(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 1),
@@ -187,7 +186,7 @@ public interface AllReduceContract extends GroupContract {
    * Reduces by each algorithm, or refuses it on all ranks alike; a reduction is counted under a
    * path that ends with the algorithm's name.
    */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void allReduceTakesTheAlgorithmThatItIsAskedFor(ContractWorld world) throws Exception {
     List<ReductionCase> cases = new ArrayList<>();
     for (long numel : new long[] {0, 1, 37, 5000, 300_001}) {
@@ -236,7 +235,7 @@ public interface AllReduceContract extends GroupContract {
   }
 
   /** Reduces a list of tensors of different sizes and layouts as one operation. */
-  @ContractTest(needs = OpType.ALL_REDUCE_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE_COALESCED, movesData = true)
   default void allReduceCoalescedReducesEachTensor(ContractWorld world) throws Exception {
     List<ReductionCase> small = ReductionCase.exactOfEachKind(world, 3);
     List<ReductionCase> large = ReductionCase.exactOfEachKind(world, 35);

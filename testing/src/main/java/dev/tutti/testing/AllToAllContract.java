@@ -1,6 +1,5 @@
 package dev.tutti.testing;
 
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
@@ -10,13 +9,13 @@ import java.util.List;
 /** Tests of all-to-all of lists, and of one tensor with equal and unequal splits. */
 public interface AllToAllContract extends GroupContract {
   /** Exchanges lists of every type. */
-  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_TO_ALL, movesData = true)
   default void allToAllExchangesEveryType(ContractWorld world) throws Exception {
     world.run(member -> Moves.everyType(member, AllToAllContract::checkList));
   }
 
   /** Exchanges lists of tensors of every size and layout. */
-  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_TO_ALL, movesData = true)
   default void allToAllTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -28,7 +27,7 @@ public interface AllToAllContract extends GroupContract {
   /**
    * Exchanges lists of tensors whose sizes differ between the pairs of ranks, some of them empty.
    */
-  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_TO_ALL, movesData = true)
   default void allToAllTakesUnevenTensors(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -48,7 +47,7 @@ public interface AllToAllContract extends GroupContract {
   }
 
   /** Exchanges equal parts of one tensor of every type and layout. */
-  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, movesData = true)
   default void allToAllSingleExchangesEqualParts(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -60,7 +59,7 @@ public interface AllToAllContract extends GroupContract {
   }
 
   /** Exchanges unequal splits, some of them zero; splits count rows of dimension 0. */
-  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, movesData = true)
   default void allToAllSingleTakesUnevenSplits(ContractWorld world) throws Exception {
     world.run(
         member -> {

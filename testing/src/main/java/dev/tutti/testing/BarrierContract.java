@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.MissingRanks;
@@ -21,7 +20,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
  */
 public interface BarrierContract extends GroupContract {
   /** Counts arrivals: a rank that leaves sees all of them. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.BARRIER, movesData = true)
   default void barrierHoldsUntilAllCame(ContractWorld world) throws Exception {
     int rounds = 50;
     AtomicIntegerArray arrived = new AtomicIntegerArray(rounds);
@@ -38,7 +37,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Starts barriers asynchronously: none completes before the last rank has come. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BARRIER, movesData = true, minSize = 2)
   default void asynchronousBarrierCompletesWhenAllCame(ContractWorld world) throws Exception {
     CountDownLatch seen = new CountDownLatch(world.size() - 1);
     world.run(
@@ -71,7 +70,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Names all missing ranks when asked to wait for all, and otherwise the first. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
+  @ContractTest(movesData = true, minSize = 3)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (MissingRanks named : MissingRanks.values()) {
       JointCall.run(
@@ -113,7 +112,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Fails all ranks when rank 0 does not come. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(movesData = true, minSize = 2)
   default void monitoredBarrierFailsWithoutRankZero(ContractWorld world) throws Exception {
     JointCall.run(
         world,

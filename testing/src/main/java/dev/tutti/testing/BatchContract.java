@@ -24,7 +24,7 @@ public interface BatchContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2)
   default void batchOfMessagesExchangesAll(ContractWorld world) throws Exception {
     world.run(
@@ -57,7 +57,7 @@ public interface BatchContract extends GroupContract {
   /** Runs collectives as one. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.ALL_GATHER_INTO, OpType.REDUCE_SCATTER_INTO},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void batchOfCollectivesRunsAll(ContractWorld world) throws Exception {
     ReductionCase reduced = ReductionCase.exact(world, DType.INT32, ReduceOp.Kind.SUM, 11);
     ReductionCase parts =

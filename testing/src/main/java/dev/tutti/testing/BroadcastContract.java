@@ -1,6 +1,5 @@
 package dev.tutti.testing;
 
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
@@ -9,7 +8,7 @@ import dev.tutti.Tensor;
 /** Tests of broadcast: every type, root, size and layout. */
 public interface BroadcastContract extends GroupContract {
   /** Copies every type from every root. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true)
   default void broadcastCopiesEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -22,7 +21,7 @@ public interface BroadcastContract extends GroupContract {
   }
 
   /** Copies sizes around the number of ranks and around powers of two. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true)
   default void broadcastTakesAnySize(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -36,7 +35,7 @@ public interface BroadcastContract extends GroupContract {
   }
 
   /** Copies between tensors of every memory layout. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true)
   default void broadcastTakesAnyLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -49,7 +48,7 @@ public interface BroadcastContract extends GroupContract {
   }
 
   /** Copies between ranks whose tensors have different layouts and strides, but equal shapes. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true, minSize = 2)
   default void broadcastTakesAnotherLayoutOnEachRank(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -62,7 +61,7 @@ public interface BroadcastContract extends GroupContract {
   }
 
   /** Only reads the root's tensor, which may be read-only or have one element in many places. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true)
   default void broadcastOnlyReadsTheRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {

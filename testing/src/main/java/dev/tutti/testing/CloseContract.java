@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.GroupOptions;
@@ -65,7 +64,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Waits for the operations that this rank still has in flight. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void closeWaitsForPendingOperations(ContractWorld world) throws Exception {
     world.run(
         CloseContract::patient,
@@ -83,7 +82,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails, after the close timeout, an operation that the peers never joined. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -114,7 +113,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets a rank close at once while others are still joining; they notice it later. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aRankMayCloseAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 2 : 8;
     for (int round = 0; round < rounds; round++) {
@@ -139,7 +138,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails the ranks that wait for a rank that closed, long before their deadline. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
     world.run(closeWhileOthersWait(world.size() - 1));
   }
@@ -164,7 +163,7 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets each rank close as soon as its own part is done, without harm to the slower ones. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aQuickCloseHarmsNobody(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 3 : 20;
     for (int round = 0; round < rounds; round++) {

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 /** Tests of concurrent calls from several threads of a rank. */
 public interface ConcurrencyContract extends GroupContract {
   /** Runs collectives of several groups of the same ranks at once, one thread for each group. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void severalGroupsWorkAtOnce(ContractWorld world) throws Exception {
     int threads = 4;
     int rounds = world.isLarge() ? 10 : 100;
@@ -42,7 +42,7 @@ public interface ConcurrencyContract extends GroupContract {
   }
 
   /** Issues collectives of one group from several threads in turn. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void severalThreadsShareAGroupInTurn(ContractWorld world) throws Exception {
     int threads = 3;
     int rounds = world.isLarge() ? 10 : 60;
@@ -84,7 +84,8 @@ public interface ConcurrencyContract extends GroupContract {
   /** Sends and receives from several threads, one tag each, while collectives run. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      movesData = true,
+      features = Feature.TAGS,
       minSize = 2)
   default void threadsSendWhileCollectivesRun(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 5 : 50;
@@ -125,7 +126,8 @@ public interface ConcurrencyContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      movesData = true,
+      features = Feature.TAGS,
       minSize = 2)
   default void messagesOfTwoGroupsStayApart(ContractWorld world) throws Exception {
     world.run(

@@ -53,6 +53,9 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed);
       }
     }
+    if (test.movesData() && !subject.provider().movesData()) {
+      return ConditionEvaluationResult.disabled(name + " moves no data between ranks");
+    }
     if (test.blocking() && (capabilities.has(Feature.STREAM_ORDERED) || !subject.isOnHost())) {
       return ConditionEvaluationResult.disabled(
           "calls of " + name + " return before they are complete");

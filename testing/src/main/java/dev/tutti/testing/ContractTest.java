@@ -32,6 +32,9 @@ public @interface ContractTest {
   /** Returns the features that the test requires. */
   Feature[] features() default {};
 
+  /** Tells whether the test needs data that is moved between ranks. */
+  boolean movesData() default false;
+
   /** Tells whether the test needs synchronous calls that return when done, as on host tensors. */
   boolean blocking() default false;
 

@@ -1,7 +1,6 @@
 package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
@@ -55,8 +54,8 @@ public final class ContractWorld {
     return subject.capabilities();
   }
 
-  boolean hasRealResults() {
-    return capabilities().has(Feature.REAL_RESULTS);
+  boolean movesData() {
+    return subject.provider().movesData();
   }
 
   /**

@@ -3,7 +3,6 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
@@ -13,7 +12,7 @@ import java.util.List;
 /** Tests of gather and scatter: every type, root, size and layout. */
 public interface GatherContract extends GroupContract {
   /** Gathers every type on every root; other ranks pass no outputs. */
-  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.GATHER, movesData = true)
   default void gatherCollectsEveryTypeOnEveryRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -27,7 +26,7 @@ public interface GatherContract extends GroupContract {
   @ContractTest(
       onHost = true,
       needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void gathersIntoNewMemory(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -54,7 +53,7 @@ public interface GatherContract extends GroupContract {
   }
 
   /** Gathers tensors of every size and layout. */
-  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.GATHER, movesData = true)
   default void gatherTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -65,7 +64,7 @@ public interface GatherContract extends GroupContract {
   }
 
   /** Scatters every type from every root; other ranks pass no inputs. */
-  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.SCATTER, movesData = true)
   default void scatterHandsOutEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -76,7 +75,7 @@ public interface GatherContract extends GroupContract {
   }
 
   /** Scatters tensors of every size and layout. */
-  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.SCATTER, movesData = true)
   default void scatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -87,7 +86,7 @@ public interface GatherContract extends GroupContract {
   }
 
   /** Gathers with the root's input already in its output. */
-  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.GATHER, movesData = true)
   default void gatherWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -107,7 +106,7 @@ public interface GatherContract extends GroupContract {
   }
 
   /** Scatters with the root's output being its input. */
-  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.SCATTER, movesData = true)
   default void scatterWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {

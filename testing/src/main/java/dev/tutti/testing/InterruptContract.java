@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicReference;
  */
 public interface InterruptContract extends GroupContract {
   /** Ends the wait for a collective, which completes later. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void anInterruptEndsTheWaitForACollective(ContractWorld world) throws Exception {
     CountDownLatch interrupted = new CountDownLatch(world.size() - 1);
     world.run(
@@ -47,7 +47,7 @@ public interface InterruptContract extends GroupContract {
   /** Ends the wait for a message, which arrives later. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2)
   default void anInterruptEndsTheWaitForAMessage(ContractWorld world) throws Exception {
     CountDownLatch interrupted = new CountDownLatch(1);
@@ -69,7 +69,7 @@ public interface InterruptContract extends GroupContract {
   }
 
   /** Ends a wait that began before the interrupt. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void anInterruptReachesAThreadThatWaits(ContractWorld world) throws Exception {
     AtomicReference<Thread> waiting = new AtomicReference<>();
     CountDownLatch ended = new CountDownLatch(1);
@@ -128,12 +128,12 @@ public interface InterruptContract extends GroupContract {
           group.monitoredBarrier(Waiting.LONG, MissingRanks.ALL);
           if (member.capabilities().has(OpType.SEND)
               && member.capabilities().has(OpType.RECV)
-              && world.hasRealResults()
+              && world.movesData()
               && member.size() > 1) {
             exchange(member);
           }
           group.batch().allReduce(member.floats(1).view(), ReduceOp.SUM).run();
-          if (world.hasRealResults()) {
+          if (world.movesData()) {
             tensor.assertValues("an all-reduce of an interrupted thread", member.size());
           }
           assertThat(Thread.interrupted()).as("interrupt status").isTrue();
@@ -151,7 +151,7 @@ public interface InterruptContract extends GroupContract {
   }
 
   /** Completes a synchronous call whose thread is interrupted while it waits. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void anInterruptDoesNotEndASynchronousCall(ContractWorld world) throws Exception {
     AtomicReference<Thread> caller = new AtomicReference<>();
     world.run(

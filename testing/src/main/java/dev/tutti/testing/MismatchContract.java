@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -38,7 +37,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank calls another operation. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -58,7 +57,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank asks for another algorithm. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -84,7 +83,7 @@ public interface MismatchContract extends GroupContract {
   /** Reports what each rank called, at the latest when an operation times out because of it. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2,
       maxSize = 3)
   default void otherOperationsAreNamed(ContractWorld world) throws Exception {
@@ -126,7 +125,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank passes another number of elements. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -141,7 +140,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank passes elements of another type of the same size. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -156,7 +155,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank uses another operator. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -172,7 +171,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank names another root. */
   @ContractTest(
       needs = OpType.BROADCAST,
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -188,7 +187,7 @@ public interface MismatchContract extends GroupContract {
   /** Names the odd rank on all ranks if the others are a majority, and otherwise no rank. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)
@@ -228,7 +227,7 @@ public interface MismatchContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       mismatches = true,
       minSize = 2,
       maxSize = 3)

@@ -3,7 +3,6 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.Codec;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -16,7 +15,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = OpType.ALL_GATHER_INTO,
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void allGatherObjectCollectsEachText(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -32,7 +31,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void broadcastObjectCopiesTheRootsText(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -51,7 +50,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void gatherObjectCollectsOnTheRoot(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -71,7 +70,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = {OpType.SEND, OpType.RECV},
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2)
   default void sendObjectHandsATextOn(ContractWorld world) throws Exception {
     world.run(
@@ -94,7 +93,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = {OpType.BROADCAST, OpType.SCATTER},
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void scatterObjectHandsOutTheRootsTexts(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -113,7 +112,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void broadcastObjectKeepsEveryByte(ContractWorld world) throws Exception {
     byte[] all = new byte[256];
     for (int i = 0; i < all.length; i++) {
@@ -131,7 +130,7 @@ public interface ObjectContract extends GroupContract {
       onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void aCodecThatCannotReadFailsItsCallOnly(ContractWorld world) throws Exception {
     Codec<String> broken =
         new Codec<>() {

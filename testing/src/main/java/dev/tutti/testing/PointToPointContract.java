@@ -25,7 +25,7 @@ public interface PointToPointContract extends GroupContract {
   /** Sends every type around the ring of ranks. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2)
   default void sendMovesEveryType(ContractWorld world) throws Exception {
     world.run(member -> Moves.everyType(member, PointToPointContract::checkRing));
@@ -36,7 +36,7 @@ public interface PointToPointContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      movesData = true,
       minSize = 2)
   default void sendTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     world.run(
@@ -51,7 +51,8 @@ public interface PointToPointContract extends GroupContract {
   /** Receives in a different order than was sent, by tag. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      movesData = true,
+      features = Feature.TAGS,
       minSize = 2)
   default void tagsTellMessagesApart(ContractWorld world) throws Exception {
     world.run(
@@ -79,7 +80,8 @@ public interface PointToPointContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2)
   default void messagesOfOneTagStayInOrder(ContractWorld world) throws Exception {
     world.run(
@@ -110,7 +112,8 @@ public interface PointToPointContract extends GroupContract {
   /** Sends large amounts in both directions between all pairs at once, without a deadlock. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2)
   default void manyMessagesFlyBothWays(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 2 : 32;
@@ -149,7 +152,8 @@ public interface PointToPointContract extends GroupContract {
   /** Receives from whichever rank sends, and tells which one it was. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV_ANY_SOURCE},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      movesData = true,
+      features = Feature.TAGS,
       minSize = 2)
   default void recvAnySourceTakesEachSenderOnce(ContractWorld world) throws Exception {
     world.run(
@@ -177,7 +181,8 @@ public interface PointToPointContract extends GroupContract {
   /** Completes messages, including those larger than socket buffers, even if no one waits. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2)
   default void messagesCompleteByThemselves(ContractWorld world) throws Exception {
     world.run(
@@ -223,7 +228,8 @@ public interface PointToPointContract extends GroupContract {
   /** Runs messages, each with its own tag, across collectives of the same ranks. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      movesData = true,
+      features = Feature.TAGS,
       minSize = 2)
   default void messagesAndCollectivesDoNotMix(ContractWorld world) throws Exception {
     world.run(
@@ -244,7 +250,8 @@ public interface PointToPointContract extends GroupContract {
   /** Sends before the peer receives: the message waits for the receive. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2)
   default void anEarlyMessageWaitsForItsReceive(ContractWorld world) throws Exception {
     world.run(
@@ -266,7 +273,8 @@ public interface PointToPointContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2,
       maxSize = 3)
   default void aReceiveOfAnotherSizeFails(ContractWorld world) throws Exception {
@@ -297,7 +305,8 @@ public interface PointToPointContract extends GroupContract {
   /** Ends a wait at its own deadline, and lets the receive continue. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = {Feature.REAL_RESULTS, Feature.TAGS},
+      features = Feature.TAGS,
+      movesData = true,
       minSize = 2)
   default void aWaitThatEndsEarlyLeavesTheReceive(ContractWorld world) throws Exception {
     world.run(

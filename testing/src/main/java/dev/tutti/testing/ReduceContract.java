@@ -1,6 +1,5 @@
 package dev.tutti.testing;
 
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -12,7 +11,7 @@ import java.util.List;
  */
 public interface ReduceContract extends GroupContract {
   /** Reduces every type with every operator to every root. */
-  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE, movesData = true)
   default void reduceIsExactOnWholeNumbersToEveryRoot(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 37),
@@ -24,7 +23,7 @@ public interface ReduceContract extends GroupContract {
   }
 
   /** Reduces real numbers within the rounding tolerance. */
-  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE, movesData = true)
   default void reduceOfRealNumbersIsNearTheReference(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.realOfEachKind(world, 1023),
@@ -33,7 +32,7 @@ public interface ReduceContract extends GroupContract {
   }
 
   /** Reduces sizes around the number of ranks and around powers of two. */
-  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE, movesData = true)
   default void reduceTakesAnySize(ContractWorld world) throws Exception {
     int n = world.size();
     List<ReductionCase> cases = new ArrayList<>();
@@ -50,7 +49,7 @@ public interface ReduceContract extends GroupContract {
   }
 
   /** Reduces tensors of every memory layout. */
-  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE, movesData = true)
   default void reduceTakesAnyLayout(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 35),

@@ -17,7 +17,7 @@ import java.util.List;
  */
 public interface ReduceScatterContract extends GroupContract {
   /** Reduces lists of every type with every operator. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER, movesData = true)
   default void reduceScatterIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 7L * world.size()),
@@ -26,7 +26,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces lists of tensors of every size and layout. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER, movesData = true)
   default void reduceScatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     List<ReductionCase> cases = sized(world, world.partSizes());
     ReductionCase layouts = sum(world, 15);
@@ -44,9 +44,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces lists of parts of unequal size, some of them empty. */
-  @ContractTest(
-      needs = OpType.REDUCE_SCATTER,
-      features = {Feature.REAL_RESULTS, Feature.UNEVEN_PARTS})
+  @ContractTest(needs = OpType.REDUCE_SCATTER, movesData = true, features = Feature.UNEVEN_PARTS)
   default void reduceScatterTakesUnevenParts(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -66,7 +64,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces one tensor of every type with every operator. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, movesData = true)
   default void reduceScatterIntoIsExactOnWholeNumbers(ContractWorld world) throws Exception {
     world.runEach(
         ReductionCase.exactOfEachKind(world, 7L * world.size()),
@@ -75,7 +73,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces real numbers within the rounding tolerance. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, movesData = true)
   default void reduceScatterIntoOfRealNumbersIsNearTheReference(ContractWorld world)
       throws Exception {
     world.runEach(
@@ -85,7 +83,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces one tensor of every size and layout. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, movesData = true)
   default void reduceScatterIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     List<ReductionCase> cases = sized(world, world.partSizes());
     ReductionCase layouts = sum(world, 15);
@@ -101,7 +99,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces several tensors of different sizes at once. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, movesData = true)
   default void reduceScatterIntoCoalescedReducesEachTensor(ContractWorld world) throws Exception {
     int n = world.size();
     List<ReductionCase> small = ReductionCase.exactOfEachKind(world, 3L * n);
@@ -138,7 +136,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces lists with this rank's input as the output. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER, movesData = true)
   default void reduceScatterWorksInPlace(ContractWorld world) throws Exception {
     world.runEach(
         sized(world, world.partSizes()),
@@ -159,7 +157,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces tensors with this rank's part of the input as the output. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, movesData = true)
   default void reduceScatterIntoWorksInPlace(ContractWorld world) throws Exception {
     world.runEach(
         sized(world, world.partSizes()),
@@ -172,7 +170,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces several tensors with this rank's parts of the inputs as the outputs. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, movesData = true)
   default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     List<ReductionCase> cases = sized(world, 5, 1024);
     world.run(

@@ -3,7 +3,6 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -18,7 +17,7 @@ public interface SparseAllReduceContract extends GroupContract {
   /**
    * Sums tensors with a different number of values on each rank, some of them at the same place.
    */
-  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, movesData = true)
   default void sparseAllReduceSumsDuplicatesAndUnequalCounts(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -37,7 +36,7 @@ public interface SparseAllReduceContract extends GroupContract {
   }
 
   /** Sums tensors, some or all of which hold no values. */
-  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, movesData = true)
   default void sparseAllReduceTakesEmptyTensors(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -50,7 +49,7 @@ public interface SparseAllReduceContract extends GroupContract {
   }
 
   /** Sums twice, and checks that the first sum is unchanged. */
-  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, movesData = true)
   default void sparseSumsStayWhenOthersFollow(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -72,7 +71,7 @@ public interface SparseAllReduceContract extends GroupContract {
   }
 
   /** Adds many ones at one place, more than a half-precision type can count in steps of one. */
-  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, movesData = true)
   default void sparseAllReduceOfHalfTypesRoundsLate(ContractWorld world) throws Exception {
     world.run(
         member -> {

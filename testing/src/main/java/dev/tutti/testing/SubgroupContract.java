@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Capabilities;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -23,7 +22,7 @@ import java.util.stream.IntStream;
 /** Tests of split and subgroup: ranks, order, independence, nesting and lifetime. */
 public interface SubgroupContract extends GroupContract {
   /** Splits by parity, the higher ranks first. */
-  @ContractTest(features = Feature.REAL_RESULTS)
+  @ContractTest(movesData = true)
   default void splitOrdersByKeyThenRank(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -43,7 +42,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Uses the group's own ranks in a group whose order differs from that of its parent. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(movesData = true, minSize = 2)
   default void operationsGoByTheRanksOfTheGroup(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -99,7 +98,7 @@ public interface SubgroupContract extends GroupContract {
       onHost = true,
       needs = OpType.ALL_GATHER_INTO,
       types = {DType.INT64, DType.UINT8},
-      features = Feature.REAL_RESULTS)
+      movesData = true)
   default void splitByHostKeepsTheRanksOfAHost(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -117,7 +116,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Leaves out ranks with a negative color. */
-  @ContractTest(features = Feature.REAL_RESULTS)
+  @ContractTest(movesData = true)
   default void splitLeavesNegativeColorsOut(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -174,7 +173,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Lets a rank close a new group while others are still setting it up; they notice it later. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() || TestTier.isFast() ? 4 : 20;
     world.run(member -> closeNewGroups(member, rounds));
@@ -258,7 +257,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Fails a subgroup on all ranks if they gave different lists; the group stays usable. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(movesData = true, minSize = 2)
   default void differentListsFailOnAllRanks(ContractWorld world) throws Exception {
     world.run(
         member -> {

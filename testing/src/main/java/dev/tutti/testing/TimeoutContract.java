@@ -3,7 +3,6 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
@@ -25,7 +24,7 @@ public interface TimeoutContract extends GroupContract {
   Duration SHORT = Duration.ofSeconds(1);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void allReduceFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -37,7 +36,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a call without options at the group's deadline. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void theGroupsDeadlineHoldsWhereNoneIsGiven(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -51,7 +50,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails an asynchronous all-reduce even though its waiter would wait longer. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void anAsynchronousWorkFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -77,7 +76,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a broadcast at its deadline on the ranks that need the absent root. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BROADCAST, movesData = true, minSize = 2)
   default void broadcastFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -89,13 +88,13 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a barrier at its deadline. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BARRIER, movesData = true, minSize = 2)
   default void barrierFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(world, (member, timeout) -> member.group().barrier(CallOptions.timeout(timeout)));
   }
 
   /** Fails a receive that is never sent to at its deadline, and with it the group on all ranks. */
-  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.RECV, movesData = true, minSize = 2)
   default void recvFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -118,12 +117,7 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails, at its deadline, each operation that the backend declares and only rank 0 calls. */
-  @ContractTest(
-      features = Feature.REAL_RESULTS,
-      blocking = true,
-      minSize = 2,
-      maxSize = 8,
-      once = true)
+  @ContractTest(movesData = true, blocking = true, minSize = 2, maxSize = 8, once = true)
   default void everyOperationFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -48,7 +47,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Keeps a work unfinished until the last rank has come; waits with a timeout end without it. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aWorkWaitsForTheLastRank(ContractWorld world) throws Exception {
     CountDownLatch seen = new CountDownLatch(world.size() - 1);
     world.run(
@@ -94,7 +93,7 @@ public interface WorkContract extends GroupContract {
    * Passes the failure, unwrapped, to dependent actions, whether they are added before or after the
    * end.
    */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void futuresCompleteWithWhatHappened(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -131,7 +130,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Cancels the future of one user, but neither the operation nor the futures of others. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aCancelEndsOneFuture(ContractWorld world) throws Exception {
     CountDownLatch cancelled = new CountDownLatch(world.size() - 1);
     world.run(
@@ -169,14 +168,14 @@ public interface WorkContract extends GroupContract {
                   .thenAccept(done -> member.awaitSum(third));
           chain.get(1, TimeUnit.MINUTES);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
-          if (world.hasRealResults()) {
+          if (world.movesData()) {
             second.assertValues("collective of a dependent action", member.size());
           }
         });
   }
 
   /** Tolerates dependent actions that never end. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true, minSize = 2)
   default void aBlockedDependentActionHoldsUpNothing(ContractWorld world) throws Exception {
     CountDownLatch added = new CountDownLatch(world.size() - 1);
     CountDownLatch release = new CountDownLatch(1);
@@ -232,7 +231,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Keeps 64 collectives in flight, and checks the result of each, in any order of waiting. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void manyCollectivesFlyAtOnce(ContractWorld world) throws Exception {
     List<ReductionCase> cases = new ArrayList<>();
     for (int i = 0; i < 64; i++) {
@@ -256,7 +255,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Runs a synchronous collective after all asynchronous ones issued before it. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void aSynchronousCallComesAfterEarlierAsynchronousOnes(ContractWorld world)
       throws Exception {
     world.run(
@@ -278,7 +277,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Works on tensors whose layout needs a copy, even if no one waits before the next call. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void asynchronousCallsTakeAnyLayout(ContractWorld world) throws Exception {
     ReductionCase reduction = ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 35);
     world.run(
@@ -298,7 +297,7 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Runs calls on the same tensor one after another, even if each needs a copy of it. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_REDUCE, movesData = true)
   default void asynchronousCallsOnOneTensorSeeEachOther(ContractWorld world) throws Exception {
     world.run(
         member -> {

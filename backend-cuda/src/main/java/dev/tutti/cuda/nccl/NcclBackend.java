@@ -113,6 +113,11 @@ public final class NcclBackend implements Backend {
   }
 
   @Override
+  public boolean takesBarriers() {
+    return messages == null || messages.takesBarriers();
+  }
+
+  @Override
   public void broadcast(Operation op, Tensor tensor, int root) {
     long address = address(op, tensor);
     long bytes = tensor.byteSize();

@@ -81,12 +81,15 @@ final class OrderedMessages {
           "with ranks of PyTorch, only NCCL reports which ranks are gone, and only while operations"
               + " are running");
     }
-    if (pairs != null) {
-      all.put(
-          Feature.DEVICE_BARRIER,
-          "ranks of PyTorch without a device_id use the host's backend for barriers");
-    }
     return all;
+  }
+
+  /**
+   * Tells whether barriers of a group that also has a backend for the host run on NCCL: ranks of
+   * PyTorch without a {@code device_id} use the host's backend for them.
+   */
+  boolean takesBarriers() {
+    return pairs == null;
   }
 
   /** Tells whether some ranks run PyTorch, or may do so because they were not asked. */

@@ -67,8 +67,7 @@ public final class CudaBackendProvider implements BackendProvider {
                 Feature.STREAM_ORDERED,
                 Feature.DETECTS_DEAD_PEERS,
                 Feature.TAGS,
-                Feature.SYMMETRIC_MEMORY,
-                Feature.REAL_RESULTS)
+                Feature.SYMMETRIC_MEMORY)
             .without(OpType.MONITORED_BARRIER);
     EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
     reducible.removeIf(dtype -> !Kernels.isReducible(dtype));

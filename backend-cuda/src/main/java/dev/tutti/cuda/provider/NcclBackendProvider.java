@@ -70,11 +70,7 @@ public final class NcclBackendProvider implements BackendProvider {
 
   private static Capabilities capabilitiesOfAll() {
     Capabilities all =
-        Capabilities.ofVersion1(
-                Feature.STREAM_ORDERED,
-                Feature.DETECTS_DEAD_PEERS,
-                Feature.DEVICE_BARRIER,
-                Feature.REAL_RESULTS)
+        Capabilities.ofVersion1(Feature.STREAM_ORDERED, Feature.DETECTS_DEAD_PEERS)
             .without(OpType.MONITORED_BARRIER)
             .without(OpType.RECV_ANY_SOURCE);
     EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
@@ -103,8 +99,7 @@ public final class NcclBackendProvider implements BackendProvider {
    * {@inheritDoc}
    *
    * <p>They do not reflect what depends on the group: with PyTorch ranks, or if {@code
-   * TUTTI_NCCL_LAZY} is set, it rejects sums of sparse tensors. With that setting it has no {@link
-   * Feature#DEVICE_BARRIER} either.
+   * TUTTI_NCCL_LAZY} is set, it rejects sums of sparse tensors.
    */
   @Override
   public Capabilities capabilities() {

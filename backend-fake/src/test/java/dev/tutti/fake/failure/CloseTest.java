@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -130,7 +129,7 @@ class CloseTest {
 
   @Simulated
   void subgroupsShareTheTimeForClosing() {
-    provider.features = new Feature[] {Feature.TAGS};
+    provider.movesData = false;
     provider.recv = op -> {};
     ProcessGroup group = ProcessGroup.init(options(2));
     List<Work> works = new ArrayList<>();

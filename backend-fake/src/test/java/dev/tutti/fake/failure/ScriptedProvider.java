@@ -34,7 +34,8 @@ final class ScriptedProvider implements BackendProvider {
   Consumer<Throwable> abort = cause -> {};
   Runnable close = () -> {};
   Set<OpType> missing = Set.of();
-  Feature[] features = {Feature.REAL_RESULTS, Feature.TAGS};
+  Feature[] features = {Feature.TAGS};
+  boolean movesData = true;
 
   @Override
   public int spiVersion() {
@@ -57,6 +58,11 @@ final class ScriptedProvider implements BackendProvider {
     Set<OpType> operations = EnumSet.copyOf(all.operations());
     operations.removeAll(missing);
     return all.toBuilder().operations(operations).build();
+  }
+
+  @Override
+  public boolean movesData() {
+    return movesData;
   }
 
   @Override

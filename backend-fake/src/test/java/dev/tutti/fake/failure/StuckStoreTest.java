@@ -95,7 +95,7 @@ class StuckStoreTest {
 
   @Simulated
   void aStreamIsNotOrderedAfterWorkWhoseFailureIsNotJudgedYet() throws Exception {
-    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    provider.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
     CountDownLatch enqueued = new CountDownLatch(1);
     Operation[] running = new Operation[1];
     provider.collective =

@@ -147,7 +147,7 @@ public final class BenchCommand implements Callable<Integer> {
     }
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
-    List<BenchOp> ops = ops(provider.capabilities(), devices > 0);
+    List<BenchOp> ops = ops(provider, devices > 0);
     options.ops = ops.stream().map(BenchOp::label).toList();
     if (plot != null) {
       BenchPlot.check(plot, ops);
@@ -289,7 +289,8 @@ public final class BenchCommand implements Callable<Integer> {
   }
 
   /** Checks the requested operations against the capabilities of the backend, and expands "all". */
-  private List<BenchOp> ops(Capabilities capabilities, boolean onDevice) {
+  private List<BenchOp> ops(BackendProvider provider, boolean onDevice) {
+    Capabilities capabilities = provider.capabilities();
     if (ranks < 1) {
       throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
     }
@@ -303,7 +304,7 @@ public final class BenchCommand implements Callable<Integer> {
       throw new IllegalArgumentException(
           "backend '" + options.backend + "' has no symmetric memory");
     }
-    if (!capabilities.has(Capabilities.Feature.REAL_RESULTS)) {
+    if (!provider.movesData()) {
       throw new IllegalArgumentException(
           "backend '"
               + options.backend

@@ -44,7 +44,7 @@ final class Checks {
     this.overlaps = new Overlaps(this, group.rank());
     this.forBarriers =
         backends.values().stream()
-            .filter(each -> each.capabilities().has(Capabilities.Feature.DEVICE_BARRIER))
+            .filter(each -> each.backend().takesBarriers())
             .findFirst()
             .orElseGet(this::hostBackend);
   }

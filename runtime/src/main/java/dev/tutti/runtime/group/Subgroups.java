@@ -1,6 +1,5 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.Capabilities;
 import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -204,8 +203,7 @@ final class Subgroups {
    * Tells whether no backend reaches other ranks; they are then assumed to do the same as this one.
    */
   private boolean isAlone() {
-    return group.backends.values().stream()
-        .noneMatch(bound -> bound.capabilities().has(Capabilities.Feature.REAL_RESULTS));
+    return group.backends.values().stream().noneMatch(BoundBackend::movesData);
   }
 
   private List<Member> alone(int color, int key) {

@@ -17,23 +17,26 @@ import java.util.Set;
  * @param backend the backend
  * @param capabilities the capabilities that it has in this group
  * @param missing the features that its provider declares but this group lacks, with the reason
+ * @param movesData whether operations move data between ranks
  */
 public record BoundBackend(
     String name,
     String deviceType,
     Backend backend,
     Capabilities capabilities,
-    Map<Capabilities.Feature, String> missing) {
+    Map<Capabilities.Feature, String> missing,
+    boolean movesData) {
   /** Binds a backend that has just been created. */
   public static BoundBackend of(BackendProvider provider, String deviceType, Backend backend) {
     Map<Capabilities.Feature, String> missing = backend.missingFeatures();
     Capabilities capabilities = provider.capabilities(deviceType).without(missing.keySet());
-    return new BoundBackend(provider.name(), deviceType, backend, capabilities, missing);
+    return new BoundBackend(
+        provider.name(), deviceType, backend, capabilities, missing, provider.movesData());
   }
 
   /** Returns the same binding with another backend in front of it. */
   public BoundBackend behind(Backend front) {
-    return new BoundBackend(name, deviceType, front, capabilities, missing);
+    return new BoundBackend(name, deviceType, front, capabilities, missing, movesData);
   }
 
   /** Returns the distinct backends; one that serves several kinds of device is contained once. */

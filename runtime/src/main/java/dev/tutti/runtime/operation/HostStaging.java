@@ -34,8 +34,8 @@ public final class HostStaging {
   public HostStaging(BoundBackend backend, Call given, int rank) {
     Capabilities capabilities = backend.capabilities();
     stridedTaken = capabilities.has(Feature.STRIDED_TENSORS);
-    // A backend without real results may leave its outputs as they are.
-    boolean isKept = !capabilities.has(Feature.REAL_RESULTS);
+    // A backend that moves no data may leave its outputs as they are.
+    boolean isKept = !backend.movesData();
     if (areTaken(given.inputs()) && areTaken(given.outputs())) {
       call = given;
     } else {

@@ -264,7 +264,7 @@ class ArgumentsTest {
   @Test
   void onlyTheRootOfABroadcastOnAStreamMayGiveMemoryThatMustNotBeWritten() {
     ScriptedProvider ordered = new ScriptedProvider();
-    ordered.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    ordered.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
     Tensor readOnly =
         Tensor.wrap(Tensor.allocate(DType.FLOAT32, 6).segment().asReadOnly(), DType.FLOAT32, 6);
     try (ProcessGroup streams = ordered.join(2)) {

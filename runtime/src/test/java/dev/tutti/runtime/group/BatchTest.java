@@ -48,7 +48,7 @@ class BatchTest {
   @Test
   void aTagRefusesTheWholeWhereTheBackendHasNone() {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.features = new Feature[] {Feature.REAL_RESULTS};
+    provider.features = new Feature[] {};
     AtomicInteger sent = new AtomicInteger();
     provider.send =
         (op, tensor, peer) -> {

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Capabilities;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.OpType;
 import dev.tutti.Settings;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -22,14 +21,19 @@ import org.junit.jupiter.api.Test;
 /** Tests which backend of a group runs the operations that have no tensor. */
 class ChecksTest {
   private static final Capabilities PLAIN = Capabilities.ofVersion1();
-  private static final Capabilities LEADING = Capabilities.ofVersion1(Feature.DEVICE_BARRIER);
 
   private static BoundBackend bound(String device, Capabilities capabilities) throws Exception {
+    return bound(device, capabilities, false);
+  }
+
+  private static BoundBackend bound(String device, Capabilities capabilities, boolean takesBarriers)
+      throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.takesBarriers = takesBarriers;
     Backend backend =
-        new ScriptedProvider()
-            .create(
-                BackendContext.builder("0", 0, 1, new HashStore(), Duration.ofSeconds(1)).build());
-    return new BoundBackend("scripted", device, backend, capabilities, Map.of());
+        provider.create(
+            BackendContext.builder("0", 0, 1, new HashStore(), Duration.ofSeconds(1)).build());
+    return new BoundBackend("scripted", device, backend, capabilities, Map.of(), true);
   }
 
   private static Checks checks(BoundBackend... backends) {
@@ -53,7 +57,7 @@ class ChecksTest {
   @Test
   void barriersRunOnADeviceWhereItsBackendAsksForThem() throws Exception {
     BoundBackend host = bound("cpu", PLAIN);
-    BoundBackend device = bound("cuda", LEADING);
+    BoundBackend device = bound("cuda", PLAIN, true);
     Checks checks = checks(host, device);
     assertThat(checks.barrierBackend()).isSameAs(device);
     assertThat(checks.hostBackend()).isSameAs(host);
@@ -67,7 +71,7 @@ class ChecksTest {
 
   @Test
   void aBarrierThatTheBackendLacksIsRefused() throws Exception {
-    Checks checks = checks(bound("cpu", LEADING.without(OpType.BARRIER)));
+    Checks checks = checks(bound("cpu", PLAIN.without(OpType.BARRIER)));
     assertThatThrownBy(checks::barrierBackend)
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessageContaining("'scripted' does not support barrier");

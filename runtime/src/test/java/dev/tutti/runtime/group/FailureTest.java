@@ -88,8 +88,7 @@ class FailureTest {
   void anOperationEnqueuedWhileTheGroupFailsEnds() throws Exception {
     for (int round = 0; round < 30; round++) {
       ScriptedProvider provider = new ScriptedProvider();
-      provider.features =
-          new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+      provider.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
       ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
       CountDownLatch torn = new CountDownLatch(1);
       provider.abort = cause -> torn.countDown();
@@ -116,7 +115,7 @@ class FailureTest {
   @Test
   void aDeviceThatFailsToAnswerDoesNotStopTheWatchdog() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    provider.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
     provider.allReduce =
         (op, tensor) ->
             op.enqueued(

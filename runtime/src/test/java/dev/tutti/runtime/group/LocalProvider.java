@@ -44,7 +44,7 @@ public class LocalProvider implements BackendProvider {
         .movable(EnumSet.allOf(DType.class))
         .reducible(EnumSet.of(DType.FLOAT32))
         .reduceOps(EnumSet.of(ReduceOp.Kind.SUM))
-        .features(EnumSet.of(Capabilities.Feature.REAL_RESULTS, Capabilities.Feature.TAGS))
+        .features(EnumSet.of(Capabilities.Feature.TAGS))
         .build();
   }
 

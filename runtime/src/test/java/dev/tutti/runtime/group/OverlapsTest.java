@@ -228,7 +228,7 @@ class OverlapsTest {
   @Test
   void operationsOnStreamsRefuseTheSame() {
     ScriptedProvider ordered = new ScriptedProvider();
-    ordered.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    ordered.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
     try (ProcessGroup streams = ordered.joinAs(RANK, SIZE)) {
       refused("must not share memory", () -> streams.allGatherInto(at(0, 6), at(0, 2)));
       refused(

@@ -47,7 +47,9 @@ public final class ScriptedProvider implements BackendProvider {
   volatile Wait await = Operation::parkUntilDone;
   volatile Consumer<Throwable> abort = cause -> {};
   volatile Runnable close = () -> {};
-  public Feature[] features = {Feature.REAL_RESULTS, Feature.TAGS};
+  public Feature[] features = {Feature.TAGS};
+  boolean movesData = true;
+  boolean takesBarriers;
   Set<OpType> missing = Set.of();
   public Time time = Time.SYSTEM;
 
@@ -102,6 +104,11 @@ public final class ScriptedProvider implements BackendProvider {
   }
 
   @Override
+  public boolean movesData() {
+    return movesData;
+  }
+
+  @Override
   public Backend create(BackendContext context) throws Exception {
     create.run(context);
     return new ScriptedBackend();
@@ -128,6 +135,11 @@ public final class ScriptedProvider implements BackendProvider {
     @Override
     public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
       allReduce.run(op, tensor);
+    }
+
+    @Override
+    public boolean takesBarriers() {
+      return takesBarriers;
     }
 
     @Override

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.GroupClosedException;
@@ -429,7 +428,7 @@ class SubgroupTest {
   @SuppressWarnings("try") // it is closed during the call
   void theSetUpOfASubgroupEndsWhenTheGroupCloses() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.features = new Feature[0];
+    provider.movesData = false;
     CountDownLatch entered = new CountDownLatch(1);
     provider.create =
         context -> {

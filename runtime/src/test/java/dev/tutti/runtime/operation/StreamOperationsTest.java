@@ -46,7 +46,7 @@ class StreamOperationsTest {
   private final Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, 4);
 
   StreamOperationsTest() {
-    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
+    provider.features = new Feature[] {Feature.TAGS, Feature.STREAM_ORDERED};
     provider.allReduce = (op, tensor) -> op.enqueued(device.take());
   }
 

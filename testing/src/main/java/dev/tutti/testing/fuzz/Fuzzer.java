@@ -2,7 +2,6 @@ package dev.tutti.testing.fuzz;
 
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.TestTier;
 import java.nio.file.Files;
@@ -63,9 +62,7 @@ final class Fuzzer {
    */
   static void onHost(FuzzContract test, Body body) throws Exception {
     ContractSubject subject = test.subject();
-    assumeThat(subject.capabilities().has(Feature.REAL_RESULTS))
-        .as("the backend declares REAL_RESULTS")
-        .isTrue();
+    assumeThat(subject.provider().movesData()).as("the backend moves data").isTrue();
     assumeThat(subject.onlyRank()).as("the only rank in this JVM").isEmpty();
     Duration patience = Duration.ofSeconds(Long.getLong("tutti.fuzzPatience", 60));
     if (test.processes() == 0) {
