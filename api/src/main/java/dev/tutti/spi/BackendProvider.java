@@ -30,17 +30,12 @@ public interface BackendProvider {
   /** Returns the kinds of device that the backend serves, such as {@code cpu}. */
   Set<String> deviceTypes();
 
-  /** Returns the capabilities of the provider's backends. */
-  Capabilities capabilities();
-
   /**
    * Returns the capabilities of the provider's backends on one kind of device.
    *
    * @param deviceType one of {@link #deviceTypes()}
    */
-  default Capabilities capabilities(String deviceType) {
-    return capabilities();
-  }
+  Capabilities capabilities(String deviceType);
 
   /**
    * Tells whether a single backend of a group serves all kinds of device for which the group names
@@ -69,18 +64,14 @@ public interface BackendProvider {
     return Optional.empty();
   }
 
-  /** Tells whether the backend may be selected without being named. Fake backends return false. */
-  default boolean isAutoSelectable() {
-    return true;
-  }
-
   /**
-   * Tells whether the backend may be selected for a kind of device without being named.
+   * Tells whether the backend may be selected for a kind of device without being named. Fake
+   * backends return false.
    *
    * @param deviceType one of {@link #deviceTypes()}
    */
   default boolean isAutoSelectable(String deviceType) {
-    return isAutoSelectable();
+    return true;
   }
 
   /** Returns the settings that the backend reads, as listed by {@code tutti doctor}. */

@@ -33,11 +33,6 @@ abstract class DecoratedProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
-    return inner.capabilities();
-  }
-
-  @Override
   public Capabilities capabilities(String deviceType) {
     return inner.capabilities(deviceType);
   }
@@ -55,11 +50,6 @@ abstract class DecoratedProvider implements BackendProvider {
   @Override
   public Optional<String> unusableReason(Settings settings) {
     return inner.unusableReason(settings);
-  }
-
-  @Override
-  public boolean isAutoSelectable() {
-    return inner.isAutoSelectable();
   }
 
   @Override

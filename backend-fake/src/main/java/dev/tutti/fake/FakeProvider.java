@@ -85,7 +85,7 @@ public final class FakeProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return Capabilities.ofVersion1(Feature.UNEVEN_PARTS, Feature.TAGS);
   }
 
@@ -95,7 +95,7 @@ public final class FakeProvider implements BackendProvider {
   }
 
   @Override
-  public boolean isAutoSelectable() {
+  public boolean isAutoSelectable(String deviceType) {
     return false;
   }
 

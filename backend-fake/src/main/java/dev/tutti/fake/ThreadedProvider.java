@@ -59,13 +59,13 @@ public final class ThreadedProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return Capabilities.ofVersion1(
         Feature.UNEVEN_PARTS, Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS);
   }
 
   @Override
-  public boolean isAutoSelectable() {
+  public boolean isAutoSelectable(String deviceType) {
     return false;
   }
 

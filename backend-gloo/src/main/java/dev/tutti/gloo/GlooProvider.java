@@ -186,11 +186,6 @@ public final class GlooProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
-    return CAPABILITIES;
-  }
-
-  @Override
   public Optional<String> unusableReason(Settings settings) {
     try {
       BindAddress.choose(settings);

@@ -35,7 +35,7 @@ class GlooProgramsTest {
 
       @Override
       public Capabilities capabilities() {
-        return provider.capabilities().without(missing);
+        return provider.capabilities("cpu").without(missing);
       }
 
       @Override

@@ -44,7 +44,7 @@ class GlooTlsContractTest
 
       @Override
       public Capabilities capabilities() {
-        return provider().capabilities().without(Set.of(Feature.SYMMETRIC_MEMORY));
+        return provider().capabilities("cpu").without(Set.of(Feature.SYMMETRIC_MEMORY));
       }
 
       @Override

@@ -54,8 +54,8 @@ class HostsProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
-    return gloo.capabilities();
+  public Capabilities capabilities(String deviceType) {
+    return gloo.capabilities(deviceType);
   }
 
   @Override

@@ -103,7 +103,7 @@ class SymmetricMemoryTest {
           int direct = 0;
           for (DType dtype : DType.values()) {
             for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
-              if (!provider.capabilities().canReduce(dtype, op(kind))) {
+              if (!provider.capabilities("cpu").canReduce(dtype, op(kind))) {
                 continue;
               }
               long offset = 3L * dtype.byteSize();

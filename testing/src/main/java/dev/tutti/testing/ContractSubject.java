@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.Registration;
 import dev.tutti.Settings;
@@ -55,7 +56,9 @@ public interface ContractSubject {
    * something away.
    */
   default Capabilities capabilities() {
-    return provider().capabilities();
+    BackendProvider provider = provider();
+    return provider.capabilities(
+        isOnHost() ? Device.CPU.type() : provider.deviceTypes().iterator().next());
   }
 
   /**

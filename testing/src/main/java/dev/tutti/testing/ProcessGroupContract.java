@@ -1,6 +1,7 @@
 package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
+import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
@@ -73,7 +74,7 @@ public abstract class ProcessGroupContract
    * declares.
    */
   protected Capabilities capabilities() {
-    return provider().capabilities();
+    return provider().capabilities(Device.CPU.type());
   }
 
   /** Tells whether mismatches are detected; see {@link ContractSubject#detectsMismatches}. */

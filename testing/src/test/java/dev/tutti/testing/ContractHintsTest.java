@@ -80,8 +80,8 @@ class ContractHintsTest {
     }
 
     @Override
-    public Capabilities capabilities() {
-      return threaded.capabilities();
+    public Capabilities capabilities(String deviceType) {
+      return threaded.capabilities(deviceType);
     }
 
     @Override

@@ -71,8 +71,8 @@ class MixedUpBackendTest {
     }
 
     @Override
-    public Capabilities capabilities() {
-      return threaded.capabilities();
+    public Capabilities capabilities(String deviceType) {
+      return threaded.capabilities(deviceType);
     }
 
     @Override

@@ -45,7 +45,7 @@ class NarrowContractTest extends ProcessGroupContract {
     }
 
     @Override
-    public Capabilities capabilities() {
+    public Capabilities capabilities(String deviceType) {
       return Capabilities.builder()
           .operations(Set.of(OpType.ALL_REDUCE, OpType.ALL_GATHER, OpType.BROADCAST))
           .movable(

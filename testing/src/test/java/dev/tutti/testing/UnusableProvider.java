@@ -26,7 +26,7 @@ public final class UnusableProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return Capabilities.ofVersion1();
   }
 
@@ -36,7 +36,7 @@ public final class UnusableProvider implements BackendProvider {
   }
 
   @Override
-  public boolean isAutoSelectable() {
+  public boolean isAutoSelectable(String deviceType) {
     return false;
   }
 

@@ -90,7 +90,7 @@ public final class CudaBackendProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return CAPABILITIES;
   }
 

@@ -102,12 +102,12 @@ public final class NcclBackendProvider implements BackendProvider {
    * TUTTI_NCCL_LAZY} is set, it rejects sums of sparse tensors.
    */
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return CAPABILITIES;
   }
 
   @Override
-  public boolean isAutoSelectable() {
+  public boolean isAutoSelectable(String deviceType) {
     return false;
   }
 

@@ -290,7 +290,7 @@ public final class BenchCommand implements Callable<Integer> {
 
   /** Checks the requested operations against the capabilities of the backend, and expands "all". */
   private List<BenchOp> ops(BackendProvider provider, boolean onDevice) {
-    Capabilities capabilities = provider.capabilities();
+    Capabilities capabilities = BenchDevice.capabilities(provider);
     if (ranks < 1) {
       throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
     }

@@ -1,5 +1,7 @@
 package dev.tutti.cli.bench;
 
+import dev.tutti.Capabilities;
+import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.Settings;
 import dev.tutti.cli.process.Counts;
@@ -7,6 +9,7 @@ import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** The devices of the ranks of a measurement. */
@@ -37,6 +40,13 @@ final class BenchDevice {
     return device == null
         ? join.withSettings(settings)
         : join.withSettings(settings.with(OVERLAPPING, "1")).withDevice(device.device());
+  }
+
+  /** Returns what the backend can do with the tensors that are measured. */
+  static Capabilities capabilities(BackendProvider provider) {
+    String host = Device.CPU.type();
+    Set<String> types = provider.deviceTypes();
+    return provider.capabilities(types.contains(host) ? host : types.iterator().next());
   }
 
   /** Finds the backend to measure. */

@@ -88,8 +88,8 @@ final class ProviderCheck {
       try {
         anyUsable |=
             reason.isEmpty()
-                && provider.isAutoSelectable()
-                && provider.deviceTypes().contains(Device.CPU.type());
+                && provider.deviceTypes().contains(Device.CPU.type())
+                && provider.isAutoSelectable(Device.CPU.type());
         add("backends", provider.name(), provider, reason, describe(provider));
       } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
         findings.add(
@@ -126,7 +126,7 @@ final class ProviderCheck {
   private String describe(BackendProvider provider) {
     List<String> words = new ArrayList<>();
     words.add("for " + String.join(" and ", new TreeSet<>(provider.deviceTypes())));
-    if (!provider.isAutoSelectable()) {
+    if (provider.deviceTypes().stream().noneMatch(provider::isAutoSelectable)) {
       words.add("only if named");
     }
     try {

@@ -50,12 +50,12 @@ public final class PlayedDevices implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
-    return threaded.capabilities();
+  public Capabilities capabilities(String deviceType) {
+    return threaded.capabilities(deviceType);
   }
 
   @Override
-  public boolean isAutoSelectable() {
+  public boolean isAutoSelectable(String deviceType) {
     return false;
   }
 

@@ -49,7 +49,7 @@ public final class CentralProvider implements BackendProvider {
 
   /** Declares everything but sparse tensors; the group builds a monitored barrier on its store. */
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return Capabilities.ofVersion1(Feature.UNEVEN_PARTS, Feature.TAGS)
         .without(OpType.ALL_REDUCE_SPARSE, OpType.MONITORED_BARRIER);
   }

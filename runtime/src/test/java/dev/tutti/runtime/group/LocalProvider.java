@@ -38,7 +38,7 @@ public class LocalProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     return Capabilities.builder()
         .operations(EnumSet.of(OpType.ALL_REDUCE, OpType.BARRIER, OpType.SEND, OpType.RECV))
         .movable(EnumSet.allOf(DType.class))

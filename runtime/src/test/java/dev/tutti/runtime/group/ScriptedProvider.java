@@ -96,7 +96,7 @@ public final class ScriptedProvider implements BackendProvider {
   }
 
   @Override
-  public Capabilities capabilities() {
+  public Capabilities capabilities(String deviceType) {
     Capabilities all = Capabilities.ofVersion1(features);
     Set<OpType> operations = EnumSet.copyOf(all.operations());
     operations.removeAll(missing);

@@ -46,8 +46,8 @@ record FaultyBackendProvider(String operation, int rank, Fault fault) implements
   }
 
   @Override
-  public Capabilities capabilities() {
-    return THREADED.capabilities();
+  public Capabilities capabilities(String deviceType) {
+    return THREADED.capabilities(deviceType);
   }
 
   @Override
