@@ -4,6 +4,7 @@ import dev.tutti.GroupListener;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.Wills;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -58,8 +59,8 @@ public final class StoreChild implements AutoCloseable {
   /** Runs a client that waits for a key. */
   public static void runClient(String role, Store store) {
     if (role.equals("will")) {
-      store.leaveWill("will/", "gone".getBytes(StandardCharsets.UTF_8));
-      store.duplicate().leaveWill("will/", "both".getBytes(StandardCharsets.UTF_8));
+      Wills.leave(store, "will/", "gone".getBytes(StandardCharsets.UTF_8));
+      Wills.leave(store.duplicate(), "will/", "both".getBytes(StandardCharsets.UTF_8));
     }
     if (role.equals("large")) {
       store.set("large", new byte[Integer.parseInt(System.getenv("COUNT"))]);

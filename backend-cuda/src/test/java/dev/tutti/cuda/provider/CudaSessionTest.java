@@ -106,7 +106,7 @@ class CudaSessionTest {
 
   @Test
   void itIsChosenWhereItsDevicesAreAskedFor() {
-    assertThat(provider.isAutoSelectable()).isTrue();
+    assertThat(provider.isAutoSelectable("cuda")).isTrue();
     assertThat(provider.deviceTypes()).containsExactly("cuda");
   }
 }
