@@ -17,16 +17,16 @@ public final class CallOptions implements Serializable {
   private static final long serialVersionUID = 1L;
 
   /** The group's deadline and a synchronous call, which returns when the operation is done. */
-  public static final CallOptions DEFAULT = new CallOptions(null, false, AllReduceAlgorithm.AUTO);
+  public static final CallOptions DEFAULT = new CallOptions(null, false, null);
 
   /** The group's deadline and an asynchronous call, which returns at once. */
   public static final CallOptions ASYNC = DEFAULT.withAsync();
 
   private final @Nullable Duration timeout;
   private final boolean async;
-  private final AllReduceAlgorithm algorithm;
+  private final @Nullable String algorithm;
 
-  private CallOptions(@Nullable Duration timeout, boolean async, AllReduceAlgorithm algorithm) {
+  private CallOptions(@Nullable Duration timeout, boolean async, @Nullable String algorithm) {
     this.timeout = timeout;
     this.async = async;
     this.algorithm = algorithm;
@@ -61,15 +61,16 @@ public final class CallOptions implements Serializable {
   }
 
   /**
-   * Returns these options for an all-reduce of one dense tensor with the given algorithm. The call
-   * throws {@link UnsupportedOperationException} with the reason if the backend cannot use the
-   * algorithm, for this tensor or at all, and for every other operation; an asynchronous call may
-   * leave that to {@link Work#await()}. It does so on all ranks alike, and leaves the tensors and
-   * the group as they were.
+   * Returns these options for an all-reduce of one dense tensor with the given algorithm, one of
+   * {@link Capabilities#algorithms()} (c10d: {@code AllReduceAlgo}). The call throws {@link
+   * UnsupportedOperationException} with the reason if the backend cannot use the algorithm, for
+   * this tensor or at all, and for every other operation; an asynchronous call may leave that to
+   * {@link Work#await()}. It does so on all ranks alike, and leaves the tensors and the group as
+   * they were.
    *
-   * @param algorithm the algorithm, the same on all ranks
+   * @param algorithm the algorithm's name, the same on all ranks
    */
-  public CallOptions withAlgorithm(AllReduceAlgorithm algorithm) {
+  public CallOptions withAlgorithm(String algorithm) {
     return new CallOptions(timeout, async, Objects.requireNonNull(algorithm, "algorithm"));
   }
 
@@ -83,15 +84,14 @@ public final class CallOptions implements Serializable {
     return async;
   }
 
-  /** Returns the algorithm requested for an all-reduce. */
-  public AllReduceAlgorithm algorithm() {
-    return algorithm;
+  /** Returns the algorithm requested for an all-reduce, or empty to let the backend choose. */
+  public Optional<String> algorithm() {
+    return Optional.ofNullable(algorithm);
   }
 
   private Object readResolve() throws InvalidObjectException {
-    if (algorithm == null || (timeout != null && !timeout.isPositive())) {
-      throw new InvalidObjectException(
-          "call options with timeout " + timeout + " and algorithm " + algorithm);
+    if (timeout != null && !timeout.isPositive()) {
+      throw new InvalidObjectException("call options with timeout " + timeout);
     }
     return equals(DEFAULT) ? DEFAULT : equals(ASYNC) ? ASYNC : this;
   }
@@ -101,7 +101,7 @@ public final class CallOptions implements Serializable {
     return other instanceof CallOptions o
         && Objects.equals(timeout, o.timeout)
         && async == o.async
-        && algorithm == o.algorithm;
+        && Objects.equals(algorithm, o.algorithm);
   }
 
   @Override
@@ -116,7 +116,7 @@ public final class CallOptions implements Serializable {
         + ", async="
         + async
         + ", algorithm="
-        + algorithm.label()
+        + (algorithm == null ? "the backend's" : algorithm)
         + "]";
   }
 }

@@ -7,6 +7,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * The capabilities of a backend, by which unsupported calls are refused before anything is sent.
@@ -89,6 +90,7 @@ public final class Capabilities {
   private final Set<DType> movable;
   private final Set<DType> reducible;
   private final Set<ReduceOp.Kind> reduceOps;
+  private final Set<String> algorithms;
   private final Set<Feature> features;
 
   private Capabilities(Builder builder) {
@@ -96,6 +98,7 @@ public final class Capabilities {
     movable = copy(DType.class, builder.movable);
     reducible = copy(DType.class, builder.reducible);
     reduceOps = copy(ReduceOp.Kind.class, builder.reduceOps);
+    algorithms = Collections.unmodifiableSet(new TreeSet<>(builder.algorithms));
     features = copy(Feature.class, builder.features);
   }
 
@@ -128,6 +131,7 @@ public final class Capabilities {
         .movable(movable)
         .reducible(reducible)
         .reduceOps(reduceOps)
+        .algorithms(algorithms)
         .features(features);
   }
 
@@ -177,6 +181,14 @@ public final class Capabilities {
     return reduceOps;
   }
 
+  /**
+   * Returns the names that {@link CallOptions#withAlgorithm} takes, sorted; empty if callers cannot
+   * choose. Each is the end of a path of {@link ProcessGroup#usageByPath}.
+   */
+  public Set<String> algorithms() {
+    return algorithms;
+  }
+
   /** Returns the supported features. */
   public Set<Feature> features() {
     return features;
@@ -204,12 +216,13 @@ public final class Capabilities {
         && movable.equals(o.movable)
         && reducible.equals(o.reducible)
         && reduceOps.equals(o.reduceOps)
+        && algorithms.equals(o.algorithms)
         && features.equals(o.features);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(operations, movable, reducible, reduceOps, features);
+    return Objects.hash(operations, movable, reducible, reduceOps, algorithms, features);
   }
 
   @Override
@@ -222,6 +235,8 @@ public final class Capabilities {
         + reducible
         + ", reduceOps="
         + reduceOps
+        + ", algorithms="
+        + algorithms
         + ", features="
         + features
         + "]";
@@ -256,6 +271,7 @@ public final class Capabilities {
     private Collection<DType> movable = List.of();
     private Collection<DType> reducible = List.of();
     private Collection<ReduceOp.Kind> reduceOps = List.of();
+    private Collection<String> algorithms = List.of();
     private Collection<Feature> features = List.of();
 
     private Builder() {}
@@ -301,6 +317,17 @@ public final class Capabilities {
      */
     public Builder reduceOps(Collection<ReduceOp.Kind> reduceOps) {
       this.reduceOps = List.copyOf(reduceOps);
+      return this;
+    }
+
+    /**
+     * Sets the algorithms that the caller of an all-reduce may request.
+     *
+     * @param algorithms the names, each the last part of what {@code Operation.took} is given
+     * @return this builder
+     */
+    public Builder algorithms(Collection<String> algorithms) {
+      this.algorithms = List.copyOf(algorithms);
       return this;
     }
 

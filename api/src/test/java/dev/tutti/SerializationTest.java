@@ -17,7 +17,6 @@ import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what the values become that a closure carries to another process. */
@@ -63,15 +62,12 @@ class SerializationTest {
   void callOptionsAreTheConstantsOrEqual() throws Exception {
     assertThat(copy(CallOptions.DEFAULT)).isSameAs(CallOptions.DEFAULT);
     assertThat(copy(CallOptions.ASYNC)).isSameAs(CallOptions.ASYNC);
-    CallOptions other =
-        CallOptions.timeout(Duration.ofSeconds(7)).withAlgorithm(AllReduceAlgorithm.RING);
+    CallOptions other = CallOptions.timeout(Duration.ofSeconds(7)).withAlgorithm("ring");
     assertThat(copy(other)).isEqualTo(other);
   }
 
-  @ParameterizedTest
-  @EnumSource
-  void elementTypesAndAlgorithmsAreEnums(AllReduceAlgorithm algorithm) throws Exception {
-    assertThat(copy(algorithm)).isSameAs(algorithm);
+  @Test
+  void elementTypesAreEnums() throws Exception {
     assertThat(copy(DType.BFLOAT16)).isSameAs(DType.BFLOAT16);
   }
 

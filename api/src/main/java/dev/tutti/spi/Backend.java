@@ -1,6 +1,5 @@
 package dev.tutti.spi;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
@@ -48,7 +47,7 @@ public interface Backend extends AutoCloseable {
     Call call = op.call();
     switch (call.type()) {
       case BROADCAST -> broadcast(op, call.input(), call.root());
-      case ALL_REDUCE -> allReduce(op, call.input(), call.reduceOp(), call.algorithm());
+      case ALL_REDUCE -> allReduce(op, call.input(), call.reduceOp());
       case ALL_REDUCE_SPARSE -> allReduceSparse(op, call.input(), call.reduceOp());
       case ALL_REDUCE_COALESCED -> allReduceCoalesced(op, call.inputs(), call.reduceOp());
       case REDUCE -> reduce(op, call.input(), call.reduceOp(), call.root());
@@ -80,37 +79,26 @@ public interface Backend extends AutoCloseable {
     throw unsupported(op);
   }
 
-  /** Reduces a dense tensor over all ranks, in place. */
+  /**
+   * Reduces a dense tensor over all ranks, in place, with the algorithm {@link Call#algorithm()} if
+   * that is not null. The group has already called {@link #reasonAgainst}. A problem that shows
+   * only now must be reported by an {@link UnsupportedOperationException} on all ranks, which
+   * leaves the tensors and the ranks as they were.
+   */
   default void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     throw unsupported(op);
-  }
-
-  /**
-   * Reduces a dense tensor over all ranks, in place, with the algorithm that the caller asked for.
-   * The group has already called {@link #reasonAgainst}. A problem that shows only now must be
-   * reported by an {@link UnsupportedOperationException} on all ranks, which leaves the tensors and
-   * the ranks as they were.
-   */
-  default void allReduce(
-      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
-      throws Exception {
-    if (algorithm != AllReduceAlgorithm.AUTO) {
-      throw new UnsupportedOperationException(op.type().label() + " by " + algorithm.label());
-    }
-    allReduce(op, tensor, reduceOp);
   }
 
   /**
    * Returns the reason why an all-reduce cannot use an algorithm, or empty if it can. Ranks that
    * pass equal arguments get the same answer.
    *
-   * @param algorithm the algorithm, never {@code AUTO}
+   * @param algorithm one of the declared {@link Capabilities#algorithms()}
    * @param tensor the tensor to reduce
    * @param reduceOp the operator
    */
-  default Optional<String> reasonAgainst(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    return Optional.of("it offers no choice of algorithms");
+  default Optional<String> reasonAgainst(String algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Optional.empty();
   }
 
   /**

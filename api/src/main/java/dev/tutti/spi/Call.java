@@ -1,6 +1,5 @@
 package dev.tutti.spi;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -27,7 +26,7 @@ public final class Call {
   private List<Tensor> outputs = List.of();
   private boolean inPlace;
   private @Nullable ReduceOp reduceOp;
-  private AllReduceAlgorithm algorithm = AllReduceAlgorithm.AUTO;
+  private @Nullable String algorithm;
   private int root = -1;
   private int tag;
   private long[] inputSplits = {};
@@ -135,8 +134,8 @@ public final class Call {
     return op == null ? null : op.kind();
   }
 
-  /** Returns the algorithm that the caller of an all-reduce asked for. */
-  public AllReduceAlgorithm algorithm() {
+  /** Returns the algorithm that the caller of an all-reduce requested, or null for any. */
+  public @Nullable String algorithm() {
     return algorithm;
   }
 
@@ -210,8 +209,8 @@ public final class Call {
     byteSize = 0;
     waitAllRanks = false;
     // A reference costs more to write than to compare, where it need not be written.
-    if (algorithm != AllReduceAlgorithm.AUTO) {
-      algorithm = AllReduceAlgorithm.AUTO;
+    if (algorithm != null) {
+      algorithm = null;
     }
     if (inputSplits.length + outputSplits.length > 0) {
       splits(new long[0], new long[0]);
@@ -286,7 +285,7 @@ public final class Call {
   }
 
   /** Sets the algorithm of an all-reduce. */
-  public Call algorithm(AllReduceAlgorithm newAlgorithm) {
+  public Call algorithm(@Nullable String newAlgorithm) {
     algorithm = newAlgorithm;
     return this;
   }

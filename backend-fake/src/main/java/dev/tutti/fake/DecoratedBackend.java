@@ -1,6 +1,5 @@
 package dev.tutti.fake;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
@@ -31,8 +30,7 @@ abstract class DecoratedBackend implements Backend {
   abstract DecoratedBackend around(Backend subgroup, BackendContext context);
 
   @Override
-  public Optional<String> reasonAgainst(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+  public Optional<String> reasonAgainst(String algorithm, Tensor tensor, ReduceOp reduceOp) {
     return inner.reasonAgainst(algorithm, tensor, reduceOp);
   }
 

@@ -1,6 +1,5 @@
 package dev.tutti.fake;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -50,7 +49,6 @@ final class CallByName {
         case List<?> list ->
             set(call, list.stream().map(Tensor.class::cast).toList(), pair, tensors++);
         case ReduceOp reduceOp -> call.reduceOp(reduceOp);
-        case AllReduceAlgorithm algorithm -> call.algorithm(algorithm);
         case long[] rows -> {
           call.splits(splits, rows);
           splits = rows;

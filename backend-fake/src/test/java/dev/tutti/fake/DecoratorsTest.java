@@ -2,7 +2,6 @@ package dev.tutti.fake;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
 import dev.tutti.OpType;
@@ -52,7 +51,6 @@ class DecoratorsTest {
           Map.entry(Tensor.class, Tensor.of(1f)),
           Map.entry(Device.class, Device.cuda(1)),
           Map.entry(ReduceOp.class, ReduceOp.MAX),
-          Map.entry(AllReduceAlgorithm.class, AllReduceAlgorithm.RING),
           Map.entry(Settings.class, Settings.ofEnvironment(Map.of())),
           Map.entry(Capabilities.class, Capabilities.ofVersion1()),
           Map.entry(

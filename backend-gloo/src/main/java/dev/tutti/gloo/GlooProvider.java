@@ -16,6 +16,7 @@ import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.shm.LoneBackend;
 import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.TransportRendezvous;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
@@ -125,6 +126,7 @@ public final class GlooProvider implements BackendProvider {
                   OpType.SEND,
                   OpType.RECV,
                   OpType.RECV_ANY_SOURCE))
+          .algorithms(RequestedAlgorithm.labels())
           .features(EnumSet.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS))
           .build();
 

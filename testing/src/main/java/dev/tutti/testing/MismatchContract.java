@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
@@ -62,7 +61,7 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherAlgorithmsFail(ContractWorld world) throws Exception {
-    List<AllReduceAlgorithm> usable =
+    List<String> usable =
         world
             .collect(member -> Algorithms.usable(member, member.scratch(DType.FLOAT32, 10)))
             .get(0);

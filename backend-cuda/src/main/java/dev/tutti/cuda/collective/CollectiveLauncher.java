@@ -2,7 +2,6 @@ package dev.tutti.cuda.collective;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -219,13 +218,13 @@ public final class CollectiveLauncher {
     events.close();
   }
 
-  /** Returns the algorithm that the caller requested, or null if this backend has none such. */
-  static @Nullable Algorithm algorithm(AllReduceAlgorithm asked) {
+  /** Returns the algorithm that the caller requested. */
+  static Algorithm algorithm(String asked) {
     return switch (asked) {
-      case ONE_SHOT -> Algorithm.ONE_SHOT;
-      case TWO_SHOT -> Algorithm.TWO_SHOT;
-      case CHUNKS -> Algorithm.CHUNKS;
-      default -> null;
+      case "one-shot" -> Algorithm.ONE_SHOT;
+      case "two-shot" -> Algorithm.TWO_SHOT;
+      case "chunks" -> Algorithm.CHUNKS;
+      default -> throw new IllegalArgumentException("no algorithm '" + asked + "'");
     };
   }
 
@@ -243,13 +242,15 @@ public final class CollectiveLauncher {
         algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout);
   }
 
-  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm asked) {
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
     ChannelLayout layout = channel.layout;
     long bytes = tensor.byteSize();
     long address = tensor.segment().address();
-    Algorithm wanted = algorithm(asked);
+    String asked = op.call().algorithm();
     Algorithm algorithm =
-        wanted == null ? limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout) : wanted;
+        asked == null
+            ? limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout)
+            : algorithm(asked);
     op.took(path(algorithm));
     Kernel kernel =
         switch (algorithm) {

@@ -2,7 +2,6 @@ package dev.tutti.cuda.collective;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -92,29 +91,19 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
-    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
-  }
-
-  @Override
-  public Optional<String> reasonAgainst(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+  public Optional<String> reasonAgainst(String algorithm, Tensor tensor, ReduceOp reduceOp) {
     AllReduceLimits.Algorithm kernel = CollectiveLauncher.algorithm(algorithm);
-    if (kernel == null) {
-      return Optional.of("CUDA devices support one-shot, two-shot and chunks");
-    }
     return launcher == null || launcher.fits(kernel, tensor, reduceOp)
         ? Optional.empty()
         : Optional.of(tensor.byteSize() + " bytes do not fit into its packets");
   }
 
   @Override
-  public void allReduce(
-      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm) {
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
     check(op, tensor);
     CollectiveLauncher to = laneFor(tensor.byteSize());
     if (to != null) {
-      to.allReduce(op, tensor, reduceOp, algorithm);
+      to.allReduce(op, tensor, reduceOp);
     } else {
       scaleAlone(op, tensor, reduceOp);
     }

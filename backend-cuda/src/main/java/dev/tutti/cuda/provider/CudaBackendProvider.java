@@ -71,7 +71,10 @@ public final class CudaBackendProvider implements BackendProvider {
             .without(OpType.MONITORED_BARRIER);
     EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
     reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
-    return all.toBuilder().reducible(reducible).build();
+    return all.toBuilder()
+        .reducible(reducible)
+        .algorithms(List.of("one-shot", "two-shot", "chunks"))
+        .build();
   }
 
   @Override

@@ -52,6 +52,7 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
     return host.toBuilder()
         .operations(operations)
         .features(features)
+        .algorithms(List.of())
         .build()
         .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.UNEVEN_PARTS));
   }

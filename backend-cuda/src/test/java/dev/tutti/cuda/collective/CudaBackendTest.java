@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.entry;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveTimeoutException;
@@ -138,15 +137,13 @@ class CudaBackendTest {
 
   @Test
   void theCallerChoosesTheAlgorithm() throws Exception {
-    AllReduceAlgorithm[] asked = {
-      AllReduceAlgorithm.CHUNKS, AllReduceAlgorithm.TWO_SHOT, AllReduceAlgorithm.ONE_SHOT
-    };
+    String[] asked = {"chunks", "two-shot", "one-shot"};
     new CudaRanks(cuda)
         .run(
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              for (AllReduceAlgorithm algorithm : asked) {
+              for (String algorithm : asked) {
                 group
                     .allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT.withAlgorithm(algorithm))
                     .await();
@@ -160,8 +157,8 @@ class CudaBackendTest {
                       entry("cuda/one-shot", 1L),
                       entry("cuda/two-shot", 1L));
               Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
-              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes do not fit into");
-              refused(group, large, AllReduceAlgorithm.RING, "support one-shot, two-shot and");
+              refused(group, large, "one-shot", "16777216 bytes do not fit into");
+              refused(group, large, "ring", "its algorithms are chunks, one-shot, two-shot");
               sum(group, tensor).await();
               assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
             });
@@ -172,12 +169,11 @@ class CudaBackendTest {
         .hasSize(2);
   }
 
-  private static void refused(
-      ProcessGroup group, Tensor tensor, AllReduceAlgorithm algorithm, String reason) {
+  private static void refused(ProcessGroup group, Tensor tensor, String algorithm, String reason) {
     CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);
     assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM, options))
         .isInstanceOf(UnsupportedOperationException.class)
-        .hasMessageContaining(algorithm.label())
+        .hasMessageContaining(algorithm)
         .hasMessageContaining(reason)
         .hasMessageContaining("rank " + group.rank());
   }

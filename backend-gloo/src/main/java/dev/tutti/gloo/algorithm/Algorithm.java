@@ -1,6 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
-import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import java.util.Arrays;
 import java.util.Optional;
 
@@ -44,7 +44,7 @@ public enum Algorithm {
   }
 
   /** Returns the algorithm requested for an all-reduce over sockets, if it is one of these. */
-  public static Optional<Algorithm> of(AllReduceAlgorithm algorithm) {
+  public static Optional<Algorithm> of(RequestedAlgorithm algorithm) {
     return switch (algorithm) {
       case RING -> Optional.of(RING);
       case RECURSIVE_DOUBLING -> Optional.of(RECURSIVE_DOUBLING);

@@ -1,6 +1,5 @@
 package dev.tutti.gloo.backend;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Device;
@@ -9,6 +8,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
@@ -64,7 +64,7 @@ public abstract class GlooBackend implements Backend {
 
   /** Returns why an all-reduce cannot use an algorithm that is not AUTO, or null if it can. */
   protected abstract @Nullable String reason(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp);
+      RequestedAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp);
 
   /**
    * Runs an operation. A failure ends a collective, and then the messages that end because of it; a
@@ -110,17 +110,21 @@ public abstract class GlooBackend implements Backend {
   }
 
   @Override
-  public final Optional<String> reasonAgainst(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+  public final Optional<String> reasonAgainst(String algorithm, Tensor tensor, ReduceOp reduceOp) {
     return tensor.device().isCpu()
-        ? Optional.ofNullable(reason(algorithm, tensor, reduceOp))
+        ? Optional.ofNullable(reason(RequestedAlgorithm.of(algorithm), tensor, reduceOp))
         : of(tensor.device()).reasonAgainst(algorithm, tensor, reduceOp);
   }
 
   @Override
   public final void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+    allReduce(op, tensor, reduceOp, RequestedAlgorithm.of(op.call().algorithm()));
   }
+
+  /** Reduces a dense tensor over all ranks, in place, with the algorithm that was requested. */
+  protected abstract void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, RequestedAlgorithm algorithm)
+      throws Exception;
 
   @Override
   public final void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp)

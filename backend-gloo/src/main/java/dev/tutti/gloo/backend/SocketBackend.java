@@ -1,6 +1,5 @@
 package dev.tutti.gloo.backend;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -15,6 +14,7 @@ import dev.tutti.gloo.algorithm.SocketAlgorithms;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.SteppedMean;
 import dev.tutti.gloo.algorithm.UnevenRingAllGather;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
@@ -87,8 +87,8 @@ public class SocketBackend extends GlooBackend {
   }
 
   @Override
-  public void allReduce(
-      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+  protected void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, RequestedAlgorithm algorithm)
       throws Exception {
     int tag = next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
     Optional<Algorithm> asked = Algorithm.of(algorithm);
@@ -117,9 +117,9 @@ public class SocketBackend extends GlooBackend {
 
   @Override
   protected @Nullable String reason(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+      RequestedAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     if (asPytorch) {
-      return algorithm == AllReduceAlgorithm.RING
+      return algorithm == RequestedAlgorithm.RING
           ? null
           : "the group has PyTorch ranks, which support only ring";
     }
@@ -256,7 +256,7 @@ public class SocketBackend extends GlooBackend {
     MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
     Tensor copy = Tensor.wrap(memory, input.dtype(), input.numel());
     copy.copyFrom(input);
-    int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), AllReduceAlgorithm.AUTO));
+    int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), RequestedAlgorithm.AUTO));
     if (isSteppedMean(reduceOp)) {
       Tensor sums = mean.summands(copy);
       algorithms.allReduce(op, tag, sums, mean.sum(copy.dtype()), Algorithm.RING);

@@ -1,6 +1,5 @@
 package dev.tutti.gloo.hier;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -9,6 +8,7 @@ import dev.tutti.gloo.backend.SocketBackend;
 import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.shm.ShmChannel;
 import dev.tutti.gloo.topology.HostGroups;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
@@ -70,10 +70,10 @@ public final class TwoLevelBackend extends SocketBackend {
   }
 
   @Override
-  public void allReduce(
-      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+  protected void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, RequestedAlgorithm algorithm)
       throws Exception {
-    if (algorithm != AllReduceAlgorithm.AUTO && algorithm != AllReduceAlgorithm.TWO_LEVEL) {
+    if (algorithm != RequestedAlgorithm.AUTO && algorithm != RequestedAlgorithm.TWO_LEVEL) {
       super.allReduce(op, tensor, reduceOp, algorithm);
       return;
     }
@@ -90,8 +90,8 @@ public final class TwoLevelBackend extends SocketBackend {
 
   @Override
   protected @Nullable String reason(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    return algorithm == AllReduceAlgorithm.TWO_LEVEL
+      RequestedAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return algorithm == RequestedAlgorithm.TWO_LEVEL
             || super.reason(algorithm, tensor, reduceOp) == null
         ? null
         : "the algorithms between hosts are two-level, ring, recursive-doubling, halving-doubling"

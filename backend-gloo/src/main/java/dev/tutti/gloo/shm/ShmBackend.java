@@ -1,6 +1,5 @@
 package dev.tutti.gloo.shm;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -11,6 +10,7 @@ import dev.tutti.gloo.algorithm.Reduction;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.backend.GlooBackend;
 import dev.tutti.gloo.backend.Wire;
+import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
@@ -80,30 +80,30 @@ public final class ShmBackend extends GlooBackend {
   }
 
   @Override
-  public void allReduce(
-      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+  protected void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, RequestedAlgorithm algorithm)
       throws Exception {
     MemorySegment memory = tensor.segment();
     DType dtype = tensor.dtype();
     long bytes = tensor.byteSize();
     ReduceOp.Kind kind = reduceOp.kind();
-    boolean auto = algorithm == AllReduceAlgorithm.AUTO;
+    boolean auto = algorithm == RequestedAlgorithm.AUTO;
     Reduction.before(reduceOp, tensor);
     channel.enter(Signature.ofAllReduce(tensor, kind, algorithm));
     if (bytes == 0
-        || algorithm == AllReduceAlgorithm.ONE_SHOT
+        || algorithm == RequestedAlgorithm.ONE_SHOT
         || (auto && bytes <= ShmLayout.SLOT_BYTES)) {
       op.took(ONE_SHOT);
       oneShot.run(op, memory, bytes, dtype, kind);
-    } else if ((auto || algorithm == AllReduceAlgorithm.SYMMETRIC)
+    } else if ((auto || algorithm == RequestedAlgorithm.SYMMETRIC)
         && symmetricAllReduce.run(op, memory, bytes, dtype, kind)) {
       op.took(SYMMETRIC);
       return;
-    } else if ((auto || algorithm == AllReduceAlgorithm.DIRECT)
+    } else if ((auto || algorithm == RequestedAlgorithm.DIRECT)
         && directAllReduce.run(op, memory, bytes, dtype, kind)) {
       op.took(DIRECT);
       return;
-    } else if (auto || algorithm == AllReduceAlgorithm.STAGED) {
+    } else if (auto || algorithm == RequestedAlgorithm.STAGED) {
       op.took(STAGED);
       allReduce.run(op, memory, bytes, dtype, kind, -1);
     } else {
@@ -112,8 +112,8 @@ public final class ShmBackend extends GlooBackend {
     }
   }
 
-  private static String notHere(AllReduceAlgorithm algorithm) {
-    return algorithm == AllReduceAlgorithm.SYMMETRIC
+  private static String notHere(RequestedAlgorithm algorithm) {
+    return algorithm == RequestedAlgorithm.SYMMETRIC
         ? "symmetric needs tensors at the same offset in one symmetric memory on all ranks"
         : "direct needs tensors of at least "
             + HostReads.LEAST_MAPPED
@@ -122,7 +122,7 @@ public final class ShmBackend extends GlooBackend {
 
   @Override
   protected @Nullable String reason(
-      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+      RequestedAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     boolean scales = reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM;
     return switch (algorithm) {
       case STAGED -> null;

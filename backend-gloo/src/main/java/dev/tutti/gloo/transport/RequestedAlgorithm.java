@@ -1,51 +1,60 @@
-package dev.tutti;
+package dev.tutti.gloo.transport;
 
-/**
- * The algorithms that {@link CallOptions#withAlgorithm} can request for an all-reduce (c10d: {@code
- * AllReduceAlgo}). Each backend supports some of them.
- */
-public enum AllReduceAlgorithm {
-  /** The algorithm that the backend expects to be the fastest. */
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The algorithm that the caller of an all-reduce requested. */
+public enum RequestedAlgorithm {
+  /** No algorithm was requested. */
   AUTO("auto"),
-  /**
-   * Every rank reads all tensors and reduces them itself: <i>cuda</i>, <i>gloo</i> in shared
-   * memory.
-   */
+  /** Every rank reads all tensors and reduces them itself: in shared memory. */
   ONE_SHOT("one-shot"),
-  /** Every rank reduces one part, then reads the parts of the others: <i>cuda</i>. */
-  TWO_SHOT("two-shot"),
-  /** Two-shot, one chunk at a time: <i>cuda</i>. */
-  CHUNKS("chunks"),
-  /** Ranks copy pieces through memory that they all share: <i>gloo</i> in shared memory. */
+  /** Ranks copy pieces through memory that they all share. */
   STAGED("staged"),
-  /** Ranks read each other's tensors in place: <i>gloo</i> in shared memory. */
+  /** Ranks read each other's tensors in place: in shared memory. */
   DIRECT("direct"),
-  /** Ranks write results into each other's symmetric memory: <i>gloo</i> in shared memory. */
+  /** Ranks write results into each other's symmetric memory. */
   SYMMETRIC("symmetric"),
-  /** The ring algorithm of Gloo: <i>gloo</i> over sockets, including groups with PyTorch ranks. */
+  /** The ring algorithm of Gloo: over sockets, including groups with PyTorch ranks. */
   RING("ring"),
-  /** Pairs of ranks exchange whole tensors: <i>gloo</i> over sockets. */
+  /** Pairs of ranks exchange whole tensors: over sockets. */
   RECURSIVE_DOUBLING("recursive-doubling"),
-  /**
-   * Pairs of ranks exchange ever smaller halves, then ever larger ones: <i>gloo</i> over sockets.
-   */
+  /** Pairs of ranks exchange ever smaller halves, then ever larger ones: over sockets. */
   HALVING_DOUBLING("halving-doubling"),
-  /** Halving-doubling in pieces: <i>gloo</i> over sockets. */
+  /** Halving-doubling in pieces: over sockets. */
   PIPELINED_HALVING_DOUBLING("pipelined-halving-doubling"),
-  /** Shared memory within a host, sockets between hosts: <i>gloo</i> across several hosts. */
+  /** Shared memory within a host, sockets between hosts. */
   TWO_LEVEL("two-level");
 
   private final String label;
 
-  AllReduceAlgorithm(String label) {
+  RequestedAlgorithm(String label) {
     this.label = label;
   }
 
-  /**
-   * Returns the name used in messages and at the end of the keys of {@link
-   * ProcessGroup#usageByPath}.
-   */
+  /** Returns the name, as callers give it and as it ends the path of an operation. */
   public String label() {
     return label;
+  }
+
+  /** Returns the names that a caller may give. */
+  public static List<String> labels() {
+    return Arrays.stream(values()).filter(each -> each != AUTO).map(each -> each.label).toList();
+  }
+
+  /**
+   * Finds an algorithm.
+   *
+   * @param label one of {@link #labels}, or null if none was requested
+   */
+  public static RequestedAlgorithm of(@Nullable String label) {
+    if (label == null) {
+      return AUTO;
+    }
+    return Arrays.stream(values())
+        .filter(each -> each.label.equals(label))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("no algorithm '" + label + "'"));
   }
 }

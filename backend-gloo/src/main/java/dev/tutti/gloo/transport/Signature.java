@@ -1,6 +1,5 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -92,7 +91,7 @@ public final class Signature {
    * @param algorithm the algorithm that the caller requested
    * @return a nonzero signature
    */
-  public static long ofAllReduce(Tensor tensor, ReduceOp.Kind kind, AllReduceAlgorithm algorithm) {
+  public static long ofAllReduce(Tensor tensor, ReduceOp.Kind kind, RequestedAlgorithm algorithm) {
     // It has no root, so there is room.
     return of(OpType.ALL_REDUCE, tensor.dtype(), kind, algorithm.ordinal(), tensor.byteSize());
   }
@@ -118,8 +117,8 @@ public final class Signature {
     int number = (int) (signature >>> 40 & 0x7f);
     if (hasRoot(type)) {
       text.append(" with root ").append(number);
-    } else if (number > 0 && number < AllReduceAlgorithm.values().length) {
-      text.append(" by ").append(AllReduceAlgorithm.values()[number].label());
+    } else if (number > 0 && number < RequestedAlgorithm.values().length) {
+      text.append(" by ").append(RequestedAlgorithm.values()[number].label());
     }
     return text.toString();
   }

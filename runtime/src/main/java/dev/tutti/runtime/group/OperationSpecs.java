@@ -1,6 +1,5 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.OpType;
@@ -12,6 +11,7 @@ import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * Checks the arguments of operations, provides stand-ins for tensors that a backend cannot take as
@@ -62,15 +62,11 @@ abstract class OperationSpecs {
   final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
     OpType op = call.type();
     checks.given(op, "options", options);
-    AllReduceAlgorithm algorithm = options.algorithm();
-    if (algorithm != AllReduceAlgorithm.AUTO) {
-      Optional<String> reason =
-          op == OpType.ALL_REDUCE
-              ? backend.backend().reasonAgainst(algorithm, call.input(), call.reduceOp())
-              : Optional.of("only the all-reduce of one dense tensor supports it");
+    if (options.algorithm().isPresent()) {
+      String algorithm = options.algorithm().get();
+      Optional<String> reason = reasonAgainst(algorithm, backend, call);
       if (reason.isPresent()) {
-        throw checks.unsupported(
-            op, backend, "algorithm " + algorithm.label() + " here: " + reason.get());
+        throw checks.unsupported(op, backend, "algorithm " + algorithm + " here: " + reason.get());
       }
       call.algorithm(algorithm);
     }
@@ -80,5 +76,18 @@ abstract class OperationSpecs {
         new HostStaging(backend, call, group.rank()),
         options.timeout().orElse(null),
         options.isAsync());
+  }
+
+  private static Optional<String> reasonAgainst(String algorithm, BoundBackend backend, Call call) {
+    if (call.type() != OpType.ALL_REDUCE) {
+      return Optional.of("only the all-reduce of one dense tensor supports it");
+    }
+    Set<String> declared = backend.capabilities().algorithms();
+    if (declared.isEmpty()) {
+      return Optional.of("it offers no choice of algorithms");
+    }
+    return declared.contains(algorithm)
+        ? backend.backend().reasonAgainst(algorithm, call.input(), call.reduceOp())
+        : Optional.of("its algorithms are " + String.join(", ", declared));
   }
 }

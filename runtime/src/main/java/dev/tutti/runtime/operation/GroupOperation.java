@@ -1,6 +1,5 @@
 package dev.tutti.runtime.operation;
 
-import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.StreamBlock;
@@ -67,8 +66,7 @@ public final class GroupOperation extends OperationState implements Work {
     this.backend = spec.backend().backend();
     this.staging = spec.staging();
     this.recorded = true;
-    this.numberStays =
-        !spec.backend().isStreamOrdered() && spec.call().algorithm() != AllReduceAlgorithm.AUTO;
+    this.numberStays = !spec.backend().isStreamOrdered() && spec.call().algorithm() != null;
     this.callerEvent = callerEvent(spec);
   }
 
