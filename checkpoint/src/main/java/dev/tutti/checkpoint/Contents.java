@@ -57,7 +57,7 @@ public final class Contents {
    * @param names a name for each tensor, such as {@code layer1.weight}
    * @param tensors dense host tensors, which a load overwrites
    * @throws IllegalArgumentException if names are missing or occur twice, or a tensor is sparse, on
-   *     a device, or of a type that safetensors does not have (complex128, float8 FNUZ)
+   *     a device, or of type complex128, which safetensors files do not have
    */
   public Contents copies(String section, List<String> names, List<Tensor> tensors) {
     if (names.size() != tensors.size()) {

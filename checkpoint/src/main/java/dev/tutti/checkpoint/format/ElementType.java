@@ -19,6 +19,8 @@ enum ElementType {
   F8_E5M2(8, DType.FLOAT8_E5M2),
   F8_E4M3(8, DType.FLOAT8_E4M3FN),
   F8_E8M0(8, null),
+  F8_E4M3FNUZ(8, DType.FLOAT8_E4M3FNUZ),
+  F8_E5M2FNUZ(8, DType.FLOAT8_E5M2FNUZ),
   I16(16, DType.INT16),
   U16(16, null),
   F16(16, DType.FLOAT16),
