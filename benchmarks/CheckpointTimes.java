@@ -14,8 +14,9 @@ import java.util.List;
  */
 public class CheckpointTimes {
   private static final int TENSORS = 64;
+  private static final int TRAINING_MILLIS = 5000;
 
-  public static void main(String[] args) {
+  public static void main(String[] args) throws InterruptedException {
     long floats = Long.parseLong(args[3]) * (1 << 20) / 4 / TENSORS;
     List<String> names = new ArrayList<>();
     List<Tensor> tensors = new ArrayList<>();
@@ -36,8 +37,12 @@ public class CheckpointTimes {
     }
   }
 
-  /** Saves twice, since the first copy also touches new memory. */
-  private static String save(ProcessGroup group, Checkpoints saved, long step, Contents contents) {
+  /** Loads nothing, pauses as if it trained, and saves twice. */
+  private static String save(ProcessGroup group, Checkpoints saved, long step, Contents contents)
+      throws InterruptedException {
+    saved.loadLatest(contents);
+    Thread.sleep(TRAINING_MILLIS);
+    group.barrier();
     long began = System.nanoTime();
     Saving saving = saved.save(step, contents);
     long copied = System.nanoTime();
@@ -46,11 +51,13 @@ public class CheckpointTimes {
     Saving second = saved.save(step + 1, contents);
     long copiedAgain = System.nanoTime();
     second.await();
-    return "{\"copy_ms\": %d, \"save_ms\": %d, \"second_copy_ms\": %d}"
+    long writtenAgain = System.nanoTime();
+    return "{\"copy_ms\": %d, \"save_ms\": %d, \"second_copy_ms\": %d, \"second_save_ms\": %d}"
         .formatted(
             (copied - began) / 1_000_000,
             (written - began) / 1_000_000,
-            (copiedAgain - written) / 1_000_000);
+            (copiedAgain - written) / 1_000_000,
+            (writtenAgain - written) / 1_000_000);
   }
 
   private static String load(Checkpoints saved, Contents contents) {

@@ -5,6 +5,7 @@ import org.jspecify.annotations.NullMarked;
 module dev.tutti.checkpoint {
   requires transitive dev.tutti;
   requires static transitive org.jspecify;
+  requires static jdk.unsupported;
 
   exports dev.tutti.checkpoint;
 }

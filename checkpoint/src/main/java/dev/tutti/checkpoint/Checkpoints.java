@@ -132,7 +132,9 @@ public final class Checkpoints implements AutoCloseable {
    *     differ, or a file is missing or damaged
    */
   public OptionalLong loadLatest(Contents contents) {
-    return new LoadRun(group, folder, contents, unobservedFailure()).latest();
+    OptionalLong step = new LoadRun(group, folder, contents, unobservedFailure()).latest();
+    prepare(contents);
+    return step;
   }
 
   /**
@@ -144,6 +146,20 @@ public final class Checkpoints implements AutoCloseable {
    */
   public void load(long step, Contents contents) {
     new LoadRun(group, folder, contents, unobservedFailure()).load(step);
+    prepare(contents);
+  }
+
+  /** Allocates what a save of the contents needs on another thread, so that none waits for it. */
+  private void prepare(Contents contents) {
+    long bytes = Snapshot.byteSize(contents, group);
+    writer.execute(
+        () -> {
+          try {
+            buffer.ofSize(bytes);
+          } catch (OutOfMemoryError e) {
+            // A save tries it again, and fails on all ranks.
+          }
+        });
   }
 
   /**

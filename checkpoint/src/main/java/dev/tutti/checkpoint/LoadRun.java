@@ -20,6 +20,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -30,12 +31,18 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /** One load: all ranks check that everything fits before any of them changes a tensor. */
 final class LoadRun {
   private static final long NONE = -1;
 
+  /** How many ranks may read all files from the device. */
+  private static final int DIRECT_RANKS = 4;
+
+  private final ProcessGroup group;
   private final Agreement agreement;
   private final CheckpointFolder folder;
   private final Contents contents;
@@ -66,6 +73,7 @@ final class LoadRun {
       Contents contents,
       @Nullable RuntimeException before) {
     this.before = before;
+    this.group = group;
     this.agreement = new Agreement(group);
     this.folder = folder;
     this.contents = contents;
@@ -194,8 +202,6 @@ final class LoadRun {
             require(manifest.values().containsKey(value.name()), "no values", value);
       }
     }
-    plan.reads.sort(
-        Comparator.comparingInt((Read read) -> read.range.file()).thenComparingLong(Read::start));
     return plan;
   }
 
@@ -261,12 +267,27 @@ final class LoadRun {
     require(at == end, "no element " + at + " of tensor '" + name + "'", section);
   }
 
+  /**
+   * Reads the files. Few ranks read them from the device. More ranks share what the system's cache
+   * holds of them, and begin at different files.
+   */
   private void read(long step, Plan plan) throws IOException {
-    try (PieceReader reader =
-        new PieceReader(folder.disk(), folder.published(step), plan.manifest.files())) {
-      for (Read read : plan.reads) {
-        reader.read(read.range.file(), read.start(), read.target);
-      }
+    SortedMap<Integer, List<PieceReader.Slice>> slices = new TreeMap<>();
+    for (Read read : plan.reads) {
+      slices
+          .computeIfAbsent(read.range.file(), file -> new ArrayList<>())
+          .add(new PieceReader.Slice(read.start(), read.target));
+    }
+    PieceReader reader =
+        new PieceReader(
+            folder.disk(),
+            folder.published(step),
+            plan.manifest.files(),
+            group.size() > DIRECT_RANKS);
+    List<Integer> files = new ArrayList<>(slices.keySet());
+    Collections.rotate(files, -(int) ((long) files.size() * group.rank() / group.size()));
+    for (int file : files) {
+      reader.read(file, slices.getOrDefault(file, List.of()));
     }
     plan.copies.forEach(Tensor::copyFrom);
   }

@@ -39,7 +39,7 @@ public final class SafetensorsFile implements AutoCloseable {
    *     what the format demands
    */
   public static SafetensorsFile open(Path path) throws IOException {
-    Disk.Input input = new NioDisk().open(path);
+    Disk.Input input = new NioDisk().open(path, true);
     try {
       SafetensorsFile file = new SafetensorsFile(path, input);
       file.readHeader();

@@ -11,6 +11,7 @@ import dev.tutti.checkpoint.format.Shape;
 import dev.tutti.state.StatePart;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,13 +37,11 @@ record Snapshot(
     Snapshot snapshot =
         new Snapshot(new LinkedHashMap<>(), new TreeMap<>(), new TreeMap<>(), new TreeMap<>());
     Map<String, List<Source>> sources = new LinkedHashMap<>();
-    long bytes = 0;
     for (Section section : contents.sections()) {
-      List<Source> share = snapshot.share(section, group);
-      sources.put(section.name(), share);
-      bytes += share.stream().mapToLong(Source::paddedSize).sum();
+      sources.put(section.name(), share(section, group));
+      snapshot.describe(section);
     }
-    MemorySegment memory = buffer.ofSize(bytes);
+    MemorySegment memory = buffer.ofSize(byteSize(sources.values()));
     long start = 0;
     for (Section section : contents.sections()) {
       if (section instanceof Value) {
@@ -70,10 +69,18 @@ record Snapshot(
     }
   }
 
-  private List<Source> share(Section section, ProcessGroup group) {
+  /** Returns how many bytes of a buffer this rank's share of contents takes. */
+  static long byteSize(Contents contents, ProcessGroup group) {
+    return byteSize(contents.sections().stream().map(section -> share(section, group)).toList());
+  }
+
+  private static long byteSize(Collection<List<Source>> shares) {
+    return shares.stream().flatMap(List::stream).mapToLong(Source::paddedSize).sum();
+  }
+
+  private static List<Source> share(Section section, ProcessGroup group) {
     return switch (section) {
       case Copies copies -> {
-        replicated.put(copies.name(), Shares.describe(copies));
         List<Source> own = new ArrayList<>();
         for (int i : Shares.of(copies.tensors(), group.size()).get(group.rank())) {
           Tensor tensor = copies.tensors().get(i);
@@ -82,7 +89,6 @@ record Snapshot(
         yield own;
       }
       case Parts parts -> {
-        counters.put(parts.name(), new TreeMap<>(parts.state().counters()));
         List<Source> own = new ArrayList<>();
         for (StatePart part : parts.state().parts()) {
           Contents.requireStorable(parts.name(), part.name(), part.elements());
@@ -91,10 +97,16 @@ record Snapshot(
         }
         yield own;
       }
-      case Value value -> {
-        values.put(value.name(), List.of(value.value().get()));
-        yield List.of();
-      }
+      case Value value -> List.of();
     };
+  }
+
+  /** Adds what a section has beside tensors. */
+  private void describe(Section section) {
+    switch (section) {
+      case Copies copies -> replicated.put(copies.name(), Shares.describe(copies));
+      case Parts parts -> counters.put(parts.name(), new TreeMap<>(parts.state().counters()));
+      case Value value -> values.put(value.name(), List.of(value.value().get()));
+    }
   }
 }

@@ -111,22 +111,24 @@ public final class StoredCheckpoint {
    */
   public void verify() throws IOException {
     Path checkpoint = folder.published(step());
-    try (PieceReader reader = new PieceReader(folder.disk(), checkpoint, manifest.files())) {
-      for (int file = 0; file < manifest.files().size(); file++) {
-        reader.check(file);
-        if (manifest.files().get(file).name().endsWith(".safetensors")) {
-          requireTensors(reader, file);
-        }
+    PieceReader reader = new PieceReader(folder.disk(), checkpoint, manifest.files(), false);
+    for (int file = 0; file < manifest.files().size(); file++) {
+      reader.check(file);
+      if (manifest.files().get(file).name().endsWith(".safetensors")) {
+        requireTensors(reader, file);
       }
     }
   }
 
   private void requireTensors(PieceReader reader, int file) throws IOException {
     FileRecord record = manifest.files().get(file);
-    ByteBuffer length = ByteBuffer.allocate(Safetensors.LENGTH_BYTES);
-    reader.read(file, 0, MemorySegment.ofBuffer(length));
-    ByteBuffer json = ByteBuffer.allocate(Safetensors.headerLength(length, record.length()));
-    reader.read(file, Safetensors.LENGTH_BYTES, MemorySegment.ofBuffer(json));
+    ByteBuffer length = bytes(reader, file, 0, Safetensors.LENGTH_BYTES);
+    ByteBuffer json =
+        bytes(
+            reader,
+            file,
+            Safetensors.LENGTH_BYTES,
+            Safetensors.headerLength(length, record.length()));
     List<StoredTensor> tensors = Safetensors.tensors(json, record.length());
     for (StoredRange range : manifest.ranges()) {
       if (range.file() == file
@@ -141,5 +143,12 @@ public final class StoredCheckpoint {
                 .formatted(record.name(), range.tensor(), range.section()));
       }
     }
+  }
+
+  private static ByteBuffer bytes(PieceReader reader, int file, long start, int count)
+      throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(count);
+    reader.read(file, List.of(new PieceReader.Slice(start, MemorySegment.ofBuffer(bytes))));
+    return bytes;
   }
 }

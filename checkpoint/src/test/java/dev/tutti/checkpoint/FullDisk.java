@@ -21,11 +21,11 @@ final class FullDisk implements Disk {
     Output output = disk.create(file);
     return new Output() {
       @Override
-      public void write(ByteBuffer bytes) throws IOException {
+      public void write(long position, ByteBuffer bytes) throws IOException {
         if (full) {
           throw new IOException(file + ": No space left on device");
         }
-        output.write(bytes);
+        output.write(position, bytes);
       }
 
       @Override
@@ -46,8 +46,8 @@ final class FullDisk implements Disk {
   }
 
   @Override
-  public Input open(Path file) throws IOException {
-    return disk.open(file);
+  public Input open(Path file, boolean cached) throws IOException {
+    return disk.open(file, cached);
   }
 
   @Override

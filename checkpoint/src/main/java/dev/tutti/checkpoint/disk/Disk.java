@@ -13,14 +13,18 @@ import java.util.List;
  * each throws {@link IOException} with the path if the call fails.
  */
 public interface Disk {
-  /** A new file that is written from the beginning to the end. */
+  /** The alignment in bytes of memory from which all disks can copy without the system's cache. */
+  int ALIGNMENT = 1 << 20;
+
+  /** A new file. */
   interface Output extends Closeable {
     /**
-     * Writes bytes at the end.
+     * Writes bytes.
      *
+     * @param position the position of the first byte in the file
      * @param bytes the bytes from the position to the limit
      */
-    void write(ByteBuffer bytes) throws IOException;
+    void write(long position, ByteBuffer bytes) throws IOException;
 
     /** Forces all bytes to the device. */
     void force() throws IOException;
@@ -47,8 +51,12 @@ public interface Disk {
   /** Creates a file, which must not exist. */
   Output create(Path file) throws IOException;
 
-  /** Opens a file. */
-  Input open(Path file) throws IOException;
+  /**
+   * Opens a file.
+   *
+   * @param cached whether to read through the system's cache, which processes of the host share
+   */
+  Input open(Path file, boolean cached) throws IOException;
 
   /** Returns whether a path is a file, and no link. */
   boolean isFile(Path path) throws IOException;

@@ -4,7 +4,6 @@ import static java.nio.file.StandardOpenOption.CREATE_NEW;
 import static java.nio.file.StandardOpenOption.READ;
 import static java.nio.file.StandardOpenOption.WRITE;
 
-import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -28,51 +27,42 @@ public final class NioDisk implements Disk {
 
   @Override
   public Output create(Path file) throws IOException {
-    FileChannel channel = FileChannel.open(file, CREATE_NEW, WRITE);
+    DirectFile channels = new DirectFile(file, true, CREATE_NEW, WRITE);
     return new Output() {
       @Override
-      public void write(ByteBuffer bytes) throws IOException {
-        while (bytes.hasRemaining()) {
-          channel.write(bytes);
-        }
+      public void write(long position, ByteBuffer bytes) throws IOException {
+        channels.write(position, bytes);
       }
 
       @Override
       public void force() throws IOException {
-        channel.force(true);
+        channels.plain().force(true);
       }
 
       @Override
       public void close() throws IOException {
-        channel.close();
+        channels.close();
       }
     };
   }
 
   @Override
-  public Input open(Path file) throws IOException {
-    FileChannel channel = FileChannel.open(file, READ);
+  public Input open(Path file, boolean cached) throws IOException {
+    DirectFile channels = new DirectFile(file, !cached, READ);
     return new Input() {
       @Override
       public long length() throws IOException {
-        return channel.size();
+        return channels.plain().size();
       }
 
       @Override
       public void read(long position, ByteBuffer bytes) throws IOException {
-        long at = position;
-        while (bytes.hasRemaining()) {
-          int count = channel.read(bytes, at);
-          if (count < 0) {
-            throw new EOFException("%s ends at byte %d".formatted(file, at));
-          }
-          at += count;
-        }
+        channels.read(position, bytes);
       }
 
       @Override
       public void close() throws IOException {
-        channel.close();
+        channels.close();
       }
     };
   }

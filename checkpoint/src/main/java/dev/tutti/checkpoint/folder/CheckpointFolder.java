@@ -80,7 +80,7 @@ public final class CheckpointFolder {
    */
   public Manifest manifest(long step) throws IOException {
     Path file = published(step).resolve(MANIFEST);
-    try (Disk.Input input = disk.open(file)) {
+    try (Disk.Input input = disk.open(file, true)) {
       if (input.length() > Integer.MAX_VALUE - 8) {
         throw new MalformedException("it has " + input.length() + " bytes");
       }
@@ -146,7 +146,7 @@ public final class CheckpointFolder {
    */
   public void writeForced(Path file, ByteBuffer bytes) throws IOException {
     try (Disk.Output output = disk.create(file)) {
-      output.write(bytes);
+      output.write(0, bytes);
       output.force();
     }
   }

@@ -2,30 +2,38 @@ package dev.tutti.checkpoint.folder;
 
 import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.format.FileRecord;
-import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.zip.CRC32C;
-import org.jspecify.annotations.Nullable;
 
 /**
- * A reader of the files of a checkpoint that checks each piece before it hands out a byte of it. It
- * keeps the last piece, so that reads in ascending order read each piece once. For one thread.
+ * A reader of the files of a checkpoint that checks each piece before it hands out a byte of it.
  */
-public final class PieceReader implements Closeable {
+public final class PieceReader {
   private final Disk disk;
   private final Path folder;
   private final List<FileRecord> files;
-  private final ByteBuffer piece = ByteBuffer.allocateDirect(FileRecord.PIECE);
-  private final CRC32C checksum = new CRC32C();
-  private Disk.@Nullable Input input;
-  private int openFile = -1;
-  private long openPiece = -1;
+  private final boolean cached;
+
+  /**
+   * Bytes of a file that belong at a place in memory.
+   *
+   * @param start the position of the first byte in the file
+   * @param target where to put them
+   */
+  public record Slice(long start, MemorySegment target) {
+    private long end() {
+      return start + target.byteSize();
+    }
+  }
 
   /**
    * Creates a reader.
@@ -33,37 +41,44 @@ public final class PieceReader implements Closeable {
    * @param disk the file system
    * @param folder the folder of the checkpoint
    * @param files its files
+   * @param cached whether to read through the system's cache
    */
-  public PieceReader(Disk disk, Path folder, List<FileRecord> files) {
+  public PieceReader(Disk disk, Path folder, List<FileRecord> files, boolean cached) {
     this.disk = disk;
     this.folder = folder;
     this.files = files;
+    this.cached = cached;
   }
 
   /**
-   * Reads bytes of a file.
+   * Reads bytes of a file: each piece of which a slice has bytes once.
    *
    * @param file the position of the file in the list
-   * @param start the position of the first byte in the file
-   * @param target where to put the bytes
+   * @param slices what to read
    * @throws IOException naming the file and the remedy, if it cannot be read or was changed
    */
-  public void read(int file, long start, MemorySegment target) throws IOException {
-    Disk.Input source = open(file);
-    long done = 0;
-    while (done < target.byteSize()) {
-      long at = start + done;
-      long number = at / FileRecord.PIECE;
-      int within = (int) (at % FileRecord.PIECE);
-      int length = length(number);
-      long count = Math.min(length - within, target.byteSize() - done);
-      if (count == length && target.isNative() && number != openPiece) {
-        check(source, number, target.asSlice(done, count).asByteBuffer());
-      } else {
-        load(source, number);
-        MemorySegment.copy(MemorySegment.ofBuffer(piece), within, target, done, count);
+  public void read(int file, List<Slice> slices) throws IOException {
+    SortedMap<Integer, List<Slice>> users = new TreeMap<>();
+    for (Slice slice : slices) {
+      if (slice.target.byteSize() > 0) {
+        int last = (int) ((slice.end() - 1) / FileRecord.PIECE);
+        for (int piece = (int) (slice.start / FileRecord.PIECE); piece <= last; piece++) {
+          users.computeIfAbsent(piece, key -> new ArrayList<>()).add(slice);
+        }
       }
-      done += count;
+    }
+    List<Integer> pieces = List.copyOf(users.keySet());
+    try (Disk.Input input = open(file)) {
+      Pieces.forEach(
+          pieces.size(),
+          input.length(),
+          (i, buffer) -> {
+            int piece = pieces.get(i);
+            load(input, file, piece, buffer);
+            for (Slice slice : users.getOrDefault(piece, List.of())) {
+              copy((long) piece * FileRecord.PIECE, buffer, slice);
+            }
+          });
     }
   }
 
@@ -74,33 +89,25 @@ public final class PieceReader implements Closeable {
    * @throws IOException naming the file and the remedy, if it cannot be read or was changed
    */
   public void check(int file) throws IOException {
-    Disk.Input source = open(file);
-    for (long number = 0; number < files.get(file).checksums().size(); number++) {
-      load(source, number);
+    try (Disk.Input input = open(file)) {
+      Pieces.forEach(
+          files.get(file).checksums().size(),
+          input.length(),
+          (piece, buffer) -> load(input, file, piece, buffer));
     }
-  }
-
-  private int length(long number) {
-    return (int)
-        Math.min(FileRecord.PIECE, files.get(openFile).length() - number * FileRecord.PIECE);
   }
 
   private Disk.Input open(int file) throws IOException {
-    if (input != null && file == openFile) {
-      return input;
-    }
-    close();
-    openFile = file;
-    openPiece = -1;
     Disk.Input opened;
     try {
-      opened = disk.open(path(file));
+      opened = disk.open(path(file), cached);
     } catch (NoSuchFileException | FileNotFoundException e) {
-      throw damaged("it is missing");
+      throw damaged(file, "it is missing");
     }
-    input = opened;
-    if (opened.length() != files.get(file).length()) {
-      throw damaged("it has %d bytes, not %d".formatted(opened.length(), files.get(file).length()));
+    long length = opened.length();
+    if (length != files.get(file).length()) {
+      opened.close();
+      throw damaged(file, "it has %d bytes, not %d".formatted(length, files.get(file).length()));
     }
     return opened;
   }
@@ -109,41 +116,37 @@ public final class PieceReader implements Closeable {
     return folder.resolve(files.get(file).name());
   }
 
-  private IOException damaged(String what) {
+  private IOException damaged(int file, String what) {
     return new IOException(
         "%s is damaged: %s; move %s away to load an older checkpoint"
-            .formatted(path(openFile), what, folder));
+            .formatted(path(file), what, folder));
   }
 
-  private void load(Disk.Input source, long number) throws IOException {
-    if (number != openPiece) {
-      openPiece = -1;
-      check(source, number, piece.clear().limit(length(number)));
-      openPiece = number;
-      piece.clear();
-    }
-  }
-
-  private void check(Disk.Input source, long number, ByteBuffer target) throws IOException {
-    source.read(number * FileRecord.PIECE, target);
-    checksum.reset();
-    checksum.update(target.flip());
-    if ((int) checksum.getValue() != files.get(openFile).checksums().get((int) number)) {
+  /** Reads a piece into a buffer, and compares its checksum. */
+  private void load(Disk.Input input, int file, int piece, ByteBuffer buffer) throws IOException {
+    FileRecord record = files.get(file);
+    long start = (long) piece * FileRecord.PIECE;
+    input.read(start, buffer.limit((int) Math.min(FileRecord.PIECE, record.length() - start)));
+    CRC32C checksum = new CRC32C();
+    checksum.update(buffer.flip());
+    if ((int) checksum.getValue() != record.checksums().get(piece)) {
       throw damaged(
+          file,
           "the CRC32C of its %d bytes from %d on is %08x, not %08x"
               .formatted(
-                  target.limit(),
-                  number * FileRecord.PIECE,
-                  checksum.getValue(),
-                  files.get(openFile).checksums().get((int) number)));
+                  buffer.limit(), start, checksum.getValue(), record.checksums().get(piece)));
     }
   }
 
-  @Override
-  public void close() throws IOException {
-    if (input != null) {
-      input.close();
-      input = null;
-    }
+  /** Copies what a slice has of a piece. */
+  private static void copy(long start, ByteBuffer piece, Slice slice) {
+    long from = Math.max(start, slice.start);
+    long count = Math.min(start + piece.limit(), slice.end()) - from;
+    MemorySegment.copy(
+        MemorySegment.ofBuffer(piece.rewind()),
+        from - start,
+        slice.target,
+        from - slice.start,
+        count);
   }
 }

@@ -8,23 +8,23 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Objects;
+import java.util.TreeMap;
 import java.util.zip.CRC32C;
 
 /** Writes ranges of tensors to one safetensors file, and forces it. */
 public final class RangeWriter {
-  private final Disk.Output output;
-  private final List<Integer> checksums = new ArrayList<>();
-  private final CRC32C checksum = new CRC32C();
-  private long written;
+  /** What the file consists of, by the positions of the first bytes. */
+  private final NavigableMap<Long, MemorySegment> content = new TreeMap<>();
 
-  private RangeWriter(Disk.Output output) {
-    this.output = output;
-  }
+  private long length;
+
+  private RangeWriter() {}
 
   /**
    * Writes a file.
@@ -53,61 +53,64 @@ public final class RangeWriter {
                 .map(
                     range -> new Safetensors.Entry(range.key(), range.dtype(), range.storedShape()))
                 .toList());
+    RangeWriter writer = new RangeWriter();
+    writer.append(MemorySegment.ofBuffer(Safetensors.header(entries, Map.of("format", "pt"))));
+    for (Safetensors.Entry entry : entries) {
+      WrittenRange range = Objects.requireNonNull(byKey.get(entry.name()));
+      stored.add(
+          new StoredRange(
+              section,
+              range.tensor(),
+              range.dtype(),
+              range.shape(),
+              range.first(),
+              range.count(),
+              fileNumber,
+              writer.length));
+      writer.append(range.bytes());
+    }
     try (Disk.Output output = disk.create(file)) {
-      RangeWriter writer = new RangeWriter(output);
-      writer.append(Safetensors.header(entries, Map.of("format", "pt")));
-      for (Safetensors.Entry entry : entries) {
-        WrittenRange range = Objects.requireNonNull(byKey.get(entry.name()));
-        stored.add(
-            new StoredRange(
-                section,
-                range.tensor(),
-                range.dtype(),
-                range.shape(),
-                range.first(),
-                range.count(),
-                fileNumber,
-                writer.written));
-        writer.append(range.bytes());
-      }
+      List<Integer> checksums = writer.writeTo(output);
       output.force();
-      return new FileRecord(file.getFileName().toString(), writer.written, writer.allChecksums());
+      return new FileRecord(file.getFileName().toString(), writer.length, checksums);
     }
   }
 
-  private void append(MemorySegment bytes) throws IOException {
-    for (long start = 0; start < bytes.byteSize(); start += FileRecord.PIECE) {
-      append(
-          bytes
-              .asSlice(start, Math.min(FileRecord.PIECE, bytes.byteSize() - start))
-              .asByteBuffer());
+  private void append(MemorySegment bytes) {
+    if (bytes.byteSize() > 0) {
+      content.put(length, bytes);
+      length += bytes.byteSize();
     }
   }
 
-  private void append(ByteBuffer bytes) throws IOException {
-    while (bytes.hasRemaining()) {
-      long left = FileRecord.PIECE - written % FileRecord.PIECE;
-      int count = (int) Math.min(left, bytes.remaining());
-      ByteBuffer piece = bytes.slice(bytes.position(), count);
-      checksum.update(piece.duplicate());
-      output.write(piece);
-      bytes.position(bytes.position() + count);
-      written += count;
-      if (count == left) {
-        endPiece();
-      }
-    }
+  /** Writes all pieces, and returns their checksums. */
+  private List<Integer> writeTo(Disk.Output output) throws IOException {
+    Integer[] checksums = new Integer[Math.toIntExact(Math.ceilDiv(length, FileRecord.PIECE))];
+    Pieces.forEach(
+        checksums.length,
+        length,
+        (piece, buffer) -> {
+          long start = (long) piece * FileRecord.PIECE;
+          fill(start, buffer.limit((int) Math.min(FileRecord.PIECE, length - start)));
+          CRC32C checksum = new CRC32C();
+          checksum.update(buffer.rewind());
+          checksums[piece] = (int) checksum.getValue();
+          output.write(start, buffer.rewind());
+        });
+    return Arrays.asList(checksums);
   }
 
-  private void endPiece() {
-    checksums.add((int) checksum.getValue());
-    checksum.reset();
-  }
-
-  private List<Integer> allChecksums() {
-    if (written % FileRecord.PIECE != 0) {
-      endPiece();
+  /** Fills a buffer with the content from a position on. */
+  private void fill(long start, ByteBuffer buffer) {
+    MemorySegment target = MemorySegment.ofBuffer(buffer);
+    long done = 0;
+    while (done < target.byteSize()) {
+      Map.Entry<Long, MemorySegment> source =
+          Objects.requireNonNull(content.floorEntry(start + done));
+      long within = start + done - source.getKey();
+      long count = Math.min(source.getValue().byteSize() - within, target.byteSize() - done);
+      MemorySegment.copy(source.getValue(), within, target, done, count);
+      done += count;
     }
-    return checksums;
   }
 }

@@ -159,11 +159,12 @@ public final class ModelDisk implements Disk {
     add(path, file);
     return new Output() {
       @Override
-      public void write(ByteBuffer bytes) throws IOException {
+      public void write(long position, ByteBuffer bytes) throws IOException {
         call(path);
         synchronized (ModelDisk.this) {
-          byte[] more = Arrays.copyOf(file.bytes, file.bytes.length + bytes.remaining());
-          bytes.get(more, file.bytes.length, bytes.remaining());
+          int end = (int) position + bytes.remaining();
+          byte[] more = Arrays.copyOf(file.bytes, Math.max(file.bytes.length, end));
+          bytes.get(more, (int) position, bytes.remaining());
           file.bytes = more;
         }
       }
@@ -182,7 +183,7 @@ public final class ModelDisk implements Disk {
   }
 
   @Override
-  public synchronized Input open(Path path) throws IOException {
+  public synchronized Input open(Path path, boolean cached) throws IOException {
     call(path);
     if (!(folder(path.getParent()).names.get(name(path)) instanceof File file)) {
       throw new FileNotFoundException(path.toString());
