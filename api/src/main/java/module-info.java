@@ -10,6 +10,7 @@ module dev.tutti {
   exports dev.tutti.spi;
   exports dev.tutti.state;
 
+  uses dev.tutti.spi.DeviceTensors;
   uses dev.tutti.spi.ProcessGroupFactory;
   uses dev.tutti.spi.TensorAllocator;
 }

@@ -10,6 +10,4 @@ module dev.tutti.gradients {
   exports dev.tutti.gradients;
   exports dev.tutti.gradients.hook;
   exports dev.tutti.gradients.optimizer;
-
-  uses dev.tutti.spi.DeviceTensors;
 }

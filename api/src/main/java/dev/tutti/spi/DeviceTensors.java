@@ -5,16 +5,17 @@ import dev.tutti.Device;
 import dev.tutti.Incubating;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
+import java.util.Optional;
 
 /**
  * A provider of tensors on a kind of device, found by {@link java.util.ServiceLoader}, for code
- * that works with any device, such as buckets of gradients. All methods may be called from any
- * thread; work goes to the calling thread's current stream on the device.
+ * that works with any device, such as buckets of gradients and checkpoints. All methods may be
+ * called from any thread; work goes to the calling thread's current stream on the device.
  */
 @Incubating
 public interface DeviceTensors {
   /** The version of this interface, raised when a change would break existing providers. */
-  int SPI_VERSION = 1;
+  int SPI_VERSION = 2;
 
   /**
    * Returns the {@link #SPI_VERSION} that the provider was compiled against. Write {@code return
@@ -52,4 +53,33 @@ public interface DeviceTensors {
    * @throws IllegalArgumentException if numbers of elements differ or types cannot be converted
    */
   void copy(Tensor target, Tensor source);
+
+  /**
+   * Copies a tensor to the host, after the work in the current stream, and waits for the copy.
+   *
+   * @param host a contiguous host tensor of the same type and number of elements
+   * @param source a contiguous tensor on a device of this kind
+   */
+  void copyToHost(Tensor host, Tensor source);
+
+  /**
+   * Copies a tensor from the host, in the current stream; when it returns, the host tensor may be
+   * modified.
+   *
+   * @param target a contiguous tensor on a device of this kind
+   * @param host a contiguous host tensor of the same type and number of elements
+   */
+  void copyFromHost(Tensor target, Tensor host);
+
+  /**
+   * Returns the provider for a kind of device, which the thread's context class loader or that of
+   * Tutti offers.
+   *
+   * @param deviceType the kind, such as {@code cuda}
+   * @return the provider, or empty if there is none
+   * @throws dev.tutti.BackendException if it was compiled against another version of this interface
+   */
+  static Optional<DeviceTensors> find(String deviceType) {
+    return DeviceTensorsLookup.find(deviceType);
+  }
 }

@@ -7,6 +7,8 @@ import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.GraphCalls;
+import dev.tutti.cuda.provider.CudaDeviceTensors;
+import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.CountDownLatch;
@@ -44,6 +46,19 @@ class CudaTensorsTest {
     Tensor transposed = Tensor.of(1f, 2f, 3f, 4f).view(2, 2).transpose(0, 1);
     assertThat(tensors.toHost(tensors.copyOf(transposed)).toFloatArray())
         .containsExactly(1, 3, 2, 4);
+  }
+
+  @Test
+  void theProviderCopiesToTheHostAndBack() {
+    DeviceTensors provider = new CudaDeviceTensors(() -> cuda);
+    Tensor device = cuda.device(1).tensors().allocate(DType.FLOAT32, 2, 2);
+    Tensor host = Tensor.of(1f, 2f, 3f, 4f);
+    provider.copyFromHost(device, host);
+    host.fill(0);
+    provider.copyToHost(host, device);
+    assertThat(host.toFloatArray()).containsExactly(1, 2, 3, 4);
+    assertThat(DeviceTensors.find("cuda")).get().isInstanceOf(CudaDeviceTensors.class);
+    assertThat(DeviceTensors.find("moon")).isEmpty();
   }
 
   @Test

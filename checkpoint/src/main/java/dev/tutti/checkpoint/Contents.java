@@ -55,9 +55,10 @@ public final class Contents {
    *
    * @param section the name of the section, also of its files: letters, digits, '_', '.', '-'
    * @param names a name for each tensor, such as {@code layer1.weight}
-   * @param tensors dense host tensors, which a load overwrites
-   * @throws IllegalArgumentException if names are missing or occur twice, or a tensor is sparse, on
-   *     a device, or of type complex128, which safetensors files do not have
+   * @param tensors dense tensors, which a load overwrites; those on a device are contiguous
+   * @throws IllegalArgumentException if names are missing or occur twice, or a tensor is sparse, of
+   *     type complex128, which safetensors files do not have, or on a device and not contiguous, or
+   *     no module on the class path has tensors of that device
    */
   public Contents copies(String section, List<String> names, List<Tensor> tensors) {
     if (names.size() != tensors.size()) {
@@ -105,12 +106,18 @@ public final class Contents {
   }
 
   static void requireStorable(String section, String name, Tensor tensor) {
-    if (tensor.isSparse() || !tensor.device().isCpu() || !Safetensors.supports(tensor.dtype())) {
+    if (tensor.isSparse()
+        || !Safetensors.supports(tensor.dtype())
+        || (!tensor.device().isCpu() && !tensor.isContiguous())) {
       throw new IllegalArgumentException(
-          "tensor '%s' of section '%s' must be dense, on the host and of a type that safetensors"
-                  .formatted(name, section)
-              + " files have, not "
-              + tensor.describe());
+          ("tensor '%s' of section '%s' must be dense, of a type that safetensors files have, and"
+                  + " contiguous if it is on a device, not %s")
+              .formatted(name, section, tensor.describe()));
+    }
+    if (!HostCopy.supports(tensor.device())) {
+      throw new IllegalArgumentException(
+          "tensor '%s' of section '%s' is on %s, and no module on the class path has tensors there"
+              .formatted(name, section, tensor.device()));
     }
   }
 

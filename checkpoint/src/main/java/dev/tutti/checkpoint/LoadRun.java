@@ -15,7 +15,6 @@ import dev.tutti.checkpoint.format.Shape;
 import dev.tutti.checkpoint.format.StoredRange;
 import dev.tutti.state.StatePart;
 import java.io.IOException;
-import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -48,18 +47,11 @@ final class LoadRun {
   private final Contents contents;
   private final @Nullable RuntimeException before;
 
-  /** Elements of a file that belong at a place in memory. */
-  private record Read(StoredRange range, long from, long count, MemorySegment target) {
-    long start() {
-      return range.start() + (from - range.first()) * range.dtype().byteSize();
-    }
-  }
-
   /** What is read, and where tensors that are not contiguous get it from. */
   private record Plan(
       Manifest manifest,
       Map<List<String>, List<StoredRange>> stored,
-      List<Read> reads,
+      SortedMap<Integer, List<TensorReader.Read>> reads,
       Map<Tensor, Tensor> copies) {}
 
   /**
@@ -193,7 +185,7 @@ final class LoadRun {
           .add(range);
     }
     stored.values().forEach(all -> all.sort(Comparator.comparingLong(StoredRange::first)));
-    Plan plan = new Plan(manifest, stored, new ArrayList<>(), new LinkedHashMap<>());
+    Plan plan = new Plan(manifest, stored, new TreeMap<>(), new LinkedHashMap<>());
     for (Section section : contents.sections()) {
       switch (section) {
         case Copies copies -> plan(plan, copies);
@@ -253,14 +245,19 @@ final class LoadRun {
         "'%s' as %s%s, not as %s%s,"
             .formatted(name, any.dtype().label(), any.shape(), target.dtype().label(), shape),
         section);
+    Tensor flat = target.view(target.numel());
     long unit = target.dtype().byteSize();
     long at = first;
     long end = first + target.numel();
     for (StoredRange range : ranges) {
       long until = Math.min(end, range.end());
       if (range.first() <= at && at < until) {
-        MemorySegment own = target.segment().asSlice((at - first) * unit, (until - at) * unit);
-        plan.reads.add(new Read(range, at, until - at, own));
+        plan.reads
+            .computeIfAbsent(range.file(), file -> new ArrayList<>())
+            .add(
+                new TensorReader.Read(
+                    range.start() + (at - range.first()) * unit,
+                    flat.narrow(0, at - first, until - at)));
         at = until;
       }
     }
@@ -272,22 +269,16 @@ final class LoadRun {
    * holds of them, and begin at different files.
    */
   private void read(long step, Plan plan) throws IOException {
-    SortedMap<Integer, List<PieceReader.Slice>> slices = new TreeMap<>();
-    for (Read read : plan.reads) {
-      slices
-          .computeIfAbsent(read.range.file(), file -> new ArrayList<>())
-          .add(new PieceReader.Slice(read.start(), read.target));
-    }
     PieceReader reader =
         new PieceReader(
             folder.disk(),
             folder.published(step),
             plan.manifest.files(),
             group.size() > DIRECT_RANKS);
-    List<Integer> files = new ArrayList<>(slices.keySet());
+    List<Integer> files = new ArrayList<>(plan.reads.keySet());
     Collections.rotate(files, -(int) ((long) files.size() * group.rank() / group.size()));
     for (int file : files) {
-      reader.read(file, slices.getOrDefault(file, List.of()));
+      TensorReader.read(reader, file, plan.reads.getOrDefault(file, List.of()));
     }
     plan.copies.forEach(Tensor::copyFrom);
   }

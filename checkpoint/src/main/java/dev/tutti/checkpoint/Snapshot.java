@@ -64,7 +64,7 @@ record Snapshot(
     }
 
     WrittenRange copyTo(MemorySegment target) {
-      Tensor.wrap(target, tensor.dtype(), tensor.shape()).copyFrom(tensor);
+      HostCopy.toHost(Tensor.wrap(target, tensor.dtype(), tensor.shape()), tensor);
       return new WrittenRange(name, tensor.dtype(), shape, first, tensor.numel(), target);
     }
   }

@@ -483,7 +483,9 @@ class CheckpointsTest {
         .hasMessage("there are two sections named 'v'");
     assertThatThrownBy(
             () -> none.copies("m", List.of("a"), List.of(Tensor.allocate(DType.COMPLEX128, 1))))
-        .hasMessageContaining("of a type that safetensors files have, not complex128[1]");
+        .hasMessageContaining(
+            "of a type that safetensors files have, and contiguous if it is on a device, not"
+                + " complex128[1]");
     ThreadedWorld.run(1, this::refusals);
   }
 

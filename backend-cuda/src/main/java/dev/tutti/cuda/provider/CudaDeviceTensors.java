@@ -77,4 +77,14 @@ public final class CudaDeviceTensors implements DeviceTensors {
     DeviceCopy.keepFor(device, source, stream);
     DeviceCopy.copy(device, target, source);
   }
+
+  @Override
+  public void copyToHost(Tensor host, Tensor source) {
+    of(source.device()).tensors().copyToHost(host, source);
+  }
+
+  @Override
+  public void copyFromHost(Tensor target, Tensor host) {
+    of(target.device()).tensors().copyFromHost(target, host);
+  }
 }
