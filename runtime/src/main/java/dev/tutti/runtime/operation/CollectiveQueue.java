@@ -33,8 +33,9 @@ public final class CollectiveQueue {
    * run it until its issuer, which is telling listeners, releases it.
    *
    * "work" wakes the worker, "free" wakes threads that wait for a turn or for idleness, and
-   * "issued" those that wait for a number; while one of these waits, the gate is shut. The worker starts with the first operation that needs it, and ends when it has had nothing to do
-   * for a while or the queue has stopped.
+   * "issued" those that wait for a number; while one of these waits, the gate is shut. The worker
+   * starts with the first operation that needs it, and ends when it has had nothing to do for a
+   * while or the queue has stopped.
    */
   /** Returned instead of a number when the operation must queue. */
   public static final long TAKEN = 0;
