@@ -1,21 +1,17 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
-import dev.tutti.cuda.access.CudaAccess;
-import dev.tutti.cuda.block.OpenBlocks;
+import dev.tutti.cuda.access.DriverParts;
+import dev.tutti.cuda.access.Facade;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;
-import dev.tutti.cuda.driver.LinkMatrix;
 import dev.tutti.cuda.driver.Nvml;
 import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.kernels.KernelImage;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -25,26 +21,18 @@ import org.jspecify.annotations.Nullable;
  * of {@link #get}, and no device is touched before {@link #device} is called. All methods may be
  * called from any thread.
  */
-public final class Cuda {
-  static {
-    CudaAccess.provide(new Internals());
-  }
-
+public final class Cuda extends Facade<DriverParts> {
   private static @Nullable Cuda shared;
 
   private final CudaDriver driver;
-  private final LinkCalls links;
   private final Supplier<byte[]> image;
   private final CurrentStreams currentStreams;
-  private final OpenBlocks openBlocks = new OpenBlocks();
-  private final List<Runnable> sharing = new CopyOnWriteArrayList<>();
-  private final Map<Integer, String> writtenLinks = new ConcurrentHashMap<>();
   private final @Nullable CudaDevice[] devices;
   private boolean closed;
 
   Cuda(CudaDriver driver, LinkCalls links, Supplier<byte[]> image) {
+    super(new DriverParts(driver, links));
     this.driver = driver;
-    this.links = links;
     this.image = image;
     CudaDrivers.requireVersion(driver.devices().driverVersion());
     int count = driver.devices().count();
@@ -185,48 +173,12 @@ public final class Cuda {
     return currentDevice().currentStream();
   }
 
-  /** Describes the driver, the devices, and the links between them, one per line. */
-  List<String> findings() {
-    List<String> lines = new ArrayList<>();
-    lines.add(
-        "the driver supports CUDA " + CudaDrivers.versionText(driver.devices().driverVersion()));
-    List<String> busIds = new ArrayList<>();
-    for (int i = 0; i < devices.length; i++) {
-      busIds.add(driver.devices().pciBusId(i));
-      lines.add(DeviceLine.of(driver.devices(), i));
-      CudaDrivers.unusableDevice(driver.devices(), i).ifPresent(lines::add);
-    }
-    lines.addAll(DeviceLine.links(LinkMatrix.of(busIds, links)));
-    lines.addAll(DeviceLine.reach(driver.devices(), devices.length));
-    return lines;
-  }
-
   CudaDriver driver() {
     return driver;
   }
 
   CurrentStreams currentStreams() {
     return currentStreams;
-  }
-
-  /**
-   * Returns the links of a device in the format of {@link LinkMatrix#write}; queries them only
-   * once.
-   */
-  String links(int device) {
-    return writtenLinks.computeIfAbsent(
-        device, index -> LinkMatrix.write(driver.devices().pciBusId(index), links));
-  }
-
-  OpenBlocks openBlocks() {
-    return openBlocks;
-  }
-
-  /**
-   * Returns the actions that give up everything that is shared with other processes and still open.
-   */
-  List<Runnable> sharing() {
-    return sharing;
   }
 
   void requireOpen() {
@@ -248,8 +200,8 @@ public final class Cuda {
         return;
       }
       closed = true;
-      openBlocks.releaseAll();
-      sharing.forEach(Runnable::run);
+      Parts.of(this).openBlocks().releaseAll();
+      Parts.of(this).sharing().forEach(Runnable::run);
       for (CudaDevice device : devices) {
         if (device != null) {
           device.close();

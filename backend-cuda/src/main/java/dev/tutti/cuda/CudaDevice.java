@@ -2,8 +2,9 @@ package dev.tutti.cuda;
 
 import dev.tutti.Device;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.cuda.access.DeviceKernels;
-import dev.tutti.cuda.access.StreamReserve;
+import dev.tutti.cuda.access.DeviceParts;
+import dev.tutti.cuda.access.Facade;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
@@ -13,7 +14,6 @@ import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * One GPU, used through the primary context that all libraries in the process share. All methods
  * may be called from any thread.
  */
-public final class CudaDevice {
+public final class CudaDevice extends Facade<DeviceParts> {
   /** The number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
 
@@ -36,31 +36,40 @@ public final class CudaDevice {
   private final Cuda owner;
   private final int index;
   private final DeviceContext context;
-  private final EventPool events;
-  private final DeviceAllocator allocator;
-  private final DeviceAllocator sharable;
-  private final PinnedAllocator pinned;
-  private final DeviceKernels kernels;
   private final CudaTensors tensors;
-  private final StreamReserve reserve;
   private final CudaStream defaultStream;
   private final @Nullable CudaStream[] pool = new @Nullable CudaStream[POOL_STREAMS];
   private final AtomicInteger nextOfPool = new AtomicInteger();
 
   CudaDevice(Cuda owner, int index, Supplier<byte[]> image) {
+    super(
+        new DeviceParts(
+            new DeviceContext(owner.driver(), index), Parts.of(owner).openBlocks(), image));
     this.owner = owner;
     this.index = index;
-    this.context = new DeviceContext(owner.driver(), index);
-    this.events = new EventPool(context);
-    BooleanSupplier mayWait = () -> owner.openBlocks().count() == 0;
-    this.allocator = new DeviceAllocator(context, mayWait);
-    this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
-    this.pinned = new PinnedAllocator(context, events, mayWait);
-    this.kernels = new DeviceKernels(context, image);
+    this.context = Parts.of(this).context();
+    Parts.of(this).attach(new Hidden());
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT, false);
     this.tensors = new CudaTensors(this);
-    this.reserve = new StreamReserve(this);
     makeStreams();
+  }
+
+  /** What the module does with a device, but not users. */
+  private final class Hidden implements DeviceParts.Owner {
+    @Override
+    public CudaStream stream(long handle) {
+      return new CudaStream(CudaDevice.this, handle, false);
+    }
+
+    @Override
+    public CudaEvent event() {
+      return new CudaEvent(CudaDevice.this, null, 0);
+    }
+
+    @Override
+    public boolean awaitAll(Time time, long deadlineNanos) {
+      return CudaDevice.this.awaitAll(time, deadlineNanos);
+    }
   }
 
   /**
@@ -73,7 +82,7 @@ public final class CudaDevice {
     for (int i = 0; i < POOL_STREAMS; i++) {
       pool[i] = new CudaStream(this, streams.create(streams.highestPriority()), false);
     }
-    reserve.ensure(RESERVED_STREAMS);
+    Parts.of(this).reserve().ensure(RESERVED_STREAMS);
   }
 
   /** Returns this device's ordinal among the devices that this process may use. */
@@ -160,28 +169,20 @@ public final class CudaDevice {
   }
 
   EventPool events() {
-    return events;
+    return Parts.of(this).events();
   }
 
   DeviceAllocator allocator() {
-    return allocator;
+    return Parts.of(this).allocator();
   }
 
   /** Returns the allocator of memory that other processes can open. */
   DeviceAllocator sharable() {
-    return sharable;
+    return Parts.of(this).sharable();
   }
 
   PinnedAllocator pinned() {
-    return pinned;
-  }
-
-  StreamReserve reserve() {
-    return reserve;
-  }
-
-  DeviceKernels kernels() {
-    return kernels;
+    return Parts.of(this).pinned();
   }
 
   /**
@@ -244,13 +245,14 @@ public final class CudaDevice {
   void close() {
     context.enter();
     owner.driver().contexts().synchronize();
-    pinned.close();
-    allocator.close();
-    sharable.close();
-    kernels.close();
+    DeviceParts parts = Parts.of(this);
+    parts.pinned().close();
+    parts.allocator().close();
+    parts.sharable().close();
+    parts.kernels().close();
     // Before the streams: memory freed from now on cannot be marked in a destroyed stream.
-    events.close();
-    reserve.close();
+    parts.events().close();
+    parts.reserve().close();
     synchronized (pool) {
       for (int i = 0; i < POOL_STREAMS; i++) {
         CudaStream stream = pool[i];

@@ -1,9 +1,9 @@
 package dev.tutti.cuda;
 
-import dev.tutti.BackendException;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.access.Facade;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
-import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.BlockStream;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -14,20 +14,19 @@ import java.util.concurrent.TimeUnit;
  * <p>As in c10d, each thread has a current stream for each device, initially the default stream,
  * and a current device, initially device 0. Operations go to the current stream of their device.
  */
-public final class CudaStream {
+public final class CudaStream extends Facade<BlockStream> {
   private final CudaDevice device;
   private final long handle;
-  private final BlockStream forBlocks;
 
   CudaStream(CudaDevice device, long handle, boolean isForeign) {
+    super(new BlockStream(device.context(), device.events(), handle, isForeign));
     this.device = device;
     this.handle = handle;
-    this.forBlocks = new BlockStream(device.context(), device.events(), handle, isForeign);
   }
 
   /** Returns the representation of this stream that allocators use. */
   BlockStream forBlocks() {
-    return forBlocks;
+    return Parts.of(this);
   }
 
   /** Returns the device. */
@@ -50,8 +49,7 @@ public final class CudaStream {
 
   /** Records an event at the current end of this stream's work. */
   public CudaEvent record() {
-    EventPool pool = device.events();
-    return new CudaEvent(device, pool, this, pool.record(handle));
+    return new CudaEvent(device, this, device.events().record(handle));
   }
 
   /**
@@ -60,7 +58,7 @@ public final class CudaStream {
    * @param event the event to wait for
    */
   public void waitFor(CudaEvent event) {
-    event.order(this);
+    Parts.of(event).order(this);
   }
 
   /**
@@ -89,26 +87,6 @@ public final class CudaStream {
         throw new TuttiException(this + " did not finish within " + timeout.toMillis() + " ms");
       }
     }
-  }
-
-  /**
-   * Waits until all work enqueued so far is done; returns false if it is not done by the deadline,
-   * or the device failed.
-   */
-  boolean awaitIdle(long deadlineNanos) {
-    try (CudaEvent event = record()) {
-      return event.awaitReached(deadlineNanos);
-    } catch (BackendException e) {
-      return false;
-    }
-  }
-
-  /**
-   * Copies between two addresses on the device, whose context must be current on the calling
-   * thread.
-   */
-  void copy(long to, long from, long bytes) {
-    driver().streams().copy(to, from, bytes, handle);
   }
 
   private CudaDriver driver() {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.BackendException;
 import dev.tutti.DType;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.DeviceAttribute;
@@ -44,7 +45,7 @@ class CudaTest {
   void noDeviceIsTouchedBeforeItIsAskedFor() {
     try (FakeMachine machine = new FakeMachine(2)) {
       assertThat(machine.cuda.deviceCount()).isEqualTo(2);
-      assertThat(machine.cuda.findings()).hasSize(5);
+      assertThat(Parts.of(machine.cuda).findings()).hasSize(5);
       assertThat(machine.fake.living()).isEmpty();
       assertThat(machine.cuda.device(1)).isSameAs(machine.cuda.device(1));
       assertThat(machine.fake.calls("cuDevicePrimaryCtxRetain"))

@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.StreamBlock;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
@@ -40,7 +41,7 @@ public final class GpuCosts {
     long nothing = driver.kernels().function(module, Gpu.NOTHING);
     LaunchParameters parameters = new LaunchParameters(8);
     long handle = stream.handle();
-    cuda.findings().forEach(System.out::println);
+    Parts.of(cuda).findings().forEach(System.out::println);
     System.out.println("call                                  ns    bytes");
     cost("empty loop", () -> {});
     cost("DeviceContext.enter", () -> device.context().enter());

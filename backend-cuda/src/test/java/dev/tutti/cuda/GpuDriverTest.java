@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
@@ -66,7 +67,7 @@ class GpuDriverTest {
     assertThat(device.computeCapability()).isGreaterThanOrEqualTo(80);
     assertThat(driver.devices().pciBusId(0)).matches("[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:.*");
     assertThat(driver.devices().totalBytes(0)).isGreaterThan(1L << 30);
-    assertThat(cuda.findings())
+    assertThat(Parts.of(cuda).findings())
         .hasSizeGreaterThan(cuda.deviceCount())
         .anyMatch(line -> line.startsWith("cuda:0 " + device.name()));
     assertThatThrownBy(() -> driver.devices().name(999))
@@ -387,7 +388,7 @@ class GpuDriverTest {
     assertThat(driver.memory().room().free()).isGreaterThanOrEqualTo(free - (2 << 20));
     assertThat(Fds.open()).hasSizeLessThanOrEqualTo(fds.size());
     assertThat(device.events().inUse()).isLessThanOrEqualTo(events);
-    assertThat(cuda.openBlocks().count()).isZero();
+    assertThat(Parts.of(cuda).openBlocks().count()).isZero();
     assertThat(device.pinned().blocksInUse()).isEqualTo(pinned);
   }
 

@@ -1,8 +1,5 @@
 package dev.tutti.cuda.access;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
-import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.StreamCalls;
@@ -16,11 +13,11 @@ import java.util.List;
  * methods may be called from any thread.
  */
 public final class StreamReserve {
-  private final CudaDevice device;
+  private final DeviceParts device;
   private final ArrayDeque<CudaStream> free = new ArrayDeque<>();
   private boolean closed;
 
-  public StreamReserve(CudaDevice device) {
+  StreamReserve(DeviceParts device) {
     this.device = device;
   }
 
@@ -71,10 +68,10 @@ public final class StreamReserve {
    * it.
    */
   private CudaStream make() {
-    DeviceContext context = access().context(device);
+    DeviceContext context = device.context();
     context.enter();
     StreamCalls calls = context.driver().streams();
-    return access().stream(device, calls.create(calls.highestPriority()), false);
+    return device.owner().stream(calls.create(calls.highestPriority()));
   }
 
   /** Takes back a stream in which no work runs. */
@@ -87,8 +84,8 @@ public final class StreamReserve {
   }
 
   private void destroy(CudaStream stream) {
-    access().context(device).enter();
-    access().context(device).driver().streams().destroy(stream.handle());
+    device.context().enter();
+    device.context().driver().streams().destroy(stream.handle());
   }
 
   /** Destroys the free streams and, from then on, every stream that is given back. */

@@ -1,6 +1,6 @@
 /**
- * The module's per-device resources, access to what the public classes hide from users, and what
- * runs when the JVM shuts down.
+ * The parts of devices, streams and events that the public classes hide from users, and what runs
+ * when the JVM shuts down.
  */
 @NullMarked
 package dev.tutti.cuda.access;

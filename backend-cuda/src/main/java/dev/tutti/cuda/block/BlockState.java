@@ -1,9 +1,8 @@
 package dev.tutti.cuda.block;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -29,7 +28,7 @@ public final class BlockState implements Runnable {
 
   BlockState(CudaDevice device) {
     this.device = device;
-    this.words = access().pinned(device).allocate(BYTES);
+    this.words = Parts.of(device).pinned().allocate(BYTES);
     WORD.setRelease(words.segment(), RELEASE, 0);
     WORD.setRelease(words.segment(), STATUS, 0);
   }
@@ -60,7 +59,7 @@ public final class BlockState implements Runnable {
   void close() {
     if (ended.compareAndSet(false, true)) {
       end();
-      access().openBlocks(access().owner(device)).remove(this);
+      Parts.of(device).openBlocks().remove(this);
     }
   }
 
@@ -68,7 +67,7 @@ public final class BlockState implements Runnable {
     status();
     release();
     closed = true;
-    access().pinned(device).free(words);
+    Parts.of(device).pinned().free(words);
   }
 
   /**
@@ -78,7 +77,7 @@ public final class BlockState implements Runnable {
   void abandon() {
     if (ended.compareAndSet(false, true)) {
       release();
-      access().openBlocks(access().owner(device)).remove(this);
+      Parts.of(device).openBlocks().remove(this);
     }
   }
 

@@ -1,11 +1,10 @@
 package dev.tutti.cuda.block;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.kernels.Kernels;
@@ -44,19 +43,19 @@ public final class CudaStreamBlock implements StreamBlock {
       throw new IllegalStateException(
           stream + " is being captured into a graph, which would be blocked again at each replay");
     }
-    long function = access().kernels(device).function(KERNEL);
+    long function = Parts.of(device).kernels().function(KERNEL);
     LaunchParameters parameters = new LaunchParameters(2);
     BlockState state = new BlockState(device);
-    access().openBlocks(access().owner(device)).add(state);
+    Parts.of(device).openBlocks().add(state);
     CudaStreamBlock block = new CudaStreamBlock(state);
     parameters.set(0, state.address());
     parameters.set(1, millis);
-    CudaDriver driver = access().context(device).driver();
+    CudaDriver driver = Parts.of(device).context().driver();
     boolean launched = false;
     try {
       parameters.launch(driver.kernels(), function, 1, 1, stream.handle());
       launched = true;
-      access().pinned(device).useOn(state.words(), stream.handle());
+      Parts.of(device).pinned().useOn(state.words(), stream.handle());
       return block;
     } catch (RuntimeException | Error e) {
       if (launched) {

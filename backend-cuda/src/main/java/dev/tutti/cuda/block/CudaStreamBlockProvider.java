@@ -1,10 +1,9 @@
 package dev.tutti.cuda.block;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.StreamBlockProvider;
 import java.time.Duration;
 import java.util.List;
@@ -66,6 +65,6 @@ public final class CudaStreamBlockProvider implements StreamBlockProvider {
 
   @Override
   public List<String> findings() {
-    return access().findings(cuda.get());
+    return Parts.of(cuda.get()).findings();
   }
 }

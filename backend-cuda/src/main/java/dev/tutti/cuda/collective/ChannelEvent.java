@@ -1,8 +1,7 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
@@ -63,7 +62,7 @@ public final class ChannelEvent implements DeviceEvent {
 
   @Override
   public void release() {
-    access().takeForReached(event);
+    Parts.of(event).takeForReached();
     if (pool != null) {
       pool.give(this);
     }

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
 
@@ -28,7 +27,8 @@ public final class ChannelEvents {
   public synchronized ChannelEvent take(Operation op) {
     ChannelEvent event = free.pollLast();
     if (event == null) {
-      event = new ChannelEvent(access().event(device), outcome, op, MessageMatcher.ANY, this);
+      event =
+          new ChannelEvent(Parts.of(device).owner().event(), outcome, op, MessageMatcher.ANY, this);
     } else {
       event.follow(op);
     }

@@ -1,11 +1,10 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.cuda.element.ElementKernel;
 import dev.tutti.cuda.memory.DeviceBlock;
@@ -44,8 +43,7 @@ final class Coalescing implements AutoCloseable {
 
   /** Allocates uninitialized memory. */
   long memory(long bytes) {
-    DeviceBlock block =
-        access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));
+    DeviceBlock block = Parts.of(device).allocator().allocate(Math.max(1, bytes), Parts.of(stream));
     blocks.add(block);
     return block.address();
   }
@@ -190,7 +188,7 @@ final class Coalescing implements AutoCloseable {
 
   @Override
   public void close() {
-    blocks.forEach(access().allocator(device)::free);
+    blocks.forEach(Parts.of(device).allocator()::free);
     blocks.clear();
   }
 }

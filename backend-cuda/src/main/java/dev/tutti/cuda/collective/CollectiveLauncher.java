@@ -1,13 +1,12 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.AllReduceLimits.Algorithm;
 import dev.tutti.kernels.ChannelLayout;
@@ -118,7 +117,7 @@ public final class CollectiveLauncher {
   }
 
   private void begin(Operation op) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     stream = device.currentStream();
     if (neighbor >= 0 && stream.equals(device.defaultStream())) {
       throw new UnsupportedOperationException(
@@ -185,12 +184,12 @@ public final class CollectiveLauncher {
   }
 
   private void track(Operation op) {
-    if (access().context(device).driver().streams().isCapturing(stream.handle())) {
+    if (Parts.of(device).context().driver().streams().isCapturing(stream.handle())) {
       replays.recorded();
       return;
     }
     ChannelEvent event = events.take(op);
-    access().recordIn(event.event(), stream.handle());
+    Parts.of(event.event()).recordIn(stream.handle());
     lastEvent = event.event();
     lastStream = stream;
     op.enqueued(event);

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -19,7 +18,7 @@ final class ControlWords {
 
   ControlWords(CudaDevice device) {
     this.device = device;
-    this.block = access().pinned(device).allocate(2 * Integer.BYTES);
+    this.block = Parts.of(device).pinned().allocate(2 * Integer.BYTES);
     reset();
   }
 
@@ -55,7 +54,7 @@ final class ControlWords {
     if (!closed) {
       status();
       closed = true;
-      access().pinned(device).free(block);
+      Parts.of(device).pinned().free(block);
     }
   }
 }

@@ -1,7 +1,5 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
@@ -10,6 +8,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.kernels.AllReduceLimits;
@@ -265,17 +264,16 @@ public final class CudaBackend implements Backend {
               + " cannot be captured into a graph because it needs contiguous memory for the parts;"
               + " use reduceScatterInto");
     }
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     long bytes = output.byteSize();
-    DeviceBlock flat =
-        access().allocator(device).allocate(bytes * size, access().forBlocks(stream));
+    DeviceBlock flat = Parts.of(device).allocator().allocate(bytes * size, Parts.of(stream));
     try {
       for (int r = 0; r < size; r++) {
         enqueueCopy(flat.address() + r * bytes, inputs.get(r), stream);
       }
       to.reduceScatter(op, output, flat.address(), reduceOp);
     } finally {
-      access().allocator(device).free(flat);
+      Parts.of(device).allocator().free(flat);
     }
   }
 
@@ -371,13 +369,13 @@ public final class CudaBackend implements Backend {
   private void copy(Tensor target, Tensor source) {
     long address = target.segment().address();
     if (source.byteSize() > 0 && address != source.segment().address()) {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       enqueueCopy(address, source, device.currentStream());
     }
   }
 
   private void enqueueCopy(long target, Tensor source, CudaStream stream) {
-    access().copy(stream, target, source.segment().address(), source.byteSize());
+    Parts.of(stream).copy(target, source.segment().address(), source.byteSize());
   }
 
   @Override

@@ -1,12 +1,12 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static dev.tutti.cuda.driver.DeviceAttribute.MULTICAST;
 
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
@@ -36,7 +36,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
     this.group = group;
     this.multicast =
         !settings.get(CudaSettings.DISABLE_MULTICAST)
-            && access().context(device).driver().devices().attribute(device.index(), MULTICAST)
+            && Parts.of(device).context().driver().devices().attribute(device.index(), MULTICAST)
                 != 0;
   }
 

@@ -1,7 +1,5 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupClosedException;
@@ -13,6 +11,7 @@ import dev.tutti.cpu.memory.UserCount;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.share.PeerMemory;
 import java.lang.System.Logger.Level;
@@ -77,7 +76,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
       channels[c] = new SignalChannel(device, plan, c, pads, this::takeStream);
     }
     try {
-      spare.set(access().reserve(device).take());
+      spare.set(Parts.of(device).reserve().take());
     } catch (CudaException e) {
       LOG.log(Level.DEBUG, "cannot create a stream now; the first wait will create it", e);
     }
@@ -89,7 +88,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    */
   private CudaStream takeStream() {
     CudaStream stream = spare.getAndSet(null);
-    return stream == null ? access().reserve(device).take() : stream;
+    return stream == null ? Parts.of(device).reserve().take() : stream;
   }
 
   SymmetricPlan plan() {
@@ -248,7 +247,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
     CudaStream unused = spare.getAndSet(null);
     if (unused != null) {
-      access().reserve(device).give(unused);
+      Parts.of(device).reserve().give(unused);
     }
     memory.close();
   }

@@ -1,12 +1,11 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.settings.CudaSettings;
@@ -257,14 +256,14 @@ public final class CudaWorld implements AutoCloseable {
     CudaDevice device = cuda.device(context.device().index());
     StoreExchange exchange =
         new StoreExchange(context.store(), "cuda", context.rank(), context.size());
-    CudaDriver driver = access().driver(cuda);
+    CudaDriver driver = Parts.of(cuda).driver();
     PeerInfo own =
         PeerInfo.here(
             driver.devices().pciBusId(device.index()),
             settings.get(CudaSettings.OVERLAPPING_DEVICES),
             driver.devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
             choices(settings, context.size()),
-            access().links(cuda, device.index()));
+            Parts.of(cuda).links(device.index()));
     HardwareQueues.warning(settings)
         .ifPresent(text -> LOG.log(Level.WARNING, "rank {0}: {1}", context.rank(), text));
     List<PeerInfo> ranks = PeerInfo.meet(exchange, own, until);
@@ -277,7 +276,7 @@ public final class CudaWorld implements AutoCloseable {
       PeerAccess.require(cuda, device, ranks, sharing, context.rank());
       plan = context.size() == 1 ? null : Plan.of(settings, ranks);
       kernels = context.size() == 1 ? null : new HostKernels(device);
-      streams = access().reserve(device).take(2 * (context.size() - 1) + 1);
+      streams = Parts.of(device).reserve().take(2 * (context.size() - 1) + 1);
     } catch (BackendException e) {
       // Only this rank sees this failure; the others would wait for it until their deadline.
       IpcChannel.refuse(exchange, e, until);
@@ -288,7 +287,7 @@ public final class CudaWorld implements AutoCloseable {
     try {
       channel = IpcChannel.open(directory, exchange, until);
     } catch (RuntimeException e) {
-      streams.forEach(access().reserve(device)::give);
+      streams.forEach(Parts.of(device).reserve()::give);
       throw e;
     }
     RankNotes notes = null;
@@ -297,13 +296,13 @@ public final class CudaWorld implements AutoCloseable {
     try {
       PeerWorld peers =
           new PeerWorld(
-              access().context(device),
+              Parts.of(device).context(),
               streams.get(0).handle(),
               exchange,
               channel,
               ranks,
               sharing,
-              access().allocator(device)::makeRoom);
+              Parts.of(device).allocator()::makeRoom);
       Shared shared = null;
       if (plan != null && kernels != null) {
         notes = PeerNotes.connect(context, until);
@@ -337,7 +336,7 @@ public final class CudaWorld implements AutoCloseable {
         if (memory != null) {
           memory.close();
         }
-        streams.forEach(access().reserve(device)::give);
+        streams.forEach(Parts.of(device).reserve()::give);
       }
     }
   }
@@ -415,7 +414,7 @@ public final class CudaWorld implements AutoCloseable {
     channel.close();
     if (memory == null || all == null || collectives == null) {
       symmetric.close();
-      streams.forEach(access().reserve(device)::give);
+      streams.forEach(Parts.of(device).reserve()::give);
       return;
     }
     long allUntil = time.nanoTime() + CLOSE_NANOS;
@@ -426,7 +425,7 @@ public final class CudaWorld implements AutoCloseable {
     }
     if (idle && replays != null && replays.hasRecorded()) {
       // Nothing else knows of a replay.
-      idle = access().awaitAll(device, time, allUntil);
+      idle = Parts.of(device).owner().awaitAll(time, allUntil);
     }
     if (!idle) {
       LOG.log(
@@ -438,6 +437,6 @@ public final class CudaWorld implements AutoCloseable {
     symmetric.close();
     all.close();
     memory.close();
-    streams.forEach(access().reserve(device)::give);
+    streams.forEach(Parts.of(device).reserve()::give);
   }
 }

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
@@ -19,7 +18,7 @@ final class HostKernels {
   HostKernels(CudaDevice device) {
     this.device = device;
     for (Kernel kernel : Kernels.all()) {
-      functions.put(kernel, access().kernels(device).function(kernel.name()));
+      functions.put(kernel, Parts.of(device).kernels().function(kernel.name()));
     }
   }
 
@@ -28,8 +27,8 @@ final class HostKernels {
     if (function == null) {
       throw new AssertionError("not loaded: " + kernel);
     }
-    access()
-        .context(device)
+    Parts.of(device)
+        .context()
         .driver()
         .kernels()
         .launch(function, launch.grid(), launch.block(), stream, parameters);

@@ -1,10 +1,9 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
@@ -68,7 +67,7 @@ final class MessageLauncher {
    * @param source the sender of a message to this rank, otherwise {@link MessageMatcher#ANY}
    */
   synchronized void start(Operation op, long address, long bytes, CudaEvent before, int source) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     if (closed) {
       throw new IllegalStateException("the backend is closed");
     }

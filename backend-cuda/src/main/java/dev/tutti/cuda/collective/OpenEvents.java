@@ -1,8 +1,7 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.access.Parts;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,21 +17,21 @@ public final class OpenEvents {
 
   /** Adds an event, and from time to time drops those already seen to be reached. */
   public void add(CudaEvent event) {
-    if (access().isListed(event)) {
+    if (Parts.of(event).isListed()) {
       return;
     }
     if (open.size() >= limit) {
       open.removeIf(OpenEvents::forget);
       limit = Math.max(FIRST_LIMIT, 2 * open.size());
     }
-    access().setListed(event, true);
+    Parts.of(event).setListed(true);
     open.add(event);
   }
 
   private static boolean forget(CudaEvent event) {
-    boolean reached = access().isKnownReached(event);
+    boolean reached = Parts.of(event).isKnownReached();
     if (reached) {
-      access().setListed(event, false);
+      Parts.of(event).setListed(false);
     }
     return reached;
   }
@@ -44,7 +43,7 @@ public final class OpenEvents {
 
   /** Releases all events; the device must have reached them. */
   public void close() {
-    open.forEach(access()::takeForReached);
+    open.forEach(event -> Parts.of(event).takeForReached());
     open.clear();
   }
 }

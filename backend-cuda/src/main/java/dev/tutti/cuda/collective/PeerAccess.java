@@ -1,10 +1,9 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.Sharing;
@@ -22,7 +21,7 @@ final class PeerAccess {
    */
   static void require(
       Cuda cuda, CudaDevice device, List<PeerInfo> ranks, Sharing sharing, int rank) {
-    CudaDriver driver = access().driver(cuda);
+    CudaDriver driver = Parts.of(cuda).driver();
     for (int r = 0; r < ranks.size(); r++) {
       for (int d = 0; d < cuda.deviceCount(); d++) {
         if (d == device.index() || !driver.devices().pciBusId(d).equals(ranks.get(r).pciBusId())) {
@@ -35,8 +34,8 @@ final class PeerAccess {
                   .formatted(rank, device, r, ranks.get(r).pciBusId()));
         }
         if (sharing == Sharing.IPC) {
-          access().context(device).enter();
-          driver.contexts().enablePeerAccess(access().context(cuda.device(d)).handle());
+          Parts.of(device).context().enter();
+          driver.contexts().enablePeerAccess(Parts.of(cuda.device(d)).context().handle());
         }
       }
     }

@@ -1,13 +1,12 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.FailureInfo;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.block.CudaStreamBlock;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.ChannelStatus;
@@ -107,7 +106,7 @@ final class SignalChannel implements AutoCloseable {
   }
 
   private Kit kit() {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     Kit known = kit;
     if (known == null) {
       known = new Kit(device, streams.get(), channel, plan, pads);
@@ -205,7 +204,7 @@ final class SignalChannel implements AutoCloseable {
   }
 
   private ChannelStatus launch(Kit own, Kernel kernel, long word, Duration timeout) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     long millis =
         Math.max(1, CudaStreamBlock.millis(timeout.isNegative() ? Duration.ZERO : timeout));
     own.control.reset();
@@ -215,12 +214,12 @@ final class SignalChannel implements AutoCloseable {
     own.values.set(ValueLayout.JAVA_LONG, TIMEOUT, millis);
     own.values.set(ValueLayout.JAVA_LONG, WORD, word);
     long parameters = word == 0 ? own.barrier.address() : own.signal.address();
-    access()
-        .context(device)
+    Parts.of(device)
+        .context()
         .driver()
         .kernels()
         .launch(
-            access().kernels(device).function(kernel.name()),
+            Parts.of(device).kernels().function(kernel.name()),
             1,
             32,
             own.stream.handle(),
@@ -269,7 +268,7 @@ final class SignalChannel implements AutoCloseable {
     if (own != null) {
       kit = null;
       own.control.close();
-      access().reserve(device).give(own.stream);
+      Parts.of(device).reserve().give(own.stream);
     }
   }
 }

@@ -1,10 +1,9 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.Operation;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -30,7 +29,7 @@ final class SoleRank {
       return;
     }
     ChannelEvent event = events.take(op);
-    access().recordIn(event.event(), stream.handle());
+    Parts.of(event.event()).recordIn(stream.handle());
     lastEvent = event.event();
     op.enqueued(event);
   }

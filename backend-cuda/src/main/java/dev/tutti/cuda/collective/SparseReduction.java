@@ -1,13 +1,12 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.CudaTensors;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.Coalescing.Runs;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.memory.BlockTensors;
@@ -100,7 +99,7 @@ public final class SparseReduction {
       throw plan.refused(
           op, rank, "cannot be captured into a graph because the host has to wait for sizes");
     }
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     try (Arena temporary = Arena.ofConfined();
         Coalescing work = new Coalescing(device, stream)) {
       Tensor indices = DeviceCopy.dense(device, temporary, tensor.indices());
@@ -184,7 +183,7 @@ public final class SparseReduction {
      * the sizes.
      */
     private void writeWords() {
-      PinnedAllocator pinned = access().pinned(device);
+      PinnedAllocator pinned = Parts.of(device).pinned();
       long bytes = (long) (WORDS + plan.sparseDims) * Long.BYTES;
       PinnedBlock block = pinned.allocate(bytes);
       boolean isLost = false;
@@ -200,7 +199,7 @@ public final class SparseReduction {
         to.setAtIndex(ValueLayout.JAVA_LONG, FINGERPRINT, fingerprint);
         to.setAtIndex(ValueLayout.JAVA_LONG, ENTRIES, entries);
         MemorySegment.copy(shape, 0, to, ValueLayout.JAVA_LONG, 8L * WORDS, plan.sparseDims);
-        access().copy(stream, words, block.address(), bytes);
+        Parts.of(stream).copy(words, block.address(), bytes);
         isLost = true;
         pinned.useOn(block, stream.handle());
         isLost = false;
@@ -233,7 +232,7 @@ public final class SparseReduction {
       others.allGatherInto(gather, words(gathered, (long) size * WORDS), words(words, WORDS));
       long values = work.memory(entries * plan.rowBytes);
       for (Runs own : runs) {
-        access().context(device).enter();
+        Parts.of(device).context().enter();
         long from = tensor.values().segment().address();
         work.sum(tensor.dtype(), own, from, plan.rowLength, values);
       }
@@ -277,18 +276,18 @@ public final class SparseReduction {
       }
       long bytes = most * rowBytes;
       long parts = work.memory(size * bytes);
-      access().copy(stream, parts + rank * bytes, from, counts[rank] * rowBytes);
+      Parts.of(stream).copy(parts + rank * bytes, from, counts[rank] * rowBytes);
       InnerOperation gather = new InnerOperation(op);
       others.allGatherInto(gather, bytes(parts, size * bytes), bytes(parts + rank * bytes, bytes));
       gather.awaitDevice(isAborted);
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       if (most * size == total) {
         return parts;
       }
       long rows = work.memory(total * rowBytes);
       long at = rows;
       for (int r = 0; r < size; r++) {
-        access().copy(stream, at, parts + r * bytes, counts[r] * rowBytes);
+        Parts.of(stream).copy(at, parts + r * bytes, counts[r] * rowBytes);
         at += counts[r] * rowBytes;
       }
       return rows;
@@ -307,7 +306,7 @@ public final class SparseReduction {
       InnerOperation exchange = new InnerOperation(op);
       others.allToAll(exchange, parts, Collections.nCopies(size, own));
       exchange.awaitDevice(isAborted);
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       return rows;
     }
 
@@ -378,12 +377,12 @@ public final class SparseReduction {
 
     /** Copies words from the device to the host. */
     private long[] read(long address, int count) throws Exception {
-      PinnedAllocator pinned = access().pinned(device);
+      PinnedAllocator pinned = Parts.of(device).pinned();
       PinnedBlock block = pinned.allocate((long) count * Long.BYTES);
       boolean isLost = false;
       try {
-        access().context(device).enter();
-        access().copy(stream, block.address(), address, (long) count * Long.BYTES);
+        Parts.of(device).context().enter();
+        Parts.of(stream).copy(block.address(), address, (long) count * Long.BYTES);
         isLost = true;
         pinned.useOn(block, stream.handle());
         isLost = false;

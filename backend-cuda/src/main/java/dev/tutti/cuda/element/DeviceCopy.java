@@ -1,12 +1,11 @@
 package dev.tutti.cuda.element;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.kernels.ElementKernels;
 import dev.tutti.kernels.Kernel;
@@ -99,8 +98,8 @@ public final class DeviceCopy {
   /** Makes the next user of a tensor's memory wait for the work in a stream. */
   public static void keepFor(CudaDevice device, Tensor tensor, CudaStream stream) {
     long address = tensor.segment().address();
-    access().allocator(device).keepFor(address, access().forBlocks(stream));
-    access().sharable(device).keepFor(address, access().forBlocks(stream));
+    Parts.of(device).allocator().keepFor(address, Parts.of(stream));
+    Parts.of(device).sharable().keepFor(address, Parts.of(stream));
   }
 
   /**
@@ -117,8 +116,8 @@ public final class DeviceCopy {
     }
     if (!idle) {
       CudaDevice device = stream.device();
-      access().allocator(device).keepAllFor(access().forBlocks(stream));
-      access().sharable(device).keepAllFor(access().forBlocks(stream));
+      Parts.of(device).allocator().keepAllFor(Parts.of(stream));
+      Parts.of(device).sharable().keepAllFor(Parts.of(stream));
     }
   }
 
@@ -130,8 +129,8 @@ public final class DeviceCopy {
     long to = target.segment().address();
     long from = source.segment().address();
     if (target.dtype() == source.dtype()) {
-      access().context(stream.device()).enter();
-      access().copy(stream, to, from, source.byteSize());
+      Parts.of(stream.device()).context().enter();
+      Parts.of(stream).copy(to, from, source.byteSize());
       return;
     }
     Kernel kernel = ElementKernels.convert();

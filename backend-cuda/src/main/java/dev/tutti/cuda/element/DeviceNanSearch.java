@@ -1,12 +1,11 @@
 package dev.tutti.cuda.element;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.PinnedAllocator;
@@ -43,7 +42,7 @@ public final class DeviceNanSearch {
     if (pattern == null || tensor.numel() == 0 || stream.isCapturing()) {
       return -1;
     }
-    PinnedAllocator pinned = access().pinned(device);
+    PinnedAllocator pinned = Parts.of(device).pinned();
     PinnedBlock result = pinned.allocate(Long.BYTES);
     try (Arena arena = Arena.ofConfined()) {
       Tensor dense = DeviceCopy.dense(device, arena, tensor);
@@ -68,9 +67,9 @@ public final class DeviceNanSearch {
       Tensor dense,
       NanPattern pattern,
       PinnedBlock result) {
-    StreamCalls calls = access().context(device).driver().streams();
+    StreamCalls calls = Parts.of(device).context().driver().streams();
     long word = device.tensors().allocate(arena, DType.INT64, 1).segment().address();
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     calls.fill(word, (byte) -1, Long.BYTES, stream.handle());
     long numbers = dense.byteSize() / pattern.unit();
     Kernel kernel = ElementKernels.firstNan();
@@ -84,7 +83,7 @@ public final class DeviceNanSearch {
     parameters.set(6, word);
     ElementKernel.enqueue(stream, kernel, ElementKernels.launch(kernel, numbers), parameters);
     calls.copy(result.address(), word, Long.BYTES, stream.handle());
-    access().pinned(device).useOn(result, stream.handle());
+    Parts.of(device).pinned().useOn(result, stream.handle());
   }
 
   private static boolean await(CudaStream stream, long deadlineNanos, Runnable check) {

@@ -1,9 +1,8 @@
 package dev.tutti.cuda.element;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Launch;
@@ -23,10 +22,10 @@ public final class ElementKernel {
   public static void enqueue(
       CudaStream stream, Kernel kernel, Launch launch, LaunchParameters parameters) {
     CudaDevice device = stream.device();
-    long function = access().kernels(device).function(kernel.name());
-    access().context(device).enter();
+    long function = Parts.of(device).kernels().function(kernel.name());
+    Parts.of(device).context().enter();
     parameters.launch(
-        access().context(device).driver().kernels(),
+        Parts.of(device).context().driver().kernels(),
         function,
         launch.grid(),
         launch.block(),

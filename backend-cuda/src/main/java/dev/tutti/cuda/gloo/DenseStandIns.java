@@ -1,11 +1,10 @@
 package dev.tutti.cuda.gloo;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.element.DeviceStridedCopy;
 import dev.tutti.cuda.memory.BlockTensors;
@@ -84,8 +83,7 @@ final class DenseStandIns implements AutoCloseable {
     // The caller may free the tensor before the stream is done with it.
     DeviceCopy.keepFor(device, tensor, stream);
     long bytes = tensor.byteSize();
-    DeviceBlock block =
-        access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));
+    DeviceBlock block = Parts.of(device).allocator().allocate(Math.max(1, bytes), Parts.of(stream));
     blocks.add(block);
     MemorySegment segment = MemorySegment.ofAddress(block.address()).reinterpret(bytes);
     return BlockTensors.view(device.device(), segment, tensor.dtype(), tensor.shape());
@@ -105,7 +103,7 @@ final class DenseStandIns implements AutoCloseable {
 
   @Override
   public void close() {
-    blocks.forEach(block -> access().allocator(stream.device()).free(block));
+    blocks.forEach(block -> Parts.of(stream.device()).allocator().free(block));
     blocks.clear();
   }
 }

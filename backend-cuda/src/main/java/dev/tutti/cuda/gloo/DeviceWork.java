@@ -1,7 +1,5 @@
 package dev.tutti.cuda.gloo;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -10,6 +8,7 @@ import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.CudaBackend;
 import dev.tutti.cuda.collective.CudaWorld;
 import dev.tutti.cuda.element.DeviceCopy;
@@ -46,7 +45,7 @@ public final class DeviceWork {
   private DeviceWork(CudaDevice device, CudaBackend backend) {
     this.device = device;
     this.backend = backend;
-    this.stream = access().reserve(device).take();
+    this.stream = Parts.of(device).reserve().take();
   }
 
   /**
@@ -155,8 +154,8 @@ public final class DeviceWork {
 
   void close() {
     backend.close();
-    if (access().awaitIdle(stream, System.nanoTime() + HostWork.END_NANOS)) {
-      access().reserve(device).give(stream);
+    if (HostWork.awaitIdle(stream, System.nanoTime() + HostWork.END_NANOS)) {
+      Parts.of(device).reserve().give(stream);
     }
   }
 }

@@ -1,13 +1,12 @@
 package dev.tutti.cuda.gloo;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.driver.StreamCalls;
@@ -65,10 +64,10 @@ final class HostWork {
     this.device = device;
     this.rank = rank;
     this.isAborted = isAborted;
-    this.pinned = access().pinned(device);
-    this.calls = access().context(device).driver().streams();
-    this.toHost = access().reserve(device).take();
-    this.toDevice = access().reserve(device).take();
+    this.pinned = Parts.of(device).pinned();
+    this.calls = Parts.of(device).context().driver().streams();
+    this.toHost = Parts.of(device).reserve().take();
+    this.toDevice = Parts.of(device).reserve().take();
   }
 
   /**
@@ -95,7 +94,7 @@ final class HostWork {
   CudaStream copies() {
     CudaStream own = copies;
     if (own == null) {
-      own = access().reserve(device).take();
+      own = Parts.of(device).reserve().take();
       copies = own;
     }
     return own;
@@ -130,7 +129,7 @@ final class HostWork {
    * @param order orders the work after an event
    */
   static void begin(Operation op, CudaDevice device, Consumer<CudaEvent> order) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     DeviceEvent known = op.callerEvent();
     if (known instanceof CudaEvent event && event.device().equals(device)) {
       order.accept(event);
@@ -198,7 +197,7 @@ final class HostWork {
     HostPart part = new HostPart(rows, from, length, block, isRead, isResult);
     to.add(part);
     if (isRead && block != null) {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       part.forEach(
           (address, offset, pieceBytes) -> {
             calls.copy(block.address() + offset, address, pieceBytes, toHost.handle());
@@ -228,7 +227,7 @@ final class HostWork {
   void copyBack(HostPart part) {
     PinnedBlock block = part.block();
     if (part.isResult && block != null) {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       part.forEach(
           (address, offset, bytes) -> {
             calls.copy(address, block.address() + offset, bytes, toDevice.handle());
@@ -266,7 +265,7 @@ final class HostWork {
     } else if (op.callerEvent() instanceof CudaEvent event
         && event.device().equals(device)
         && result.numel() > 0) {
-      CudaStream stream = access().stream(event);
+      CudaStream stream = Parts.of(event).stream();
       if (stream != null) {
         device.tensors().useOn(result, stream);
       }
@@ -395,20 +394,16 @@ final class HostWork {
 
   /** Makes the next users of device memory wait for copies that finish late. */
   private void keep(long address) {
-    access()
-        .allocator(device)
-        .keepFor(address, access().forBlocks(toHost), access().forBlocks(toDevice));
-    access()
-        .sharable(device)
-        .keepFor(address, access().forBlocks(toHost), access().forBlocks(toDevice));
+    Parts.of(device).allocator().keepFor(address, Parts.of(toHost), Parts.of(toDevice));
+    Parts.of(device).sharable().keepFor(address, Parts.of(toHost), Parts.of(toDevice));
   }
 
   private boolean awaitIdle() {
     long until = System.nanoTime() + END_NANOS;
     CudaStream own = copies;
-    return access().awaitIdle(toHost, until)
-        && access().awaitIdle(toDevice, until)
-        && (own == null || access().awaitIdle(own, until));
+    return awaitIdle(toHost, until)
+        && awaitIdle(toDevice, until)
+        && (own == null || awaitIdle(own, until));
   }
 
   /** Frees the streams and the memory, unless the streams do not become idle. */
@@ -416,12 +411,24 @@ final class HostWork {
     if (awaitIdle()) {
       end(true);
       events.close();
-      access().reserve(device).give(toHost);
-      access().reserve(device).give(toDevice);
+      Parts.of(device).reserve().give(toHost);
+      Parts.of(device).reserve().give(toDevice);
       CudaStream own = copies;
       if (own != null) {
-        access().reserve(device).give(own);
+        Parts.of(device).reserve().give(own);
       }
+    }
+  }
+
+  /**
+   * Waits until all work enqueued in a stream so far is done; returns false if it is not done by
+   * the deadline, or the device failed.
+   */
+  static boolean awaitIdle(CudaStream stream, long deadlineNanos) {
+    try (CudaEvent event = stream.record()) {
+      return event.awaitReached(deadlineNanos);
+    } catch (BackendException e) {
+      return false;
     }
   }
 }

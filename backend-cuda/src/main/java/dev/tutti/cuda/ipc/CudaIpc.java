@@ -1,7 +1,5 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Incubating;
 import dev.tutti.Registration;
@@ -9,6 +7,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
@@ -46,7 +45,7 @@ public final class CudaIpc implements AutoCloseable {
     this.sender = new IpcSender(cuda, seal);
     this.receiver = new IpcReceiver(cuda, seal, allowsOwn);
     this.listened = new boolean[cuda.deviceCount()];
-    access().sharing(cuda).add(atEnd);
+    Parts.of(cuda).sharing().add(atEnd);
   }
 
   /**
@@ -94,20 +93,20 @@ public final class CudaIpc implements AutoCloseable {
     synchronized (listeners) {
       if (!listened[device.index()]) {
         listened[device.index()] = true;
-        listeners.add(access().sharable(device).addListener(_ -> onSharableFull(device)));
-        listeners.add(access().allocator(device).addListener(_ -> onFull(device)));
+        listeners.add(Parts.of(device).sharable().addListener(_ -> onSharableFull(device)));
+        listeners.add(Parts.of(device).allocator().addListener(_ -> onFull(device)));
       }
     }
   }
 
   private void onSharableFull(CudaDevice device) {
     collect();
-    access().allocator(device).releaseCached();
+    Parts.of(device).allocator().releaseCached();
   }
 
   private void onFull(CudaDevice device) {
     collect();
-    access().sharable(device).releaseCached();
+    Parts.of(device).sharable().releaseCached();
   }
 
   /**
@@ -226,7 +225,7 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   private void forget() {
-    access().sharing(cuda).remove(atEnd);
+    Parts.of(cuda).sharing().remove(atEnd);
     synchronized (listeners) {
       listeners.forEach(Registration::close);
       listeners.clear();

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.EventCalls;
 import java.util.ArrayDeque;
 import java.util.HashMap;
@@ -67,7 +66,7 @@ final class IpcEvents {
   }
 
   private void destroy(Event event) {
-    access().context(event.device).enter();
+    Parts.of(event.device).context().enter();
     made--;
     calls.destroy(event.number);
   }

@@ -1,13 +1,12 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.driver.PointerInfo;
@@ -95,7 +94,7 @@ final class IpcReceiver {
 
   private CudaDevice device(String pciBusId) {
     for (int i = 0; i < cuda.deviceCount(); i++) {
-      if (access().driver(cuda).devices().pciBusId(i).equals(pciBusId)) {
+      if (Parts.of(cuda).driver().devices().pciBusId(i).equals(pciBusId)) {
         return cuda.device(i);
       }
     }
@@ -204,7 +203,7 @@ final class IpcReceiver {
       this.allocation =
           new Allocation(
               device.index(), handle.producer(), HexFormat.of().formatHex(handle.memory()));
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       base = openBase();
       try {
         requireLength();
@@ -221,7 +220,7 @@ final class IpcReceiver {
     private Base openBase() {
       Base known = bases.get(allocation);
       if (known == null) {
-        known = new Base(access().driver(cuda).memory().openHandle(handle.memory()));
+        known = new Base(Parts.of(cuda).driver().memory().openHandle(handle.memory()));
         bases.put(allocation, known);
       }
       known.users++;
@@ -230,7 +229,7 @@ final class IpcReceiver {
 
     /** Checks the handle's size against what the driver knows about the memory, if anything. */
     private void requireLength() {
-      PointerInfo info = access().driver(cuda).memory().pointerInfo(base.address);
+      PointerInfo info = Parts.of(cuda).driver().memory().pointerInfo(base.address);
       long there = info.rangeStart() + info.rangeBytes() - base.address;
       if (info.kind() == PointerInfo.Kind.DEVICE && there < handle.allocationBytes()) {
         throw handle.wrongSize(there);
@@ -239,7 +238,7 @@ final class IpcReceiver {
 
     private void order() {
       if (handle.hasEvent()) {
-        CudaDriver driver = access().driver(cuda);
+        CudaDriver driver = Parts.of(cuda).driver();
         long event = driver.events().openHandle(handle.event());
         try {
           driver.streams().waitFor(stream.handle(), event);
@@ -274,8 +273,8 @@ final class IpcReceiver {
     /** Tells whether the device's context is broken, so that every call fails. */
     boolean isLost() {
       try {
-        access().context(device).enter();
-        MemoryCalls.Room _ = access().driver(cuda).memory().room();
+        Parts.of(device).context().enter();
+        MemoryCalls.Room _ = Parts.of(cuda).driver().memory().room();
         return false;
       } catch (CudaException e) {
         return true;
@@ -302,7 +301,7 @@ final class IpcReceiver {
         arena.close();
         closed = true;
         try {
-          access().context(device).enter();
+          Parts.of(device).context().enter();
           closeBase();
         } finally {
           boolean _ = file.release(handle.slot(), own);
@@ -315,7 +314,7 @@ final class IpcReceiver {
       base.users--;
       if (base.users == 0) {
         bases.remove(allocation);
-        access().driver(cuda).memory().closeHandle(base.address);
+        Parts.of(cuda).driver().memory().closeHandle(base.address);
       }
     }
   }

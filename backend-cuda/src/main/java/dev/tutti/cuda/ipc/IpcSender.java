@@ -1,12 +1,11 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import dev.tutti.cuda.memory.BlockTensors;
@@ -68,7 +67,7 @@ final class IpcSender {
   IpcSender(Cuda cuda, JobSeal seal) {
     this.cuda = cuda;
     this.seal = seal;
-    this.events = new IpcEvents(access().driver(cuda).events());
+    this.events = new IpcEvents(Parts.of(cuda).driver().events());
     IpcExit.watch(this);
   }
 
@@ -78,11 +77,11 @@ final class IpcSender {
 
   Tensor allocate(CudaDevice device, Arena arena, DType dtype, long... shape) {
     requireOpen();
-    DeviceAllocator allocator = access().sharable(device);
+    DeviceAllocator allocator = Parts.of(device).sharable();
     return BlockTensors.allocate(
         allocator,
         device.device(),
-        access().forBlocks(device.currentStream()),
+        Parts.of(device.currentStream()),
         block -> {
           synchronized (this) {
             memories.put(block, new Memory(device, block));
@@ -97,7 +96,7 @@ final class IpcSender {
   SharedTensor share(Tensor tensor) {
     collect();
     CudaDevice device = cuda.device(tensor.device().index());
-    DeviceBlock block = access().sharable(device).find(tensor.segment().address());
+    DeviceBlock block = Parts.of(device).sharable().find(tensor.segment().address());
     Memory memory;
     IpcSlots.Slot slot;
     synchronized (this) {
@@ -113,7 +112,7 @@ final class IpcSender {
     }
     IpcEvents.@Nullable Event event = null;
     try {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       event = events.take(device);
       mark(device, event);
       long ticket = number();
@@ -146,7 +145,7 @@ final class IpcSender {
     if (event == null) {
       stream.await(STREAM_PATIENCE);
     } else {
-      access().driver(cuda).events().record(event.number(), stream.handle());
+      Parts.of(cuda).driver().events().record(event.number(), stream.handle());
     }
   }
 
@@ -156,7 +155,7 @@ final class IpcSender {
       IpcSlots.Slot slot,
       long ticket,
       IpcEvents.@Nullable Event event) {
-    CudaDriver driver = access().driver(cuda);
+    CudaDriver driver = Parts.of(cuda).driver();
     DeviceBlock block = memory.block;
     return new IpcHandle(
         ProcessMark.host(),
@@ -292,7 +291,7 @@ final class IpcSender {
         }
         memory = unused.removeLast();
       }
-      access().sharable(memory.device).free(memory.block);
+      Parts.of(memory.device).sharable().free(memory.block);
       freed = true;
     }
   }

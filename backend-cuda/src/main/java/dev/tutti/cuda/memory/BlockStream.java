@@ -36,6 +36,14 @@ public record BlockStream(DeviceContext context, EventPool events, long handle, 
     return good ? event : 0;
   }
 
+  /**
+   * Copies between two addresses on the device, whose context must be current on the calling
+   * thread.
+   */
+  public void copy(long to, long from, long bytes) {
+    context.driver().streams().copy(to, from, bytes, handle);
+  }
+
   private boolean mark(long event) {
     return context.callRelaxed(
         () -> {

@@ -1,9 +1,8 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.spi.Operation;
 
@@ -37,7 +36,7 @@ final class FlatParts {
       try {
         body.run(stream, flat.address());
       } finally {
-        access().allocator(device).free(flat);
+        Parts.of(device).allocator().free(flat);
       }
     } finally {
       launcher.leave();
@@ -51,6 +50,6 @@ final class FlatParts {
                   + " memory for the parts; use the single-tensor operation")
               .formatted(op.type().label(), rank));
     }
-    return access().allocator(device).allocate(bytes, access().forBlocks(stream));
+    return Parts.of(device).allocator().allocate(bytes, Parts.of(stream));
   }
 }

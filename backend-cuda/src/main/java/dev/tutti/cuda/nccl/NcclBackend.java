@@ -1,13 +1,12 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.element.DeviceNanSearch;
@@ -82,11 +81,9 @@ public final class NcclBackend implements Backend {
     this.deaths = deaths;
     this.subgroups = subgroups;
     this.missing = Map.copyOf(missing);
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     this.barrierCell =
-        access()
-            .allocator(device)
-            .allocate(Float.BYTES, access().forBlocks(device.defaultStream()));
+        Parts.of(device).allocator().allocate(Float.BYTES, Parts.of(device.defaultStream()));
     this.watch = new NcclWatch(context, communicator, launcher, messages);
   }
 
@@ -206,7 +203,7 @@ public final class NcclBackend implements Backend {
         bytes * size,
         (stream, flat) -> {
           for (int r = 0; r < size; r++) {
-            access().copy(stream, flat + r * bytes, inputs.get(r).segment().address(), bytes);
+            Parts.of(stream).copy(flat + r * bytes, inputs.get(r).segment().address(), bytes);
           }
           reduceScatter(op, output, to, flat, reduceOp);
         });
@@ -226,9 +223,9 @@ public final class NcclBackend implements Backend {
         (stream, to) -> {
           launcher.run(
               op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
-          access().context(device).enter();
+          Parts.of(device).context().enter();
           for (int r = 0; r < size; r++) {
-            access().copy(stream, outputs.get(r).segment().address(), to + r * bytes, bytes);
+            Parts.of(stream).copy(outputs.get(r).segment().address(), to + r * bytes, bytes);
           }
           launcher.end(op, stream);
         });
@@ -402,7 +399,7 @@ public final class NcclBackend implements Backend {
     if (idle) {
       launcher.close();
       // A barrier that has not ended may still write to it.
-      access().allocator(device).free(barrierCell);
+      Parts.of(device).allocator().free(barrierCell);
     }
   }
 }

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Tensor;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.Operation;
 import java.util.List;
 
@@ -38,7 +37,7 @@ final class NcclExchanges {
         op,
         stream -> {
           if (rank == root && bytes > 0) {
-            access().copy(stream, address(outputs, rank), from, bytes);
+            Parts.of(stream).copy(address(outputs, rank), from, bytes);
           }
         },
         (nccl, handle, own) ->
@@ -60,7 +59,7 @@ final class NcclExchanges {
         op,
         stream -> {
           if (rank == root && bytes > 0) {
-            access().copy(stream, to, address(inputs, rank), bytes);
+            Parts.of(stream).copy(to, address(inputs, rank), bytes);
           }
         },
         (nccl, handle, own) ->

@@ -1,11 +1,10 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.ChannelEvents;
 import dev.tutti.spi.Operation;
@@ -130,7 +129,7 @@ final class NcclLauncher {
   CudaStream begin() {
     turn.lock();
     try {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       CudaStream stream = device.currentStream();
       CudaEvent last = lastEvent;
       if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
@@ -214,7 +213,7 @@ final class NcclLauncher {
             }
             return first;
           });
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       if (stream.isCapturing()) {
         all.forEach(message -> message.op().complete());
       } else {
@@ -227,7 +226,7 @@ final class NcclLauncher {
 
   /** Declares that all of an operation has been enqueued into its stream. */
   void end(Operation op, CudaStream stream) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     if (stream.isCapturing()) {
       return;
     }
@@ -246,7 +245,7 @@ final class NcclLauncher {
 
   private void follow(Operation op, CudaStream stream) {
     ChannelEvent event = events.take(op);
-    access().recordIn(event.event(), stream.handle());
+    Parts.of(event.event()).recordIn(stream.handle());
     lastEvent = event.event();
     lastStream = stream;
     op.enqueued(event);

@@ -1,11 +1,10 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import java.time.Duration;
 
 /**
@@ -35,7 +34,7 @@ record NcclLink(NcclCalls nccl, CudaDevice device, Store store, String key, Plac
     byte[] id = place.rank == 0 ? offerId() : takeId(deadlineNanos, look);
     look.run();
     return Communicator.begin(
-        nccl, access().context(device), place.name, id, place.size, place.rank, false);
+        nccl, Parts.of(device).context(), place.name, id, place.size, place.rank, false);
   }
 
   private byte[] offerId() {

@@ -1,11 +1,10 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.BackendException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.OpenEvents;
@@ -134,7 +133,7 @@ final class NcclMessagePath {
   }
 
   private void run(NcclMessage message, CudaEvent before) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     long deadline = message.op().deadlineNanos() + graceNanos;
     Communicator to = lazy.get(deadline);
     CudaStream own = stream();
@@ -142,7 +141,7 @@ final class NcclMessagePath {
     own.waitFor(before);
     to.runGroup(
         message.describe(), deadline, (nccl, pair) -> message.call(nccl, 1 - place, pair, handle));
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     CudaEvent event = own.record();
     Operation op = message.op();
     follow(op, event);
@@ -164,14 +163,14 @@ final class NcclMessagePath {
         return stream;
       }
     }
-    CudaStream taken = access().reserve(device).take();
+    CudaStream taken = Parts.of(device).reserve().take();
     synchronized (this) {
       if (lazy.aborted() == null) {
         stream = taken;
         return taken;
       }
     }
-    access().reserve(device).give(taken);
+    Parts.of(device).reserve().give(taken);
     lazy.throwIfAborted();
     throw new AssertionError("an abort was taken back");
   }
@@ -268,7 +267,7 @@ final class NcclMessagePath {
       CudaStream of = stream;
       if (of != null && idle) {
         open.close();
-        access().reserve(device).give(of);
+        Parts.of(device).reserve().give(of);
         stream = null;
       }
     }

@@ -1,7 +1,5 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
@@ -12,6 +10,7 @@ import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.PeerNotes;
@@ -100,7 +99,7 @@ public final class NcclWorld {
   }
 
   private NcclBackend meet(boolean alone) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     boolean shares;
     Communicator communicator;
     try {
@@ -116,7 +115,7 @@ public final class NcclWorld {
   private Communicator create(byte[] id, boolean shares) {
     return Communicator.create(
         nccl,
-        access().context(device),
+        Parts.of(device).context(),
         id,
         context.size(),
         context.rank(),
@@ -234,13 +233,13 @@ public final class NcclWorld {
 
   /** Makes the connections that the usual algorithms need. */
   private void connect(Communicator communicator) {
-    access().context(device).enter();
-    CudaStream stream = access().reserve(device).take();
+    Parts.of(device).context().enter();
+    CudaStream stream = Parts.of(device).reserve().take();
     connecting = stream;
     DeviceBlock own =
-        access()
-            .allocator(device)
-            .allocate((long) Integer.BYTES * 2 * context.size(), access().forBlocks(stream));
+        Parts.of(device)
+            .allocator()
+            .allocate((long) Integer.BYTES * 2 * context.size(), Parts.of(stream));
     cells = own;
     long from = own.address();
     int type = NcclTypes.type(DType.INT32);
@@ -278,11 +277,11 @@ public final class NcclWorld {
   /** Gives back what the first calls used: they must be done, or their communicator gone. */
   private void connected() {
     if (cells != null) {
-      access().allocator(device).free(cells);
+      Parts.of(device).allocator().free(cells);
       cells = null;
     }
     if (connecting != null) {
-      access().reserve(device).give(connecting);
+      Parts.of(device).reserve().give(connecting);
       connecting = null;
     }
   }

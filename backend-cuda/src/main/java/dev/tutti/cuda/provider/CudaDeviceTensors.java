@@ -1,13 +1,12 @@
 package dev.tutti.cuda.provider;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
@@ -56,9 +55,9 @@ public final class CudaDeviceTensors implements DeviceTensors {
       CudaDevice device = of(tensor.device());
       CudaStream stream = device.currentStream();
       DeviceCopy.keepFor(device, tensor, stream);
-      access().context(device).enter();
-      access()
-          .context(device)
+      Parts.of(device).context().enter();
+      Parts.of(device)
+          .context()
           .driver()
           .streams()
           .fill(tensor.segment().address(), (byte) 0, tensor.byteSize(), stream.handle());

@@ -1,12 +1,11 @@
 package dev.tutti.cuda.provider;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
-
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.GraphCalls;
@@ -27,9 +26,9 @@ public final class CudaSession implements DeviceSession {
 
   public CudaSession(CudaDevice device) {
     this.device = device;
-    this.driver = access().context(device).driver();
+    this.driver = Parts.of(device).context().driver();
     this.stream = device.poolStream();
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     this.start = driver.events().create(EventCalls.Kind.TIMING);
     this.stop = driver.events().create(EventCalls.Kind.TIMING);
     this.scope = stream.use();
@@ -57,10 +56,10 @@ public final class CudaSession implements DeviceSession {
 
   @Override
   public Duration time(Runnable work, Duration limit) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     driver.events().record(start, stream.handle());
     work.run();
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     driver.events().record(stop, stream.handle());
     stream.await(limit);
     return Duration.ofNanos(
@@ -70,7 +69,7 @@ public final class CudaSession implements DeviceSession {
   @Override
   public Recording record(Runnable work) {
     GraphCalls graphs = driver.graphs();
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     graphs.beginCapture(stream.handle());
     try {
       work.run();
@@ -78,7 +77,7 @@ public final class CudaSession implements DeviceSession {
       abandon(e);
       throw e;
     }
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     long graph = graphs.endCapture(stream.handle());
     long executable;
     try {
@@ -91,7 +90,7 @@ public final class CudaSession implements DeviceSession {
 
   /** Ends a capture that failed and may have been invalidated. */
   private void abandon(Throwable failure) {
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     GraphCalls graphs = driver.graphs();
     try {
       graphs.destroy(graphs.endCapture(stream.handle()));
@@ -103,7 +102,7 @@ public final class CudaSession implements DeviceSession {
   @Override
   public void close() {
     scope.close();
-    access().context(device).enter();
+    Parts.of(device).context().enter();
     driver.events().destroy(start);
     driver.events().destroy(stop);
   }
@@ -117,13 +116,13 @@ public final class CudaSession implements DeviceSession {
 
     @Override
     public void replay() {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       driver.graphs().launch(executable, stream.handle());
     }
 
     @Override
     public void close() {
-      access().context(device).enter();
+      Parts.of(device).context().enter();
       driver.graphs().destroyExecutable(executable);
     }
   }

@@ -1,6 +1,5 @@
 package dev.tutti.cuda.block;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,6 +12,7 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
@@ -99,7 +99,7 @@ class CudaStreamBlockTest {
   /** Launches a block that is closed immediately and returns its state. */
   private BlockState block(CudaStream stream) {
     BlockState state = new BlockState(stream.device());
-    access().pinned(stream.device()).useOn(state.words(), stream.handle());
+    Parts.of(stream.device()).pinned().useOn(state.words(), stream.handle());
     state.close();
     return state;
   }
@@ -107,14 +107,14 @@ class CudaStreamBlockTest {
   @Test
   void aLaunchThatFailsBlocksNothing() {
     provider.block(UNBOUNDED).close();
-    int used = access().pinned(cuda.device(0)).blocksInUse();
+    int used = Parts.of(cuda.device(0)).pinned().blocksInUse();
     fake.failOn("cuLaunchKernel", 1, LAUNCH_FAILED);
     assertThatThrownBy(() -> provider.block(UNBOUNDED))
         .isInstanceOfSatisfying(
             CudaException.class, e -> assertThat(e.code()).isEqualTo(LAUNCH_FAILED))
         .hasMessage("cuLaunchKernel failed: CUDA_ERROR_719 (719)");
-    assertThat(access().pinned(cuda.device(0)).blocksInUse()).isEqualTo(used);
-    assertThat(access().openBlocks(cuda).count()).isZero();
+    assertThat(Parts.of(cuda.device(0)).pinned().blocksInUse()).isEqualTo(used);
+    assertThat(Parts.of(cuda).openBlocks().count()).isZero();
     Until.holds("the stream to go on", cuda.currentStream()::isIdle);
   }
 
@@ -133,7 +133,7 @@ class CudaStreamBlockTest {
     fake.failOn("cuEventRecord", 1, LAUNCH_FAILED);
     assertThatThrownBy(() -> provider.block(UNBOUNDED)).isInstanceOf(CudaException.class);
     Until.holds("the stream to go on", cuda.currentStream()::isIdle);
-    assertThat(access().pinned(cuda.device(0)).blocksInUse())
+    assertThat(Parts.of(cuda.device(0)).pinned().blocksInUse())
         .as("words that nobody gets again")
         .isOne();
   }
@@ -141,11 +141,11 @@ class CudaStreamBlockTest {
   @Test
   void abandonedWordsAreNeverUsedAgain() {
     BlockState state = new BlockState(cuda.device(0));
-    access().openBlocks(cuda).add(state);
+    Parts.of(cuda).openBlocks().add(state);
     state.abandon();
     state.run();
-    assertThat(access().pinned(cuda.device(0)).blocksInUse()).isOne();
-    assertThat(access().openBlocks(cuda).count()).isZero();
+    assertThat(Parts.of(cuda.device(0)).pinned().blocksInUse()).isOne();
+    assertThat(Parts.of(cuda).openBlocks().count()).isZero();
     assertThat(new BlockState(cuda.device(0)).address()).isNotEqualTo(state.address());
   }
 
@@ -157,7 +157,7 @@ class CudaStreamBlockTest {
         "the release by the collector",
         () -> {
           System.gc();
-          return stream.isIdle() && access().openBlocks(cuda).count() == 0;
+          return stream.isIdle() && Parts.of(cuda).openBlocks().count() == 0;
         });
   }
 

@@ -1,6 +1,5 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -23,6 +22,7 @@ import dev.tutti.cuda.ForgottenWorks;
 import dev.tutti.cuda.OperationChecks;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.Warnings;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.cuda.provider.CudaSession;
@@ -542,7 +542,7 @@ class CudaBackendTest {
               }
               group.barrier();
               int most = 8; // of 15 parts; the lane's last one, and what copies left
-              assertThat(access().events(device).inUse()).isLessThanOrEqualTo(most);
+              assertThat(Parts.of(device).events().inUse()).isLessThanOrEqualTo(most);
             });
   }
 

@@ -1,12 +1,12 @@
 package dev.tutti.cuda.collective;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -26,25 +26,25 @@ class OpenEventsTest {
 
   private void record(CudaEvent event) {
     open.add(event);
-    access().context(device).enter();
-    access().recordIn(event, device.defaultStream().handle());
+    Parts.of(device).context().enter();
+    Parts.of(event).recordIn(device.defaultStream().handle());
   }
 
   @Test
   void forgetsWhatSomebodySawReached() {
     for (int i = 0; i < MANY; i++) {
-      CudaEvent event = access().event(device);
+      CudaEvent event = Parts.of(device).owner().event();
       record(event);
       assertThat(event.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
       assertThat(open.size()).isLessThanOrEqualTo(BOUND);
     }
     open.close();
-    assertThat(access().events(device).inUse()).isZero();
+    assertThat(Parts.of(device).events().inUse()).isZero();
   }
 
   @Test
   void keepsWhatNobodySawReachedAndWhatIsRecordedAgain() {
-    CudaEvent again = access().event(device);
+    CudaEvent again = Parts.of(device).owner().event();
     for (int i = 0; i < MANY; i++) {
       record(again);
       assertThat(again.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
@@ -52,12 +52,12 @@ class OpenEventsTest {
     assertThat(open.size()).isOne();
     record(again);
     for (int i = 0; i < 3 * BOUND; i++) {
-      record(access().event(device));
+      record(Parts.of(device).owner().event());
     }
     assertThat(open.size()).isEqualTo(3 * BOUND + 1);
-    assertThat(access().events(device).inUse()).isEqualTo(3 * BOUND + 1);
+    assertThat(Parts.of(device).events().inUse()).isEqualTo(3 * BOUND + 1);
     open.close();
-    assertThat(access().events(device).inUse()).isZero();
+    assertThat(Parts.of(device).events().inUse()).isZero();
     assertThat(open.size()).isZero();
   }
 }

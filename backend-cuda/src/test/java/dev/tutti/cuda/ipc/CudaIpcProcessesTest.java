@@ -1,6 +1,5 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -8,6 +7,7 @@ import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
@@ -73,7 +73,7 @@ class CudaIpcProcessesTest {
       ipc.collect();
       assertThat(ipc.outstanding()).isZero();
       assertThat(ipc.pendingReleaseCount()).isZero();
-      assertThat(access().sharable(device).usage().usedBytes()).isZero();
+      assertThat(Parts.of(device).sharable().usage().usedBytes()).isZero();
     }
   }
 

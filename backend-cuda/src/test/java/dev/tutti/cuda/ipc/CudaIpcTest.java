@@ -1,6 +1,5 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -15,6 +14,7 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.Warnings;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import dev.tutti.cuda.share.CounterFile;
@@ -66,7 +66,7 @@ class CudaIpcTest {
   }
 
   private long used() {
-    return access().sharable(device).usage().usedBytes();
+    return Parts.of(device).sharable().usage().usedBytes();
   }
 
   private static void refused(Reason reason, ThrowingCallable call) {
@@ -77,7 +77,8 @@ class CudaIpcTest {
 
   @Test
   void theOtherDevicesOfTheProcessAreLetIn() {
-    String letIn = "cuCtxEnablePeerAccess 0x" + Long.toHexString(access().context(device).handle());
+    String letIn =
+        "cuCtxEnablePeerAccess 0x" + Long.toHexString(Parts.of(device).context().handle());
     assertThat(tensor().numel()).isEqualTo(3);
     assertThat(fake.calls("cuCtxEnablePeerAccess")).isEmpty();
     assertThat(machine.cuda.device(0).index()).isZero();
@@ -465,7 +466,7 @@ class CudaIpcTest {
     assertThat(used()).isZero();
     producer.close();
     consumer.close();
-    assertThat(access().sharing(machine.cuda)).isEmpty();
+    assertThat(Parts.of(machine.cuda).sharing()).isEmpty();
     assertThatThrownBy(() -> producer.share(tensor)).isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> consumer.open(all.getFirst().handle()))
         .isInstanceOf(IllegalStateException.class);
@@ -585,7 +586,7 @@ class CudaIpcTest {
     assertThat(producer.awaitReturned(Duration.ofSeconds(60))).isTrue();
     assertThat(used()).isZero();
     assertThat(producer.sender().isDisposed()).isTrue();
-    assertThat(access().sharing(machine.cuda)).hasSize(1);
+    assertThat(Parts.of(machine.cuda).sharing()).hasSize(1);
   }
 
   @Test

@@ -1,12 +1,12 @@
 package dev.tutti.cuda.ipc;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.Fds;
+import dev.tutti.cuda.access.Parts;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
@@ -181,7 +181,7 @@ final class IpcCycles {
 
   private Remains remains(List<IpcProcess> all) throws IOException {
     ipc.collect();
-    access().sharable(device).releaseCached();
+    Parts.of(device).sharable().releaseCached();
     device.tensors().releaseCached();
     List<String> states = new ArrayList<>();
     for (IpcProcess consumer : all) {
@@ -192,9 +192,9 @@ final class IpcCycles {
         ipc.pendingReleaseCount(),
         ipc.sender().eventsInUse(),
         ipc.sender().counterFiles(),
-        access().sharable(device).usage().usedBytes(),
+        Parts.of(device).sharable().usage().usedBytes(),
         Fds.open().size(),
-        access().context(device).driver().memory().room().free(),
+        Parts.of(device).context().driver().memory().room().free(),
         states);
   }
 

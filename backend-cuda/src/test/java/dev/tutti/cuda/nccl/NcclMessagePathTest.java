@@ -1,6 +1,5 @@
 package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.access.CudaAccess.access;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,6 +12,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.spi.BackendContext;
@@ -216,7 +216,7 @@ class NcclMessagePathTest {
 
   @Test
   void anAbortDoesNotWaitForAStreamThatIsBeingMade() throws Exception {
-    StreamReserve reserve = access().reserve(machine.cuda.device(0));
+    StreamReserve reserve = Parts.of(machine.cuda.device(0)).reserve();
     List<CudaStream> taken = new ArrayList<>();
     int made = streamsMade();
     while (streamsMade() == made) {

@@ -1,7 +1,10 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.access;
 
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceCalls;
+import dev.tutti.cuda.driver.LinkCalls;
 import dev.tutti.cuda.driver.LinkMatrix;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,7 +16,23 @@ final class DeviceLine {
 
   private DeviceLine() {}
 
-  static String of(DeviceCalls devices, int device) {
+  /** Describes a driver, its devices, and the links between them, one per line. */
+  static List<String> findings(CudaDriver driver, LinkCalls links) {
+    DeviceCalls devices = driver.devices();
+    List<String> lines = new ArrayList<>();
+    lines.add("the driver supports CUDA " + CudaDrivers.versionText(devices.driverVersion()));
+    List<String> busIds = new ArrayList<>();
+    for (int i = 0; i < devices.count(); i++) {
+      busIds.add(devices.pciBusId(i));
+      lines.add(of(devices, i));
+      CudaDrivers.unusableDevice(devices, i).ifPresent(lines::add);
+    }
+    lines.addAll(links(LinkMatrix.of(busIds, links)));
+    lines.addAll(reach(devices, devices.count()));
+    return lines;
+  }
+
+  private static String of(DeviceCalls devices, int device) {
     return String.format(
         Locale.ROOT,
         "cuda:%d %s, compute capability %d.%d, %.0f GiB, PCI %s%s%s%s",
@@ -34,7 +53,7 @@ final class DeviceLine {
   }
 
   /** Lists the devices that cannot reach each other's memory; empty for a single device. */
-  static List<String> reach(DeviceCalls devices, int count) {
+  private static List<String> reach(DeviceCalls devices, int count) {
     if (count < 2) {
       return List.of();
     }
@@ -50,7 +69,7 @@ final class DeviceLine {
   }
 
   /** Describes links: one line if all pairs are alike, otherwise one line per device. */
-  static List<String> links(LinkMatrix matrix) {
+  private static List<String> links(LinkMatrix matrix) {
     if (!matrix.problem().isEmpty()) {
       return List.of("NVLinks unknown: " + matrix.problem());
     }

@@ -1,0 +1,112 @@
+package dev.tutti.cuda.access;
+
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.block.OpenBlocks;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.memory.DeviceAllocator;
+import dev.tutti.cuda.memory.PinnedAllocator;
+import dev.tutti.spi.Time;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** The parts of a device. Any thread may call any method. */
+public final class DeviceParts {
+  private final DeviceContext context;
+  private final OpenBlocks openBlocks;
+  private final EventPool events;
+  private final DeviceAllocator allocator;
+  private final DeviceAllocator sharable;
+  private final PinnedAllocator pinned;
+  private final DeviceKernels kernels;
+  private final StreamReserve reserve = new StreamReserve(this);
+  private @Nullable Owner owner;
+
+  /** What the device itself can do, but not for users. */
+  public interface Owner {
+    /** Creates a stream of this library for a handle. */
+    CudaStream stream(long handle);
+
+    /** Creates an event that marks no point yet. */
+    CudaEvent event();
+
+    /**
+     * Waits until all streams of the process are done, and returns whether they are by the
+     * deadline, which is in terms of the time that is given.
+     */
+    boolean awaitAll(Time time, long deadlineNanos);
+  }
+
+  /**
+   * Creates the parts of a device; {@link #attach} must follow.
+   *
+   * @param openBlocks the stream blocks of the process, during which memory is not waited for
+   * @param image supplies the module's kernels for all supported devices
+   */
+  public DeviceParts(DeviceContext context, OpenBlocks openBlocks, Supplier<byte[]> image) {
+    this.context = context;
+    this.openBlocks = openBlocks;
+    this.events = new EventPool(context);
+    BooleanSupplier mayWait = () -> openBlocks.count() == 0;
+    this.allocator = new DeviceAllocator(context, mayWait);
+    this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
+    this.pinned = new PinnedAllocator(context, events, mayWait);
+    this.kernels = new DeviceKernels(context, image);
+  }
+
+  /** Gives the parts their device, once. */
+  public void attach(Owner device) {
+    owner = device;
+  }
+
+  /** Returns what the device itself can do. */
+  public Owner owner() {
+    Owner device = owner;
+    if (device == null) {
+      throw new IllegalStateException("the parts have no device yet");
+    }
+    return device;
+  }
+
+  /** Returns the context that all libraries in the process share. */
+  public DeviceContext context() {
+    return context;
+  }
+
+  /** Returns the stream blocks that are open, on any device. */
+  public OpenBlocks openBlocks() {
+    return openBlocks;
+  }
+
+  /** Returns the pool of driver events. */
+  public EventPool events() {
+    return events;
+  }
+
+  /** Returns the allocator of the device's memory. */
+  public DeviceAllocator allocator() {
+    return allocator;
+  }
+
+  /** Returns the allocator of memory that other processes can open. */
+  public DeviceAllocator sharable() {
+    return sharable;
+  }
+
+  /** Returns the allocator of pinned host memory. */
+  public PinnedAllocator pinned() {
+    return pinned;
+  }
+
+  /** Returns the module's kernels on the device. */
+  public DeviceKernels kernels() {
+    return kernels;
+  }
+
+  /** Returns the reserve of streams that have one user each. */
+  public StreamReserve reserve() {
+    return reserve;
+  }
+}
