@@ -5,11 +5,16 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.TuttiException;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -19,14 +24,21 @@ final class Agreement {
   private static final byte FAILED = 1;
 
   private final ProcessGroup group;
+  private final Executor collectives;
 
   /** Work that returns a result for the other ranks. */
   interface Task {
     byte[] run() throws IOException;
   }
 
-  Agreement(ProcessGroup group) {
+  /**
+   * Creates an agreement.
+   *
+   * @param collectives runs collectives on a thread that nobody interrupts
+   */
+  Agreement(ProcessGroup group, Executor collectives) {
     this.group = group;
+    this.collectives = collectives;
   }
 
   /**
@@ -48,11 +60,18 @@ final class Agreement {
     return results(what, List.of(first), own.failure).getFirst();
   }
 
-  private static <T> T exchange(String what, Supplier<T> call) {
+  /** Calls a collective; an interrupt of this thread neither ends nor delays it. */
+  private <T> T exchange(String what, Supplier<T> call) {
     try {
-      return call.get();
-    } catch (TuttiException e) {
-      throw new CheckpointException(what + " failed: " + e.getMessage(), e);
+      return CompletableFuture.supplyAsync(call, collectives).join();
+    } catch (CompletionException e) {
+      switch (e.getCause()) {
+        case TuttiException failed ->
+            throw new CheckpointException(what + " failed: " + failed.getMessage(), failed);
+        case RuntimeException failed -> throw failed;
+        case Error failed -> throw failed;
+        case null, default -> throw e;
+      }
     }
   }
 
@@ -102,12 +121,17 @@ final class Agreement {
   /** Returns the message of an exception; those of the file system have the path and maybe more. */
   private static String describe(Throwable e) {
     return switch (e) {
+      case AccessDeniedException failed ->
+          failed.getFile()
+              + ": permission denied; let this user write there, or use another folder";
       case FileSystemException failed -> {
         String reason = failed.getReason();
         yield failed.getFile()
             + ": "
             + (reason == null ? failed.getClass().getSimpleName() : reason);
       }
+      case ClosedByInterruptException failed ->
+          "its thread was interrupted; call again when it is not";
       case CheckpointException failed -> String.valueOf(failed.getMessage());
       case IOException failed when failed.getMessage() != null ->
           String.valueOf(failed.getMessage());

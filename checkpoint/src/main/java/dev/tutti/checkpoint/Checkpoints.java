@@ -5,6 +5,7 @@ import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
@@ -35,6 +36,9 @@ public final class Checkpoints implements AutoCloseable {
   /** The folders of later steps would not be found again. */
   private static final long LAST_STEP = 999_999_999_999_999_999L;
 
+  /** A deadline meant for collectives of training may be shorter than a file takes. */
+  private static final Duration LEAST_TIMEOUT = Duration.ofMinutes(30);
+
   private final ProcessGroup group;
   private final FolderOwner owner;
   private final CheckpointFolder folder;
@@ -44,13 +48,12 @@ public final class Checkpoints implements AutoCloseable {
   private @Nullable Saving last;
   private boolean closed;
 
-  private Checkpoints(ProcessGroup group, FolderOwner owner, Disk disk, Path root) {
+  private Checkpoints(
+      ProcessGroup group, ExecutorService writer, FolderOwner owner, CheckpointFolder folder) {
     this.group = group;
+    this.writer = writer;
     this.owner = owner;
-    this.folder = new CheckpointFolder(disk, root);
-    this.writer =
-        Executors.newSingleThreadExecutor(
-            Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
+    this.folder = folder;
   }
 
   /**
@@ -67,14 +70,28 @@ public final class Checkpoints implements AutoCloseable {
 
   static Checkpoints in(ProcessGroup group, Path folder, Disk disk) {
     Path root = folder.toAbsolutePath();
-    ProcessGroup own =
-        group.subgroup(IntStream.range(0, group.size()).boxed().toList()).orElseThrow();
+    ProcessGroup own = ownGroup(group);
+    ExecutorService writer =
+        Executors.newSingleThreadExecutor(
+            Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
     try {
-      return new Checkpoints(own, FolderOwner.take(own, root, disk), disk, root);
+      FolderOwner owner = FolderOwner.take(own, writer, root, disk);
+      return new Checkpoints(own, writer, owner, new CheckpointFolder(disk, root));
     } catch (RuntimeException | Error e) {
+      writer.shutdown();
       own.close();
       throw e;
     }
+  }
+
+  /** Returns a group of the same ranks, in which they may wait while others write. */
+  static ProcessGroup ownGroup(ProcessGroup group) {
+    ProcessGroup own =
+        group.subgroup(IntStream.range(0, group.size()).boxed().toList()).orElseThrow();
+    if (own.timeout().compareTo(LEAST_TIMEOUT) < 0) {
+      own.setTimeout(LEAST_TIMEOUT);
+    }
+    return own;
   }
 
   /**
@@ -132,7 +149,7 @@ public final class Checkpoints implements AutoCloseable {
    *     differ, or a file is missing or damaged
    */
   public OptionalLong loadLatest(Contents contents) {
-    OptionalLong step = new LoadRun(group, folder, contents, unobservedFailure()).latest();
+    OptionalLong step = new LoadRun(group, writer, folder, contents, unobservedFailure()).latest();
     prepare(contents);
     return step;
   }
@@ -145,7 +162,7 @@ public final class Checkpoints implements AutoCloseable {
    * @throws CheckpointException on all ranks, if a rank cannot load it
    */
   public void load(long step, Contents contents) {
-    new LoadRun(group, folder, contents, unobservedFailure()).load(step);
+    new LoadRun(group, writer, folder, contents, unobservedFailure()).load(step);
     prepare(contents);
   }
 

@@ -19,6 +19,7 @@ import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
@@ -41,8 +42,8 @@ final class FolderOwner implements AutoCloseable {
     this.lock = lock;
   }
 
-  static FolderOwner take(ProcessGroup group, Path root, Disk disk) {
-    Agreement agreement = new Agreement(group);
+  static FolderOwner take(ProcessGroup group, Executor collectives, Path root, Disk disk) {
+    Agreement agreement = new Agreement(group, collectives);
     Lock[] lock = new Lock[1];
     String what = "opening the checkpoints in " + root;
     try {
@@ -134,12 +135,12 @@ final class FolderOwner implements AutoCloseable {
 
   private static byte[] writeToken(Path root, String host) throws IOException {
     String token = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
-    Files.writeString(root.resolve(".seen-" + token), host);
+    Files.writeString(root.resolve(CheckpointFolder.SEEN + token), host);
     return (token + host).getBytes(StandardCharsets.UTF_8);
   }
 
   private static Path tokenFile(Path root, String token) {
-    return root.resolve(".seen-" + token.substring(0, 16));
+    return root.resolve(CheckpointFolder.SEEN + token.substring(0, 16));
   }
 
   private static byte[] requireToken(Path root, String token) throws IOException {

@@ -32,6 +32,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /** One load: all ranks check that everything fits before any of them changes a tensor. */
@@ -57,16 +58,18 @@ final class LoadRun {
   /**
    * Creates a load.
    *
+   * @param collectives runs collectives on a thread that nobody interrupts
    * @param before the failure of the save before, if this rank did not await it
    */
   LoadRun(
       ProcessGroup group,
+      Executor collectives,
       CheckpointFolder folder,
       Contents contents,
       @Nullable RuntimeException before) {
     this.before = before;
     this.group = group;
-    this.agreement = new Agreement(group);
+    this.agreement = new Agreement(group, collectives);
     this.folder = folder;
     this.contents = contents;
   }
@@ -114,7 +117,9 @@ final class LoadRun {
             what,
             () -> {
               Manifest manifest = folder.manifest(step);
-              plan[0] = plan(manifest);
+              Plan made = plan(manifest);
+              reader(step, manifest).requireLengths(made.reads.keySet());
+              plan[0] = made;
               return describe(manifest).getBytes(StandardCharsets.UTF_8);
             });
     problem(step, planned, Objects.requireNonNull(plan[0]).manifest)
@@ -216,7 +221,7 @@ final class LoadRun {
       String name = copies.tensorNames().get(i);
       unused.remove(name);
       Tensor target = tensor;
-      if (!tensor.isContiguous()) {
+      if (!tensor.isContiguous() && !tensor.segment().isReadOnly()) {
         target = Tensor.allocate(tensor.dtype(), tensor.shape());
         plan.copies.put(tensor, target);
       }
@@ -228,6 +233,7 @@ final class LoadRun {
   private static void plan(Plan plan, Parts parts) {
     require(plan.manifest.counters().containsKey(parts.name()), "no counters", parts);
     for (StatePart part : parts.state().parts()) {
+      Contents.requireStorable(parts.name(), part.name(), part.elements());
       if (part.elements().numel() > 0) {
         plan(plan, parts, part.name(), part.elements(), Shape.of(part.wholeShape()), part.first());
       }
@@ -244,6 +250,10 @@ final class LoadRun {
         any.dtype() == target.dtype() && any.shape().equals(shape),
         "'%s' as %s%s, not as %s%s,"
             .formatted(name, any.dtype().label(), any.shape(), target.dtype().label(), shape),
+        section);
+    require(
+        !target.segment().isReadOnly(),
+        "'%s', but the program's tensor is read-only,".formatted(name),
         section);
     Tensor flat = target.view(target.numel());
     long unit = target.dtype().byteSize();
@@ -269,18 +279,18 @@ final class LoadRun {
    * holds of them, and begin at different files.
    */
   private void read(long step, Plan plan) throws IOException {
-    PieceReader reader =
-        new PieceReader(
-            folder.disk(),
-            folder.published(step),
-            plan.manifest.files(),
-            group.size() > DIRECT_RANKS);
+    PieceReader reader = reader(step, plan.manifest);
     List<Integer> files = new ArrayList<>(plan.reads.keySet());
     Collections.rotate(files, -(int) ((long) files.size() * group.rank() / group.size()));
     for (int file : files) {
       TensorReader.read(reader, file, plan.reads.getOrDefault(file, List.of()));
     }
     plan.copies.forEach(Tensor::copyFrom);
+  }
+
+  private PieceReader reader(long step, Manifest manifest) {
+    return new PieceReader(
+        folder.disk(), folder.published(step), manifest.files(), group.size() > DIRECT_RANKS);
   }
 
   private void restore(Manifest manifest) {

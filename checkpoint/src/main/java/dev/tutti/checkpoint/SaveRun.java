@@ -9,6 +9,7 @@ import dev.tutti.checkpoint.format.Json;
 import dev.tutti.checkpoint.format.Manifest;
 import dev.tutti.checkpoint.format.StoredRange;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -23,6 +24,7 @@ import java.util.function.Supplier;
 
 /** One save: five things that all ranks do together, of which a failure of one fails all. */
 final class SaveRun {
+  private static final System.Logger LOG = System.getLogger(SaveRun.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final ProcessGroup group;
@@ -41,7 +43,7 @@ final class SaveRun {
   SaveRun(
       ProcessGroup group, CheckpointFolder folder, int kept, long step, Supplier<Snapshot> source) {
     this.group = group;
-    this.agreement = new Agreement(group);
+    this.agreement = new Agreement(group, Runnable::run);
     this.folder = folder;
     this.kept = kept;
     this.step = step;
@@ -103,7 +105,15 @@ final class SaveRun {
       manifest = manifest.with(FileRecord.of(name, index));
     }
     folder.publish(saving, manifest);
-    folder.keep(kept);
+    try {
+      folder.keep(kept);
+    } catch (IOException e) {
+      LOG.log(
+          Level.WARNING,
+          "step {0} is saved, but older checkpoints cannot be deleted: {1}",
+          String.valueOf(step),
+          e);
+    }
     return new byte[0];
   }
 

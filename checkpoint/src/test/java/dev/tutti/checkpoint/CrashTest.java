@@ -15,7 +15,11 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -32,7 +36,20 @@ class CrashTest {
   private static final int JOBS = 4;
   private static final int SAVES = 3;
 
+  /** Reports each older checkpoint that remains because the disk failed. */
+  private static final Logger REPORTS = Logger.getLogger(SaveRun.class.getName());
+
   @TempDir Path folder;
+
+  @BeforeAll
+  static void muteReports() {
+    REPORTS.setLevel(Level.OFF);
+  }
+
+  @AfterAll
+  static void unmuteReports() {
+    REPORTS.setLevel(null);
+  }
 
   static IntStream seeds() {
     return IntStream.range(0, Math.ceilDiv(SCHEDULES, PER_TEST));

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /** The disk of this host, which is full if it is told so. */
-final class FullDisk implements Disk {
+class FullDisk implements Disk {
   private final Disk disk = new NioDisk();
   private final boolean full;
 

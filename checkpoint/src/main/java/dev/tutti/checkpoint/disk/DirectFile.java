@@ -7,6 +7,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
@@ -80,8 +81,8 @@ final class DirectFile implements Closeable {
     }
   }
 
-  FileChannel plain() {
-    return plain;
+  long length() throws IOException {
+    return plain.size();
   }
 
   void write(long position, ByteBuffer bytes) throws IOException {
@@ -113,10 +114,31 @@ final class DirectFile implements Closeable {
     }
     while (bytes.hasRemaining()) {
       long at = base + bytes.position();
-      if (call.at(plain, bytes, at) < 0) {
+      int count;
+      try {
+        count = call.at(plain, bytes, at);
+      } catch (IOException e) {
+        throw failed(e);
+      }
+      if (count < 0) {
         throw new EOFException("%s ends at byte %d".formatted(file, at));
       }
     }
+  }
+
+  void force() throws IOException {
+    try {
+      plain.force(true);
+    } catch (IOException e) {
+      throw failed(e);
+    }
+  }
+
+  /** Returns the exception of a channel, which does not know its path, with the path. */
+  private IOException failed(IOException e) {
+    IOException named = new FileSystemException(file.toString(), null, e.getMessage());
+    named.initCause(e);
+    return named;
   }
 
   private boolean isAligned(long position, ByteBuffer bytes) {

@@ -36,7 +36,7 @@ public final class NioDisk implements Disk {
 
       @Override
       public void force() throws IOException {
-        channels.plain().force(true);
+        channels.force();
       }
 
       @Override
@@ -52,7 +52,7 @@ public final class NioDisk implements Disk {
     return new Input() {
       @Override
       public long length() throws IOException {
-        return channels.plain().size();
+        return channels.length();
       }
 
       @Override

@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
@@ -26,6 +27,9 @@ public final class CheckpointFolder {
    */
   /** The name of the manifest in a checkpoint. */
   public static final String MANIFEST = "checkpoint.json";
+
+  /** How the names of files begin by which ranks check that they see one folder. */
+  public static final String SEEN = ".seen-";
 
   private static final Pattern STEP = Pattern.compile("step-(0|[1-9][0-9]{0,17})");
   private static final String SAVING = ".saving-";
@@ -134,8 +138,16 @@ public final class CheckpointFolder {
   public void publish(Path folder, Manifest manifest) throws IOException {
     writeForced(folder.resolve(MANIFEST), ByteBuffer.wrap(manifest.encode()));
     disk.forceFolder(folder);
-    disk.rename(folder, published(manifest.step()));
-    disk.forceFolder(root);
+    Path published = published(manifest.step());
+    disk.rename(folder, published);
+    try {
+      disk.forceFolder(root);
+    } catch (IOException e) {
+      throw new IOException(
+          "%s is complete, but a crash of the host may lose it, since its name could not be forced: %s"
+              .formatted(published, e.getMessage()),
+          e);
+    }
   }
 
   /**
@@ -163,24 +175,24 @@ public final class CheckpointFolder {
         steps.add(step);
       }
     }
-    List<Path> deleted = new ArrayList<>();
-    for (long step : steps.subList(0, Math.max(0, steps.size() - kept))) {
-      Path renamed = root.resolve(DELETING + step);
-      disk.rename(published(step), renamed);
-      deleted.add(renamed);
+    List<Long> deleted = steps.subList(0, Math.max(0, steps.size() - kept));
+    for (long step : deleted) {
+      disk.rename(published(step), root.resolve(DELETING + step));
     }
     if (!deleted.isEmpty()) {
       disk.forceFolder(root);
     }
-    for (Path folder : deleted) {
-      disk.delete(folder);
-    }
+    delete(DELETING);
   }
 
-  /** Deletes what saves left that no longer run; only the owner of the folder may call it. */
+  /** Deletes what jobs left that no longer run; only the owner of the folder may call it. */
   public void sweep() throws IOException {
+    delete(SAVING, DELETING, SEEN);
+  }
+
+  private void delete(String... prefixes) throws IOException {
     for (String name : disk.list(root)) {
-      if (name.startsWith(SAVING) || name.startsWith(DELETING)) {
+      if (Arrays.stream(prefixes).anyMatch(name::startsWith)) {
         disk.delete(root.resolve(name));
       }
     }

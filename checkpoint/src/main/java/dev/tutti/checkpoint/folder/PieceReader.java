@@ -9,6 +9,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -48,6 +49,18 @@ public final class PieceReader {
     this.folder = folder;
     this.files = files;
     this.cached = cached;
+  }
+
+  /**
+   * Checks that files are there, and as long as they were.
+   *
+   * @param some the positions of the files in the list
+   * @throws IOException naming the file and the remedy, if one is not
+   */
+  public void requireLengths(Collection<Integer> some) throws IOException {
+    for (int file : some) {
+      open(file).close();
+    }
   }
 
   /**

@@ -150,7 +150,7 @@ public record Manifest(
         Fields numbers = new Fields(sections.get(section, Map.class));
         Map<String, Long> counted = new TreeMap<>();
         for (String counter : numbers.names()) {
-          counted.put(counter, numbers.number(counter));
+          counted.put(counter, numbers.get(counter, Long.class));
         }
         counters.put(section, counted);
       }

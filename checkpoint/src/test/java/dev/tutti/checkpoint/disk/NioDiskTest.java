@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -68,5 +69,14 @@ class NioDiskTest {
 
   private static ByteBuffer slice(byte[] bytes, int start, int count) {
     return ByteBuffer.wrap(bytes, start, count);
+  }
+
+  @Test
+  void failuresNameTheFile() throws IOException {
+    try (Disk.Input input = new NioDisk().open(folder, true)) {
+      assertThatThrownBy(() -> input.read(0, ByteBuffer.allocate(1)))
+          .isInstanceOf(IOException.class)
+          .hasMessage("%s: Is a directory", folder);
+    }
   }
 }

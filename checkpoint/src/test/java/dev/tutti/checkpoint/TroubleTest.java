@@ -1,0 +1,254 @@
+package dev.tutti.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.state.ShardedState;
+import dev.tutti.state.StatePart;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests that trouble beside the files themselves is found early, and costs no checkpoint. */
+class TroubleTest {
+  @TempDir Path folder;
+
+  private static Contents model(Tensor weight) {
+    return Contents.of().copies("model", List.of("weight"), List.of(weight));
+  }
+
+  private static Tensor filled(double value) {
+    return Tensor.allocate(DType.FLOAT32, 3, 5).fill(value);
+  }
+
+  private void save(FullDisk disk, long... steps) {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, folder, disk).keeping(1)) {
+            for (long step : steps) {
+              saved.save(step, model(filled((double) step))).await();
+            }
+          }
+        });
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> all = Files.list(folder)) {
+      return all.map(path -> path.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private List<Throwable> loadFailures(int ranks, Contents contents) {
+    return ThreadedWorld.call(
+        ranks,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+            return catchThrowable(() -> saved.loadLatest(contents));
+          }
+        });
+  }
+
+  @Test
+  void ranksWaitForEachOtherLongerThanCollectivesOfTrainingMay() {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          group.setTimeout(Duration.ofMinutes(1));
+          try (ProcessGroup own = Checkpoints.ownGroup(group)) {
+            assertThat(own.timeout()).isEqualTo(Duration.ofMinutes(30));
+          }
+          group.setTimeout(Duration.ofHours(2));
+          try (ProcessGroup own = Checkpoints.ownGroup(group)) {
+            assertThat(own.timeout()).isEqualTo(Duration.ofHours(2));
+          }
+          assertThat(group.timeout()).isEqualTo(Duration.ofHours(2));
+        });
+  }
+
+  @Test
+  void aTensorThatCannotBeWrittenIsFoundBeforeAnotherChanges() {
+    save(new FullDisk(false), 3);
+    Tensor first = filled(9);
+    Tensor second = Tensor.wrap(filled(9).segment().asReadOnly(), DType.FLOAT32, 3, 5);
+    ThreadedWorld.run(
+        1,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+            saved
+                .save(
+                    4, Contents.of().copies("m", List.of("a", "b"), List.of(filled(1), filled(2))))
+                .await();
+          }
+        });
+    assertThat(
+            loadFailures(1, Contents.of().copies("m", List.of("a", "b"), List.of(first, second))))
+        .singleElement()
+        .satisfies(
+            e ->
+                assertThat(e)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageContaining(
+                        "has 'b', but the program's tensor is read-only, for section 'm'"));
+    assertThat(first.toFloatArray()).containsOnly(9);
+  }
+
+  @Test
+  void aMissingFileIsFoundBeforeATensorChanges() throws IOException {
+    save(new FullDisk(false), 3);
+    Path file = folder.resolve("step-3/model-00001-of-00002.safetensors");
+    Files.delete(file);
+    Tensor weight = filled(9);
+    assertThat(loadFailures(2, model(weight)))
+        .allSatisfy(
+            e ->
+                assertThat(e)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageContaining(file + " is damaged: it is missing")
+                    .hasMessageNotContaining("changed in part"));
+    assertThat(weight.toFloatArray()).containsOnly(9);
+  }
+
+  @Test
+  void anInterruptOfOneRankFailsAllAtOnceAndSpoilsNothing() {
+    save(new FullDisk(false), 3);
+    ThreadedWorld.run(
+        2,
+        group -> {
+          Tensor weight = filled(9);
+          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+            if (group.rank() == 1) {
+              Thread.currentThread().interrupt();
+            }
+            Throwable failure = catchThrowable(() -> saved.loadLatest(model(weight)));
+            assertThat(Thread.interrupted()).isEqualTo(group.rank() == 1);
+            assertThat(failure)
+                .isInstanceOf(CheckpointException.class)
+                .hasMessageStartingWith("loading step 3 failed: rank 1 on host ")
+                .hasMessageEndingWith("its thread was interrupted; call again when it is not");
+            assertThat(weight.toFloatArray()).containsOnly(9);
+            assertThat(saved.loadLatest(model(weight))).hasValue(3);
+            assertThat(weight.toFloatArray()).containsOnly(3);
+          }
+        });
+  }
+
+  @Test
+  void whatAKilledJobLeftIsSwept() throws IOException {
+    Files.writeString(folder.resolve(".seen-0123456789abcdef"), "host");
+    Files.createDirectories(folder.resolve(".saving-7-0123456789abcdef/x"));
+    save(new FullDisk(false), 1);
+    assertThat(names()).containsExactly(".lock", "step-1");
+  }
+
+  @Test
+  void aSaveDoesNotFailBecauseOlderOnesCannotBeDeleted() throws IOException {
+    Logger log = Logger.getLogger(SaveRun.class.getName());
+    List<String> reports = new ArrayList<>();
+    log.setFilter(
+        record -> {
+          reports.add(record.getLevel() + ": " + record.getMessage());
+          return false;
+        });
+    try {
+      save(
+          new FullDisk(false) {
+            @Override
+            public void delete(Path path) throws IOException {
+              throw new IOException(path + ": not today");
+            }
+          },
+          1,
+          2,
+          3);
+    } finally {
+      log.setFilter(null);
+    }
+    assertThat(reports)
+        .hasSize(2)
+        .allMatch(report -> report.startsWith(Level.WARNING + ": step {0} is saved, but older"));
+    assertThat(names()).containsExactly(".deleting-1", ".deleting-2", ".lock", "step-3");
+    save(new FullDisk(false), 4);
+    assertThat(names()).containsExactly(".lock", "step-4");
+  }
+
+  @Test
+  void aCheckpointThatMayBeLostIsNamed() {
+    Path path = folder;
+    List<Throwable> failures =
+        ThreadedWorld.call(
+            2,
+            group -> {
+              FullDisk disk =
+                  new FullDisk(false) {
+                    @Override
+                    public void forceFolder(Path forced) throws IOException {
+                      if (forced.equals(path)) {
+                        throw new IOException(forced + ": Input/output error");
+                      }
+                      super.forceFolder(forced);
+                    }
+                  };
+              try (Checkpoints saved = Checkpoints.in(group, path, disk)) {
+                return catchThrowable(() -> saved.save(1, model(filled(1))).await());
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(
+            e ->
+                assertThat(e)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageContaining(
+                        "step-1 is complete, but a crash of the host may lose it"));
+  }
+
+  /** An object whose only state is a number. */
+  private static final class Balance implements ShardedState {
+    private long cents;
+
+    @Override
+    public List<StatePart> parts() {
+      return List.of();
+    }
+
+    @Override
+    public Map<String, Long> counters() {
+      return Map.of("cents", cents);
+    }
+
+    @Override
+    public void restored(Map<String, Long> counters) {
+      cents = counters.get("cents");
+    }
+  }
+
+  @Test
+  void countersMayBeNegative() {
+    ThreadedWorld.run(
+        1,
+        group -> {
+          Balance balance = new Balance();
+          balance.cents = Long.MIN_VALUE;
+          Contents contents = Contents.of().parts("balance", balance);
+          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+            saved.save(1, contents).await();
+            balance.cents = 5;
+            saved.loadLatest(contents);
+          }
+          assertThat(balance.cents).isEqualTo(Long.MIN_VALUE);
+        });
+  }
+}
