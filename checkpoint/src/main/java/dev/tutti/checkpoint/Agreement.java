@@ -11,11 +11,14 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Work that all ranks do together: a failure on one of them fails all, by the same exception. */
@@ -77,18 +80,27 @@ final class Agreement {
 
   private static List<byte[]> results(String what, List<byte[]> messages, @Nullable Throwable own) {
     List<byte[]> results = new ArrayList<>();
-    List<String> failures = new ArrayList<>();
+    Map<String, List<Integer>> failures = new LinkedHashMap<>();
     for (int i = 0; i < messages.size(); i++) {
       byte[] content = Arrays.copyOfRange(messages.get(i), 1, messages.get(i).length);
       if (messages.get(i)[0] == FAILED) {
-        failures.add("rank %d%s".formatted(i, new String(content, StandardCharsets.UTF_8)));
+        failures
+            .computeIfAbsent(new String(content, StandardCharsets.UTF_8), text -> new ArrayList<>())
+            .add(i);
       }
       results.add(content);
     }
     if (!failures.isEmpty()) {
-      throw new CheckpointException(what + " failed: " + String.join("; ", failures), own);
+      List<String> texts = new ArrayList<>();
+      failures.forEach((text, ranks) -> texts.add(ranks(ranks) + text));
+      throw new CheckpointException(what + " failed: " + String.join("; ", texts), own);
     }
     return results;
+  }
+
+  private static String ranks(List<Integer> ranks) {
+    String numbers = ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));
+    return (ranks.size() == 1 ? "rank " : "ranks ") + numbers;
   }
 
   /** What a task did on this rank: the message for the others, and its failure. */
