@@ -6,10 +6,14 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.state.ShardedState;
+import dev.tutti.state.StatePart;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Objects;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
 
@@ -23,11 +27,14 @@ import org.jspecify.annotations.Nullable;
  * Every rank has the same number of batches, of the same sizes.
  *
  * <p>Each call of {@link #sample} begins the next epoch; the first is 0. While it shuffles, all
- * ranks make that call together, like a collective, and compare their epochs. Apart from the epoch,
- * the sampler is immutable; each {@code with} method returns a changed sampler that begins at epoch
- * 0. Used by one thread at a time.
+ * ranks make that call together, like a collective, and compare their epochs. A checkpoint that is
+ * saved between epochs keeps the seed and the epoch that is next. Apart from the epoch, the sampler
+ * is immutable; each {@code with} method returns a changed sampler that begins at epoch 0. Used by
+ * one thread at a time.
  */
-public final class ShardedSampler implements Sampler {
+public final class ShardedSampler implements Sampler, ShardedState {
+  private static final String EPOCH = "epoch";
+  private static final String SEED = "seed";
   private static final long GOLDEN_RATIO = 0x9e3779b97f4a7c15L;
 
   private final @Nullable ProcessGroup group;
@@ -102,6 +109,35 @@ public final class ShardedSampler implements Sampler {
    */
   public void setEpoch(long next) {
     epoch = next;
+  }
+
+  /** Returns nothing: the state of the sampler is the same on all ranks. */
+  @Override
+  public List<StatePart> parts() {
+    return List.of();
+  }
+
+  /** Returns the seed and the epoch that the next call of {@link #sample} begins. */
+  @Override
+  public Map<String, Long> counters() {
+    return Map.of(EPOCH, epoch, SEED, seed);
+  }
+
+  /**
+   * Continues with the epoch that was next.
+   *
+   * @throws IllegalArgumentException if the seed differs, so that samples would come in another
+   *     order
+   */
+  @Override
+  public void restored(Map<String, Long> counters) {
+    Long saved = counters.get(EPOCH);
+    if (saved == null || !Objects.equals(counters.get(SEED), seed)) {
+      throw new IllegalArgumentException(
+          "the sampler shuffles with seed %d, which the state %s does not have"
+              .formatted(seed, counters));
+    }
+    epoch = saved;
   }
 
   @Override
