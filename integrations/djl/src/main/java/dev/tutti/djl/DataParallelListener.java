@@ -14,6 +14,7 @@ import dev.tutti.gradients.ReducerOptions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.SequencedMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -115,6 +116,19 @@ public final class DataParallelListener extends TrainingListenerAdapter {
    */
   public GradientReducer reducer() {
     return started().reducer();
+  }
+
+  /**
+   * Returns all parameters by name, in the memory of the model's arrays, such as a checkpoint saves
+   * and loads; to be used as long as the model is open.
+   *
+   * @return views, in the same order on all ranks
+   * @throws IllegalStateException before {@link #start}
+   * @throws UnsupportedOperationException if the engine hands out copies of its arrays, as it does
+   *     for those on a GPU
+   */
+  public SequencedMap<String, Tensor> parameters() {
+    return started().parameters();
   }
 
   /**

@@ -19,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -221,6 +222,28 @@ final class ReducedGradients implements AutoCloseable {
               + "' cannot be read, although the parameter is not frozen: "
               + e);
     }
+  }
+
+  /** Returns views of all parameters, by name, in the same order on all ranks. */
+  SequencedMap<String, Tensor> parameters() {
+    SequencedMap<String, Tensor> all = new LinkedHashMap<>();
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      for (Pair<String, Parameter> each :
+          Stream.concat(trained.stream(), others.stream()).toList()) {
+        NDArray array = each.getValue().getArray();
+        Tensor view = ArrayMemory.read(array);
+        if (!ArrayMemory.isShared(array, view)) {
+          throw new UnsupportedOperationException(
+              "the engine hands out copies of the parameter '"
+                  + each.getKey()
+                  + "', not its memory; copy it to a tensor of your own before each save, and back"
+                  + " after a load");
+        }
+        all.put(each.getKey(), view);
+      }
+    }
+    return all;
   }
 
   GradientReducer reducer() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.engine.Engine;
 import dev.tutti.ProcessGroup;
+import dev.tutti.checkpoint.StoredCheckpoint;
 import dev.tutti.testing.World;
 import java.io.StringWriter;
 import java.net.URL;
@@ -11,6 +12,7 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Pattern;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
@@ -41,8 +43,10 @@ class GuideTest {
       import ai.djl.training.tracker.*;
       import dev.tutti.ProcessGroup;
       import dev.tutti.Tensor;
+      import dev.tutti.checkpoint.*;
       import dev.tutti.djl.*;
       import java.nio.file.*;
+      import java.util.List;
       import java.util.Map;
       """;
 
@@ -66,19 +70,21 @@ class GuideTest {
     long launcher = ProcessHandle.current().parent().orElseThrow().pid(); // the same on all ranks
     Path folder = Path.of("target", "checkpoints-" + launcher);
     String there = "Path.of(\"" + folder + "\")";
-    assertThat(piece).contains("Path.of(\"checkpoints\")", "epoch < 2");
+    assertThat(piece).contains("Path.of(\"checkpoints\")", "epoch <= 2");
     String whole = piece.replace("Path.of(\"checkpoints\")", there);
-    run(whole.replace("epoch < 2", "epoch < 1"), group);
+    run(whole.replace("epoch <= 2", "epoch <= 1"), group);
     group.barrier();
-    assertThat(folder.resolve("epochs")).content().isEqualTo("1");
-    assertThat(folder.resolve("classifier-0002.params")).doesNotExist();
-    byte[] first = Files.readAllBytes(folder.resolve("classifier-0001.params"));
+    assertThat(StoredCheckpoint.steps(folder)).containsExactly(1L);
+    assertThat(StoredCheckpoint.open(folder, 1).counters().get("sampler"))
+        .isEqualTo(Map.of("epoch", 1L, "seed", 0L));
     group.barrier();
+    // A second run would save step 1 again, and be refused, if it had not loaded.
     run(whole, group);
     group.barrier();
-    assertThat(folder.resolve("epochs")).content().isEqualTo("2");
-    assertThat(folder.resolve("classifier-0001.params")).hasBinaryContent(first);
-    assertThat(folder.resolve("classifier-0002.params")).exists();
+    assertThat(StoredCheckpoint.steps(folder)).containsExactly(1L, 2L);
+    assertThat(StoredCheckpoint.open(folder, 2).counters().get("sampler").get("epoch"))
+        .isEqualTo(2L);
+    assertThat(StoredCheckpoint.open(folder, 2).tensors()).hasSize(4);
   }
 
   private static void run(String piece, ProcessGroup group) throws Exception {

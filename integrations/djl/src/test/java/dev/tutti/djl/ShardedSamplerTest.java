@@ -14,6 +14,7 @@ import dev.tutti.testing.World;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -180,5 +181,19 @@ class ShardedSamplerTest {
         .hasMessageContaining("allGatherInto")
         .hasMessageContaining("allReduce");
     assertThat(epoch(new ShardedSampler(group, 2).withoutShuffle(), 12)).hasSize(3);
+  }
+
+  @Test
+  void theStateOfASamplerContinuesWithTheNextEpoch() {
+    Samples samples = new Samples(10);
+    ShardedSampler sampler = sampler(0, 2, 5).withSeed(-3);
+    sampler.sample(samples);
+    ShardedSampler resumed = sampler(0, 2, 5).withSeed(-3);
+    resumed.restored(sampler.counters());
+    assertThat(resumed.sample(samples).next()).isEqualTo(sampler.sample(samples).next());
+    assertThat(resumed.counters()).isEqualTo(Map.of("epoch", 2L, "seed", -3L));
+    assertThatThrownBy(() -> sampler(0, 2, 5).restored(sampler.counters()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith("the sampler shuffles with seed 0, which the state {");
   }
 }
