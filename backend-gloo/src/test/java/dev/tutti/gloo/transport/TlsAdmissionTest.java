@@ -5,12 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
-import dev.tutti.gloo.TestContexts;
 import dev.tutti.gloo.transport.connect.NetworkId;
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.testing.TestAuthority;
 import java.net.InetAddress;
@@ -33,6 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(300)
 class TlsAdmissionTest {
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");
+  private static final Duration LIMIT = Duration.ofMinutes(4);
   private static final InetAddress GREATER = InetAddress.ofLiteral("127.0.0.2");
 
   @TempDir Path folder;
@@ -55,8 +56,9 @@ class TlsAdmissionTest {
   }
 
   /** Starts rank 0, to which rank 1 has to connect. */
-  private FutureTask<Transport> rank0(Duration limit) {
-    BackendContext rank0 = TestContexts.of(0, 2, store, limit).withSettings(settings);
+  private FutureTask<Transport> rank0(Time time) {
+    BackendContext rank0 =
+        BackendContext.builder("g", 0, 2, store, LIMIT).settings(settings).time(time).build();
     return RawPeerScripts.background(
         () -> new TransportRendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
   }
@@ -77,7 +79,7 @@ class TlsAdmissionTest {
   @Test
   void whatComesRightBehindTheProofIsNotOverlooked() throws Exception {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
-      FutureTask<Transport> opening = rank0(Duration.ofMinutes(4));
+      FutureTask<Transport> opening = rank0(Time.SYSTEM);
       publish(server);
       try (Socket plain = RawPeer.greet(store);
           SSLSocket tls =
@@ -111,11 +113,15 @@ class TlsAdmissionTest {
   @Test
   void whoSpeaksPlainlyIsRefused() throws Exception {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
-      // Rank 1 itself may still come, so rank 0 waits until this has passed.
-      FutureTask<Transport> opening = rank0(Duration.ofSeconds(5));
+      SkippedTime time = new SkippedTime();
+      FutureTask<Transport> opening = rank0(time);
       publish(server);
       try (Socket plain = RawPeer.greet(store)) {
         plain.getOutputStream().write(RawPeer.words(48, 2, 7, 0, 1, 0));
+        assertThat(plain.getInputStream().readAllBytes()).isNotNull();
+        // Rank 1 itself may still come, so rank 0 waits until the limit has passed.
+        assertThat(opening.isDone()).isFalse();
+        time.skipped.set(LIMIT.toNanos());
         assertThatThrownBy(opening::get)
             .hasCauseInstanceOf(RendezvousException.class)
             .hasMessageContaining(

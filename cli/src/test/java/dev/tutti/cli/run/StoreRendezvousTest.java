@@ -434,7 +434,16 @@ class StoreRendezvousTest {
       Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
       await(() -> shared.check(List.of("tutti-run/node/1")));
       List<Duration> waits = new CopyOnWriteArrayList<>();
-      StoreRendezvous zero = rendezvous(plan(0, 2, 1, "true"), noting(waits, shared.duplicate()));
+      Store impatient =
+          PlayedStore.of(
+              shared.duplicate(),
+              (method, arguments, _) -> {
+                if (method.equals("await")) {
+                  waits.add((Duration) arguments[1]);
+                  throw new StoreTimeoutException("as if that time had passed");
+                }
+              });
+      StoreRendezvous zero = rendezvous(plan(0, 2, 1, "true"), impatient);
       assertThatThrownBy(() -> zero.join(messages::add))
           .isInstanceOf(LaunchException.class)
           .hasMessage(message);

@@ -27,13 +27,14 @@ class FuzzerTest {
   /** The patience with programs that do not hang. */
   private static final Duration LONGEST_PATIENCE = Duration.ofSeconds(60);
 
+  /** A program of which one step can be left out: each run that hangs takes the patience. */
   private static final Program SMALL =
       new Program(
           5,
           3,
           List.of(
-              Step.of(0, StepKind.ALL_REDUCE, 3, 10),
-              Step.of(1, StepKind.MESSAGE, 3, 100).withPeers(0, 2, 1),
+              Step.of(0, StepKind.ALL_REDUCE, 3, 1),
+              Step.of(1, StepKind.MESSAGE, 3, 1).withPeers(0, 2, 1),
               Step.of(2, StepKind.BARRIER, 3)));
 
   private record Threes(FaultyBackendProvider provider) implements ContractSubject {
@@ -67,21 +68,9 @@ class FuzzerTest {
         .isInstanceOfSatisfying(AssertionError.class, e -> thrown[0] = e);
     String message = String.valueOf(thrown[0].getMessage());
     Program smallest = printed(message);
-    assertThat(new ThreadHostOutcome(subject, patience).of(smallest).isFailure())
-        .as("fails again: %s, found by: %s", smallest, message)
-        .isTrue();
+    assertThat(message).containsPattern("when run again (FAILED|HUNG)\\)");
     assertThat(smallest.steps()).as("steps of %s", smallest).hasSizeLessThanOrEqualTo(2);
     return assertThat(message).contains("Its seed is " + smallest.seed());
-  }
-
-  private record ThreadHostOutcome(ContractSubject subject, Duration patience) {
-    Outcome of(Program program) {
-      try {
-        return new ThreadHost(subject).run(program, patience);
-      } catch (InterruptedException e) {
-        throw new AssertionError(e);
-      }
-    }
   }
 
   /** Reads the first program in a report. */
