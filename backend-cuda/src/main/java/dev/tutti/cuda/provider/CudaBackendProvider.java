@@ -2,8 +2,6 @@ package dev.tutti.cuda.provider;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.DType;
-import dev.tutti.OpType;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
@@ -20,14 +18,10 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.BackendProvider;
-import dev.tutti.spi.DeviceSession;
 import java.util.ArrayList;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
-import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -35,12 +29,17 @@ import java.util.function.Supplier;
  * The provider of {@code cuda}: collectives on the CUDA devices of one host, by this project's
  * kernels for up to 8 ranks, and by NCCL for more ranks or several hosts.
  */
-public final class CudaBackendProvider implements BackendProvider {
-  private static final Capabilities CAPABILITIES = capabilitiesOfAll();
-
-  private final Supplier<Cuda> cuda;
-  private final Supplier<Optional<String>> reason;
-  private final Function<Settings, NcclCalls> nccl;
+public final class CudaBackendProvider extends DeviceProvider {
+  private static final Capabilities CAPABILITIES =
+      capabilities(
+              Kernels::isReducible,
+              Feature.STREAM_ORDERED,
+              Feature.DETECTS_DEAD_PEERS,
+              Feature.TAGS,
+              Feature.SYMMETRIC_MEMORY)
+          .toBuilder()
+          .algorithms(List.of("one-shot", "two-shot", "chunks"))
+          .build();
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
   public CudaBackendProvider() {
@@ -56,40 +55,12 @@ public final class CudaBackendProvider implements BackendProvider {
    */
   public CudaBackendProvider(
       Supplier<Cuda> cuda, Supplier<Optional<String>> reason, Function<Settings, NcclCalls> nccl) {
-    this.cuda = cuda;
-    this.reason = reason;
-    this.nccl = nccl;
-  }
-
-  private static Capabilities capabilitiesOfAll() {
-    Capabilities all =
-        Capabilities.ofVersion1(
-                Feature.STREAM_ORDERED,
-                Feature.DETECTS_DEAD_PEERS,
-                Feature.TAGS,
-                Feature.SYMMETRIC_MEMORY)
-            .without(OpType.MONITORED_BARRIER);
-    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
-    reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
-    return all.toBuilder()
-        .reducible(reducible)
-        .algorithms(List.of("one-shot", "two-shot", "chunks"))
-        .build();
-  }
-
-  @Override
-  public int spiVersion() {
-    return SPI_VERSION;
+    super(cuda, reason, nccl);
   }
 
   @Override
   public String name() {
     return "cuda";
-  }
-
-  @Override
-  public Set<String> deviceTypes() {
-    return Set.of("cuda");
   }
 
   @Override
@@ -99,7 +70,7 @@ public final class CudaBackendProvider implements BackendProvider {
 
   @Override
   public Optional<String> unusableReason(Settings settings) {
-    return reason.get();
+    return noDevice.get();
   }
 
   @Override
@@ -133,21 +104,6 @@ public final class CudaBackendProvider implements BackendProvider {
     AllReduceLimits limits = CudaSettings.limits(settings, ranks, links);
     return "all-reduce of %s ranks%s: one-shot up to %s bytes, two-shot up to %s, chunks above"
         .formatted(ranks, over, limits.oneShotBytes(), limits.twoShotBytes());
-  }
-
-  @Override
-  public int deviceCount() {
-    return cuda.get().deviceCount();
-  }
-
-  /**
-   * {@inheritDoc}
-   *
-   * @throws IndexOutOfBoundsException if there is no such device
-   */
-  @Override
-  public DeviceSession openDevice(int index) {
-    return new CudaSession(cuda.get().device(index));
   }
 
   /**

@@ -3,7 +3,6 @@ package dev.tutti.cuda.provider;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
@@ -16,14 +15,11 @@ import dev.tutti.cuda.nccl.NcclWorld;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.BackendProvider;
-import dev.tutti.spi.DeviceSession;
 import dev.tutti.tls.TlsSettings;
 import java.lang.System.Logger.Level;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -32,20 +28,16 @@ import java.util.function.Supplier;
  * The provider of {@code nccl}: collectives and messages on CUDA devices of one or more hosts,
  * using this machine's NCCL, also together with PyTorch ranks. It must be requested by name.
  */
-public final class NcclBackendProvider implements BackendProvider {
+public final class NcclBackendProvider extends DeviceProvider {
   private static final System.Logger LOG = System.getLogger(NcclBackendProvider.class.getName());
   private static final AtomicBoolean TOLD = new AtomicBoolean();
 
   /** What TLS does not cover here. */
   private static final String PLAIN =
       TlsSettings.ENABLED.name()
-          + " encrypts the links between ranks on nccl, but not what NCCL itself sends";
+          + " encrypts the notes between ranks on nccl, but not what NCCL itself sends";
 
   private static final Capabilities CAPABILITIES = capabilitiesOfAll();
-
-  private final Supplier<Cuda> cuda;
-  private final Supplier<Optional<String>> noDevice;
-  private final Function<Settings, NcclCalls> nccl;
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
   public NcclBackendProvider() {
@@ -63,36 +55,21 @@ public final class NcclBackendProvider implements BackendProvider {
       Supplier<Cuda> cuda,
       Supplier<Optional<String>> noDevice,
       Function<Settings, NcclCalls> nccl) {
-    this.cuda = cuda;
-    this.noDevice = noDevice;
-    this.nccl = nccl;
+    super(cuda, noDevice, nccl);
   }
 
   private static Capabilities capabilitiesOfAll() {
     Capabilities all =
-        Capabilities.ofVersion1(Feature.STREAM_ORDERED, Feature.DETECTS_DEAD_PEERS)
-            .without(OpType.MONITORED_BARRIER)
+        capabilities(NcclTypes::isReducible, Feature.STREAM_ORDERED, Feature.DETECTS_DEAD_PEERS)
             .without(OpType.RECV_ANY_SOURCE);
-    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
-    reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
     EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
     operators.removeIf(kind -> !NcclTypes.has(kind));
-    return all.toBuilder().reducible(reducible).reduceOps(operators).build();
-  }
-
-  @Override
-  public int spiVersion() {
-    return SPI_VERSION;
+    return all.toBuilder().reduceOps(operators).build();
   }
 
   @Override
   public String name() {
     return "nccl";
-  }
-
-  @Override
-  public Set<String> deviceTypes() {
-    return Set.of("cuda");
   }
 
   /**
@@ -144,21 +121,6 @@ public final class NcclBackendProvider implements BackendProvider {
     } catch (BackendException e) {
       return List.of();
     }
-  }
-
-  @Override
-  public int deviceCount() {
-    return cuda.get().deviceCount();
-  }
-
-  /**
-   * {@inheritDoc}
-   *
-   * @throws IndexOutOfBoundsException if there is no such device
-   */
-  @Override
-  public DeviceSession openDevice(int index) {
-    return new CudaSession(cuda.get().device(index));
   }
 
   /**
