@@ -5,6 +5,7 @@ import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.DeviceParts;
 import dev.tutti.cuda.access.Facade;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
@@ -24,12 +25,6 @@ import org.jspecify.annotations.Nullable;
 public final class CudaDevice extends Facade<DeviceParts> {
   /** The number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
-
-  /**
-   * The number of streams reserved for groups before more are made: enough for the messages of 8
-   * ranks, plus 9.
-   */
-  static final int RESERVED_STREAMS = 24;
 
   private static final long POLL_NANOS = 1_000_000;
 
@@ -82,7 +77,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
     for (int i = 0; i < POOL_STREAMS; i++) {
       pool[i] = new CudaStream(this, streams.create(streams.highestPriority()), false);
     }
-    Parts.of(this).reserve().ensure(RESERVED_STREAMS);
+    Parts.of(this).reserve().ensure(StreamReserve.FIRST);
   }
 
   /** Returns this device's ordinal among the devices that this process may use. */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
@@ -96,7 +97,7 @@ class CudaStreamTest {
       assertThat(cuda.device(0).poolStream()).isSameAs(stream);
     }
     assertThat(machine.fake.calls("cuStreamCreateWithPriority"))
-        .hasSize(CudaDevice.POOL_STREAMS + CudaDevice.RESERVED_STREAMS)
+        .hasSize(CudaDevice.POOL_STREAMS + StreamReserve.FIRST)
         .containsOnly("cuStreamCreateWithPriority -5");
   }
 

@@ -15,7 +15,7 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /** The backend as a subject of the contract suites: ranks are threads, each with its own device. */
-class CudaSubject implements ContractSubject {
+public class CudaSubject implements ContractSubject {
   private static final InheritableThreadLocal<Integer> RANK = new InheritableThreadLocal<>();
 
   private final Cuda cuda;
@@ -29,7 +29,7 @@ class CudaSubject implements ContractSubject {
    * @param mostRanks the size of the largest world
    * @param settings settings of the groups
    */
-  CudaSubject(Cuda cuda, int mostRanks, Map<String, String> settings) {
+  public CudaSubject(Cuda cuda, int mostRanks, Map<String, String> settings) {
     this.cuda = cuda;
     this.mostRanks = mostRanks;
     this.settings = Settings.ofEnvironment(settings);

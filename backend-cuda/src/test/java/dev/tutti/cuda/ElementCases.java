@@ -18,14 +18,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** Compares copies, conversions and searches for NaN on a device with those of the host. */
-final class ElementCases {
+public final class ElementCases {
   private static final List<DType> TYPES =
       List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16);
   private static final int GUARD = 5;
 
   private final CudaDevice device;
 
-  ElementCases(CudaDevice device) {
+  public ElementCases(CudaDevice device) {
     this.device = device;
   }
 
@@ -49,7 +49,7 @@ final class ElementCases {
    * Converts between all pairs of types, with each alignment, and leaves adjacent elements as they
    * are.
    */
-  void conversions(int most) {
+  public void conversions(int most) {
     for (DType from : TYPES) {
       for (DType to : TYPES) {
         for (int numel : new int[] {0, 1, 3, 4, 257, most}) {
@@ -79,7 +79,7 @@ final class ElementCases {
   }
 
   /** Copies and converts tensors with gaps. */
-  void strides() {
+  public void strides() {
     for (DType to : List.of(DType.FLOAT32, DType.FLOAT16)) {
       Tensor source = numbers(DType.FLOAT32, 1, 30, 40);
       Tensor expected = Tensor.allocate(to, 40, 30);
@@ -107,7 +107,7 @@ final class ElementCases {
    * Copies between a part of a bucket, which is aligned to an element alone, and a tensor with
    * gaps.
    */
-  void oddAddresses() {
+  public void oddAddresses() {
     Tensor source = numbers(DType.FLOAT32, 5, 17);
     Tensor bucket = device.tensors().copyOf(source);
     Tensor rows = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 4, 8));
@@ -126,7 +126,7 @@ final class ElementCases {
   }
 
   /** Returns a copy of a host tensor at an odd address. */
-  static Tensor atOddAddress(CudaDevice device, Tensor host) {
+  public static Tensor atOddAddress(CudaDevice device, Tensor host) {
     Tensor room = device.tensors().allocate(DType.UINT8, host.byteSize() + 1);
     Tensor odd =
         Tensor.wrap(
@@ -136,7 +136,7 @@ final class ElementCases {
   }
 
   /** Searches and converts numbers at addresses that are no multiples of their size. */
-  void unalignedNumbers() {
+  public void unalignedNumbers() {
     Tensor floats = atOddAddress(device, Tensor.of(1f, 2, Float.NaN, 4));
     assertThat(firstNan(floats)).isEqualTo(2);
     Tensor doubles = atOddAddress(device, Tensor.of(5., 6, 7, 8));
@@ -150,7 +150,7 @@ final class ElementCases {
   }
 
   /** Refuses what cannot be converted. */
-  void refusals() {
+  public void refusals() {
     Tensor floats = device.tensors().allocate(DType.FLOAT32, 4);
     assertThatIllegalArgumentException()
         .isThrownBy(
@@ -171,7 +171,7 @@ final class ElementCases {
   }
 
   /** Finds each first NaN, at each position and alignment, in each type. */
-  void nans(int most) {
+  public void nans(int most) {
     Random random = new Random(3);
     for (DType type : DType.values()) {
       for (int numel : new int[] {1, 2, 17, 300, most}) {
@@ -197,7 +197,7 @@ final class ElementCases {
   }
 
   /** Counts in row-major order also where there are gaps, and once for each complex element. */
-  void nansByIndex() {
+  public void nansByIndex() {
     Tensor host = Tensor.allocate(DType.COMPLEX64, 6, 7);
     host.segment().setAtIndex(ValueLayout.JAVA_FLOAT, 2 * 33 + 1, Float.NaN);
     Tensor onDevice = device.tensors().copyOf(host);
@@ -208,7 +208,7 @@ final class ElementCases {
   }
 
   /** Fails an operation of two ranks that check for NaN on the second. */
-  static void theRankWithTheNanIsNamed(CudaRanks ranks) throws Exception {
+  public static void theRankWithTheNanIsNamed(CudaRanks ranks) throws Exception {
     ranks
         .with("TUTTI_NAN_CHECK", "1")
         .run(

@@ -56,13 +56,18 @@ public final class FakeMachine implements AutoCloseable {
     WORD.setRelease(words, 4L, status.code());
   }
 
+  /** Returns how many parts of collectives went directly between symmetric memories. */
+  public long directParts() {
+    return collectives.directParts.get();
+  }
+
   /** Holds a stream until the latch is opened. */
   public CountDownLatch hold(CudaStream stream) {
     return hold(stream.device(), stream.handle());
   }
 
   /** Holds a stream of a device, by its handle, until the latch is opened. */
-  CountDownLatch hold(CudaDevice device, long stream) {
+  public CountDownLatch hold(CudaDevice device, long stream) {
     CountDownLatch latch = new CountDownLatch(1);
     // A name of its own, since ranks may hold their streams at the same time.
     String name = "hold" + holds.incrementAndGet();

@@ -1,6 +1,8 @@
 package dev.tutti.cuda;
 
 import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.gloo.GlooCudaSubject;
+import dev.tutti.cuda.nccl.NcclSubject;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.fuzz.FuzzContract;
 import java.util.Map;

@@ -8,10 +8,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /** A fake of the kernel that copies between strided and contiguous tensors; checks its launch. */
-final class FakeStridedCopy implements FakeStructKernel {
+public final class FakeStridedCopy implements FakeStructKernel {
   private final FakeCudaDriver fake;
 
-  FakeStridedCopy(FakeCudaDriver fake) {
+  public FakeStridedCopy(FakeCudaDriver fake) {
     this.fake = fake;
   }
 

@@ -10,10 +10,10 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 /** Gives tests the GPU of this machine; as a condition, skips a class if there is no GPU. */
 public final class Gpu implements ExecutionCondition {
   /** The name of a kernel that does nothing. */
-  static final String NOTHING = "nothing";
+  public static final String NOTHING = "nothing";
 
   /** The name of a kernel that adds a float to each float of an array: address, count, float. */
-  static final String ADD = "add";
+  public static final String ADD = "add";
 
   private static final String PTX =
       """
@@ -59,7 +59,7 @@ public final class Gpu implements ExecutionCondition {
   }
 
   /** Loads the test kernels into a device's context, and enters that context. */
-  static long loadKernels(CudaDevice device) {
+  public static long loadKernels(CudaDevice device) {
     device.context().enter();
     CudaDriver driver = device.context().driver();
     return driver.kernels().load(PTX.getBytes(US_ASCII));

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Capabilities;
+import dev.tutti.cuda.gloo.GlooCudaSubject;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ContractWorld;

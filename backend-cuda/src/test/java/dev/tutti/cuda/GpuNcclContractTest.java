@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import dev.tutti.Settings;
 import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.nccl.NcclSubject;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;

@@ -70,7 +70,7 @@ public final class OperationChecks {
   }
 
   /** Reduces all types with all operators. */
-  void reductions(int count) {
+  public void reductions(int count) {
     for (DType dtype : REDUCED) {
       Tensor sum = tensor(dtype, count, i -> i % 7 + rank);
       group.allReduce(sum, ReduceOp.SUM);
@@ -106,7 +106,7 @@ public final class OperationChecks {
   }
 
   /** Runs every other collective, once for each root if it has one. */
-  void collectives(DType dtype, int count) {
+  public void collectives(DType dtype, int count) {
     for (int root = 0; root < size; root++) {
       int from = root;
       Tensor all = tensor(dtype, count, i -> (i + 3L * rank) % 100);
@@ -198,7 +198,7 @@ public final class OperationChecks {
   }
 
   /** Sends around the ring and back, in both directions at once. */
-  void messages(DType dtype, int count) {
+  public void messages(DType dtype, int count) {
     int next = (rank + 1) % size;
     int previous = (rank + size - 1) % size;
     Tensor sent = tensor(dtype, count, i -> (i + rank) % 100);
@@ -213,7 +213,7 @@ public final class OperationChecks {
   }
 
   /** Alternates between two streams, which the group keeps in order. */
-  void streams() {
+  public void streams() {
     CudaStream other = device.poolStream();
     Tensor first = tensor(DType.INT32, 1000, i -> i + rank);
     Tensor second = tensor(DType.INT32, 1000, i -> 2 * i + rank);

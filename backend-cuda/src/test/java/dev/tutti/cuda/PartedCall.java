@@ -10,7 +10,7 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /** A collective that Gloo groups perform part by part for CUDA tensors. */
-enum PartedCall {
+public enum PartedCall {
   ALL_REDUCE(
       (group, memory, numel, _) -> {
         Tensor tensor = memory.next(numel);
@@ -113,7 +113,7 @@ enum PartedCall {
   }
 
   /** Creates tensors with arbitrary contents, the same in every run. */
-  interface Memory {
+  public interface Memory {
     Tensor next(long numel);
   }
 
@@ -126,12 +126,12 @@ enum PartedCall {
    * @param inPlace whether the input is a part of the output, or vice versa
    * @return all tensors of the call whose contents are defined
    */
-  List<Tensor> run(ProcessGroup group, Memory memory, long numel, boolean inPlace) {
+  public List<Tensor> run(ProcessGroup group, Memory memory, long numel, boolean inPlace) {
     return body.run(group, memory, numel, inPlace);
   }
 
   /** Returns whether the call can be made in place, too. */
-  boolean canBeInPlace() {
+  public boolean canBeInPlace() {
     return switch (this) {
       case ALL_REDUCE, ALL_REDUCE_COALESCED, REDUCE, BROADCAST -> false;
       default -> true;

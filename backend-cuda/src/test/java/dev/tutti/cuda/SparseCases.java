@@ -20,13 +20,13 @@ import java.util.SplittableRandom;
  * Sums sparse tensors of all shapes in a group, and compares the results bit by bit with those of
  * the host.
  */
-final class SparseCases {
+public final class SparseCases {
   private final ProcessGroup group;
   private final CudaDevice device;
   private final Map<String, Sum> sums;
 
   /** The tensors of all ranks, and their sum. */
-  record Sum(List<Tensor> own, Tensor expected) {}
+  public record Sum(List<Tensor> own, Tensor expected) {}
 
   /**
    * A kind of tensor.
@@ -36,7 +36,7 @@ final class SparseCases {
    * @param hot the share of the entries at one index, in percent
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
-  record Kind(DType dtype, int sparseDims, long[] shape, long distinct, int hot) {
+  public record Kind(DType dtype, int sparseDims, long[] shape, long distinct, int hot) {
     static Kind of(DType dtype, int sparseDims, long... shape) {
       return new Kind(dtype, sparseDims, shape, Long.MAX_VALUE, 0);
     }
@@ -69,14 +69,14 @@ final class SparseCases {
    *
    * @param sums what the host has summed already, which ranks and tests of a process share
    */
-  SparseCases(ProcessGroup group, CudaDevice device, Map<String, Sum> sums) {
+  public SparseCases(ProcessGroup group, CudaDevice device, Map<String, Sum> sums) {
     this.group = group;
     this.device = device;
     this.sums = sums;
   }
 
   /** Sums tensors of all kinds, with at most about a given number of entries. */
-  void all(int most) {
+  public void all(int most) {
     for (DType dtype : DType.values()) {
       if (group.capabilities(device.device()).canReduce(dtype, ReduceOp.SUM)) {
         sum(Kind.of(dtype, 1, 50_000, 3), Math.min(most, 700));

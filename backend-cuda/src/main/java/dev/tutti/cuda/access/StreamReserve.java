@@ -13,6 +13,9 @@ import java.util.List;
  * methods may be called from any thread.
  */
 public final class StreamReserve {
+  /** The number of streams that are made at first: enough for the messages of 8 ranks, plus 9. */
+  public static final int FIRST = 24;
+
   private final DeviceParts device;
   private final ArrayDeque<CudaStream> free = new ArrayDeque<>();
   private boolean closed;

@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
@@ -45,7 +45,7 @@ final class StallingStore implements InvocationHandler {
     this.stall = stall;
   }
 
-  static Store of(Store store, Stall stall) {
+  public static Store of(Store store, Stall stall) {
     return (Store)
         Proxy.newProxyInstance(
             StallingStore.class.getClassLoader(),

@@ -1,6 +1,7 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
-import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaSubject;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import java.util.Map;
@@ -10,11 +11,11 @@ import java.util.Optional;
  * The backend on NCCL as a subject of the contract suites: ranks are threads, each with its own
  * device.
  */
-final class NcclSubject extends CudaSubject {
+public final class NcclSubject extends CudaSubject {
   private final Cuda cuda;
   private final NcclCalls nccl;
 
-  NcclSubject(Cuda cuda, NcclCalls nccl, int mostRanks) {
+  public NcclSubject(Cuda cuda, NcclCalls nccl, int mostRanks) {
     super(cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "10s"));
     this.cuda = cuda;
     this.nccl = nccl;

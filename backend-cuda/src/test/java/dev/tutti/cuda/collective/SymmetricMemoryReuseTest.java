@@ -1,7 +1,11 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.collective;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Fds;
+import dev.tutti.cuda.Until;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 

@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;

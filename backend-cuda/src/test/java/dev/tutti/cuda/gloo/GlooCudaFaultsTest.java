@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +9,11 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
@@ -113,13 +118,15 @@ class GlooCudaFaultsTest {
               CountDownLatch hold = machine.hold(own.currentStream());
               machine.fake.failOn("cuEventRecord", 2, 1); // the first one marks the caller's stream
               assertThatThrownBy(() -> group.allReduce(tensor)).isInstanceOf(TuttiException.class);
-              PinnedBlock block = own.pinned().allocate(8);
+              PinnedBlock block = Parts.of(own).pinned().allocate(8);
               block.segment().fill((byte) 1);
               hold.countDown();
-              assertThat(own.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG))).isTrue();
+              assertThat(
+                      Parts.of(own).owner().awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG)))
+                  .isTrue();
               assertThat(block.segment().get(ValueLayout.JAVA_INT, 0)).isEqualTo(0x01010101);
-              own.pinned().free(block);
+              Parts.of(own).pinned().free(block);
             });
-    assertThat(device.pinned().blocksInUse()).isOne();
+    assertThat(Parts.of(device).pinned().blocksInUse()).isOne();
   }
 }

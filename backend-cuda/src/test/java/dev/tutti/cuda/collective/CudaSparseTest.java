@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.collective;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,15 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.ElementCases;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.NoNccl;
+import dev.tutti.cuda.SparseCases;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.cuda.provider.CudaSession;
@@ -59,7 +68,7 @@ class CudaSparseTest {
   @AfterEach
   void nothingIsLeft() {
     for (int d = 0; d < 3; d++) {
-      assertThat(cuda.device(d).pinned().blocksInUse()).isZero();
+      assertThat(Parts.of(cuda.device(d)).pinned().blocksInUse()).isZero();
     }
     machine.close();
   }
@@ -302,7 +311,11 @@ class CudaSparseTest {
               } finally {
                 hold.countDown();
               }
-              assertThat(device.awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG))).isTrue();
+              assertThat(
+                      Parts.of(device)
+                          .owner()
+                          .awaitAll(Time.SYSTEM, Time.SYSTEM.deadline(Until.LONG)))
+                  .isTrue();
             });
   }
 
@@ -400,7 +413,7 @@ class CudaSparseTest {
                   }
                 });
         for (int d = 0; d < size; d++) {
-          assertThat(own.cuda.device(d).pinned().blocksInUse())
+          assertThat(Parts.of(own.cuda.device(d)).pinned().blocksInUse())
               .as("%s %s", call, nth)
               .isLessThanOrEqualTo(call.equals("cuEventRecord") ? 1 : 0);
         }

@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -6,6 +6,11 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.PartedCall;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import java.lang.foreign.Arena;
@@ -42,7 +47,7 @@ class GlooCudaPartsFaultsTest {
 
   private void assertThatAllIsGivenBack() throws Exception {
     for (int d = 0; d < 2; d++) {
-      assertThat(machine.cuda.device(d).pinned().blocksInUse()).isZero();
+      assertThat(Parts.of(machine.cuda.device(d)).pinned().blocksInUse()).isZero();
     }
     ranks("1K")
         .run(
@@ -221,7 +226,7 @@ class GlooCudaPartsFaultsTest {
                   return;
                 }
                 assertThat(own).isInstanceOf(TuttiException.class).hasMessageContaining("enough");
-                assertThat(device.pinned().blocksInUse()).isZero();
+                assertThat(Parts.of(device).pinned().blocksInUse()).isZero();
                 arena.close();
                 for (int i = 0; i < 2; i++) {
                   Tensor next = device.tensors().allocate(DType.FLOAT32, 4 * NUMEL);

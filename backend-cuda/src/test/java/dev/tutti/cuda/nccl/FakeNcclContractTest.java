@@ -1,5 +1,6 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
+import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;

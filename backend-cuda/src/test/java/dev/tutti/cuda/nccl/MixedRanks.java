@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -7,8 +7,11 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.FakeNccl;
-import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendProvider;
@@ -31,43 +34,43 @@ import java.util.concurrent.TimeUnit;
  * Runs Tutti ranks and ranks that make PyTorch's calls, each on its own thread and device, on a
  * fake NCCL.
  */
-final class MixedRanks implements AutoCloseable {
+public final class MixedRanks implements AutoCloseable {
   /** The prefix of the keys of the group of all ranks. */
-  static final String PREFIX = "0//cuda//";
+  public static final String PREFIX = "0//cuda//";
 
   /** How long a Tutti rank waits by default. */
-  static final Duration LIMIT = Duration.ofSeconds(60);
+  public static final Duration LIMIT = Duration.ofSeconds(60);
 
-  final HashStore store = new HashStore();
-  final StallingStore.Stall stall = new StallingStore.Stall();
-  final FakeNccl nccl;
+  public final HashStore store = new HashStore();
+  public final StallingStore.Stall stall = new StallingStore.Stall();
+  public final FakeNccl nccl;
   private final List<Backend> backends = new CopyOnWriteArrayList<>();
   private final FakeMachine machine;
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
   /** The code that a PyTorch rank runs. */
-  interface Foreign {
+  public interface Foreign {
     void run(ForeignRank rank) throws Exception;
   }
 
   /** The code that a Tutti rank runs. */
-  interface Own {
+  public interface Own {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }
 
   /** Opens a machine with some devices. */
-  MixedRanks(int devices) {
+  public MixedRanks(int devices) {
     machine = new FakeMachine(devices);
     nccl = new FakeNccl(machine.fake);
   }
 
   /** Starts a PyTorch rank. */
-  Future<?> foreign(int rank, int size, Foreign body) {
+  public Future<?> foreign(int rank, int size, Foreign body) {
     return foreign(rank, size, PREFIX, body);
   }
 
   /** Starts a PyTorch rank in a group whose keys have a given prefix. */
-  Future<?> foreign(int rank, int size, String prefix, Foreign body) {
+  public Future<?> foreign(int rank, int size, String prefix, Foreign body) {
     return threads.submit(
         () -> {
           body.run(new ForeignRank(nccl, machine.cuda.device(rank), store, prefix, rank, size));
@@ -76,7 +79,7 @@ final class MixedRanks implements AutoCloseable {
   }
 
   /** Starts a PyTorch rank that stays in the communicator of all ranks until a latch opens. */
-  Future<?> foreignUntil(CountDownLatch over, int rank, int size) {
+  public Future<?> foreignUntil(CountDownLatch over, int rank, int size) {
     return foreign(
         rank,
         size,
@@ -88,20 +91,20 @@ final class MixedRanks implements AutoCloseable {
   }
 
   /** Starts a Tutti rank that creates its communicator when the group is created. */
-  Future<?> own(int rank, int size, Own body) {
+  public Future<?> own(int rank, int size, Own body) {
     return own(rank, size, LIMIT, body);
   }
 
-  Future<?> own(int rank, int size, Duration timeout, Own body) {
+  public Future<?> own(int rank, int size, Duration timeout, Own body) {
     return start(rank, options(rank, size, false, timeout), body);
   }
 
   /** Starts a Tutti rank that creates its communicators on first use. */
-  Future<?> lazy(int rank, int size, Own body) {
+  public Future<?> lazy(int rank, int size, Own body) {
     return lazy(rank, size, LIMIT, body);
   }
 
-  Future<?> lazy(int rank, int size, Duration timeout, Own body) {
+  public Future<?> lazy(int rank, int size, Duration timeout, Own body) {
     return start(rank, options(rank, size, true, timeout), body);
   }
 
@@ -127,7 +130,7 @@ final class MixedRanks implements AutoCloseable {
   }
 
   /** Tells of the backend of each Tutti rank whether barriers run on it. */
-  List<Boolean> takeBarriers() {
+  public List<Boolean> takeBarriers() {
     return backends.stream().map(Backend::takesBarriers).toList();
   }
 
@@ -157,27 +160,27 @@ final class MixedRanks implements AutoCloseable {
   }
 
   /** Holds a stream until the latch is opened. */
-  CountDownLatch hold(CudaStream stream) {
+  public CountDownLatch hold(CudaStream stream) {
     return machine.hold(stream);
   }
 
   /** Waits for ranks; throws the first failure. */
-  static void end(Future<?>... all) throws Exception {
+  public static void end(Future<?>... all) throws Exception {
     for (Future<?> each : all) {
       each.get(4, TimeUnit.MINUTES);
     }
   }
 
-  static Tensor floats(CudaDevice device, float... values) {
+  public static Tensor floats(CudaDevice device, float... values) {
     return device.tensors().copyOf(Tensor.of(values));
   }
 
-  static float[] read(CudaDevice device, Tensor tensor) {
+  public static float[] read(CudaDevice device, Tensor tensor) {
     return device.tensors().toHost(tensor).toFloatArray();
   }
 
   /** Returns the keys under which the ids of the group's communicators were stored. */
-  List<String> keys() {
+  public List<String> keys() {
     List<String> found = new ArrayList<>();
     for (String key : List.of("0", "0:1", "0:2", "1:2")) {
       if (store.check(List.of(PREFIX + key))) {

@@ -1,5 +1,7 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.collective;
 
+import dev.tutti.cuda.CudaSubject;
+import dev.tutti.cuda.FakeMachine;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ProcessGroupContract;

@@ -1,11 +1,14 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.element;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.ElementCases;
+import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.driver.GraphCalls;
-import dev.tutti.cuda.element.DeviceCopy;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 

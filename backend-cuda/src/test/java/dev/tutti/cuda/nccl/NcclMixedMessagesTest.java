@@ -1,9 +1,9 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.MixedRanks.LIMIT;
-import static dev.tutti.cuda.MixedRanks.end;
-import static dev.tutti.cuda.MixedRanks.floats;
-import static dev.tutti.cuda.MixedRanks.read;
+import static dev.tutti.cuda.nccl.MixedRanks.LIMIT;
+import static dev.tutti.cuda.nccl.MixedRanks.end;
+import static dev.tutti.cuda.nccl.MixedRanks.floats;
+import static dev.tutti.cuda.nccl.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,7 +13,8 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.Until;
 import dev.tutti.cuda.provider.CudaSession;
 import java.time.Duration;
 import java.util.List;

@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -14,7 +14,14 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cuda.gloo.GlooCudaBackend;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.FakeStridedCopy;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
@@ -62,8 +69,8 @@ class GlooCudaTest {
   @AfterEach
   void nothingIsLeft() {
     for (int d = 0; d < 2; d++) {
-      assertThat(machine.cuda.device(d).pinned().blocksInUse()).isZero();
-      assertThat(machine.cuda.device(d).events().inUse()).isLessThanOrEqualTo(COPIES);
+      assertThat(Parts.of(machine.cuda.device(d)).pinned().blocksInUse()).isZero();
+      assertThat(Parts.of(machine.cuda.device(d)).events().inUse()).isLessThanOrEqualTo(COPIES);
     }
     machine.close();
   }
@@ -348,7 +355,7 @@ class GlooCudaTest {
                         device.tensors().allocate(DType.FLOAT32, 400_000));
                 assertThatThrownBy(() -> group.allToAll(outputs, List.of(one, two)))
                     .hasStackTraceContaining("cuMemHostAlloc failed");
-                assertThat(device.pinned().blocksInUse()).isZero();
+                assertThat(Parts.of(device).pinned().blocksInUse()).isZero();
               }
               Until.holds("the failure", () -> group.failure().isPresent());
               group.store().barrier("failed", 2, Until.LONG);

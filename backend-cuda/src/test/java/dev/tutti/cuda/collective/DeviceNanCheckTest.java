@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.collective;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +9,10 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.ElementCases;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.NoNccl;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.provider.CudaBackendProvider;

@@ -1,16 +1,15 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.MixedRanks.LIMIT;
-import static dev.tutti.cuda.MixedRanks.end;
-import static dev.tutti.cuda.MixedRanks.floats;
-import static dev.tutti.cuda.MixedRanks.read;
+import static dev.tutti.cuda.nccl.MixedRanks.LIMIT;
+import static dev.tutti.cuda.nccl.MixedRanks.end;
+import static dev.tutti.cuda.nccl.MixedRanks.floats;
+import static dev.tutti.cuda.nccl.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import dev.tutti.cuda.nccl.Communicator;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;

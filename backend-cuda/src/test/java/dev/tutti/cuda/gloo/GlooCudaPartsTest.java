@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -9,7 +9,13 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.gloo.GlooCudaBackend;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.PartedCall;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gloo.spi.GlooGroup;
@@ -43,7 +49,7 @@ class GlooCudaPartsTest {
   @AfterEach
   void nothingIsLeft() {
     for (int d = 0; d < 2; d++) {
-      assertThat(machine.cuda.device(d).pinned().blocksInUse()).isZero();
+      assertThat(Parts.of(machine.cuda.device(d)).pinned().blocksInUse()).isZero();
     }
     machine.close();
   }
@@ -171,11 +177,11 @@ class GlooCudaPartsTest {
             (group, device) -> {
               Tensor tensor = device.tensors().allocate(DType.UINT8, 4 << 20);
               Tensor own = device.tensors().allocate(DType.UINT8, 2 << 20);
-              long before = device.pinned().allocatedBytes();
+              long before = Parts.of(device).pinned().allocatedBytes();
               group.allGatherInto(tensor, own);
               group.reduceScatterInto(own, tensor, ReduceOp.MAX);
               group.allReduce(tensor, ReduceOp.MAX);
-              assertThat(device.pinned().allocatedBytes() - before)
+              assertThat(Parts.of(device).pinned().allocatedBytes() - before)
                   .isBetween(64L << 10, 12 * (64L << 10));
             });
   }

@@ -1,18 +1,19 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.MixedRanks.LIMIT;
-import static dev.tutti.cuda.MixedRanks.PREFIX;
-import static dev.tutti.cuda.MixedRanks.end;
-import static dev.tutti.cuda.MixedRanks.floats;
-import static dev.tutti.cuda.MixedRanks.read;
+import static dev.tutti.cuda.nccl.MixedRanks.LIMIT;
+import static dev.tutti.cuda.nccl.MixedRanks.PREFIX;
+import static dev.tutti.cuda.nccl.MixedRanks.end;
+import static dev.tutti.cuda.nccl.MixedRanks.floats;
+import static dev.tutti.cuda.nccl.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
-import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.Until;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;

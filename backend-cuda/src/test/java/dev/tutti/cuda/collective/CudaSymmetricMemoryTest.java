@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.collective;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,13 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.OperationChecks;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.StreamReserve;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -103,13 +110,12 @@ class CudaSymmetricMemoryTest {
                     data[i] = i * (1L + group.rank());
                   }
                   device.tensors().copyFromHost(tensor, Tensor.of(data));
-                  long before = machine.collectives.directParts.get();
+                  long before = machine.directParts();
                   meet(group, "filled" + ordinary);
                   group.allReduce(tensor);
                   long[] sums = device.tensors().toHost(tensor).toLongArray();
                   meet(group, "reduced" + ordinary);
-                  assertThat(machine.collectives.directParts.get() - before)
-                      .isEqualTo(ordinary < 0 ? 6 : 2);
+                  assertThat(machine.directParts() - before).isEqualTo(ordinary < 0 ? 6 : 2);
                   for (int i = 0; i < sums.length; i++) {
                     assertThat(sums[i]).isEqualTo(6L * i);
                   }
@@ -171,7 +177,7 @@ class CudaSymmetricMemoryTest {
         2,
         (group, device) -> {
           List<SymmetricMemory> memories = new ArrayList<>();
-          for (int i = 0; i < CudaDevice.RESERVED_STREAMS; i++) {
+          for (int i = 0; i < StreamReserve.FIRST; i++) {
             memories.add(group.allocateSymmetric(8));
           }
           meet(group, "made");

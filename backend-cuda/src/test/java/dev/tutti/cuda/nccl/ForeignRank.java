@@ -1,9 +1,9 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
 import dev.tutti.Store;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.nccl.Communicator;
-import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.access.Parts;
 import java.time.Duration;
 
 /** A fake PyTorch rank: it knows NCCL and the keys of c10d, but nothing of Tutti. */
@@ -40,7 +40,8 @@ final class ForeignRank {
       store.set(prefix + key, nccl.uniqueId());
     }
     byte[] id = store.get(prefix + key, LIMIT);
-    return Communicator.create(nccl, device.context(), id, ranks, place, false, soon(), () -> {});
+    return Communicator.create(
+        nccl, Parts.of(device).context(), id, ranks, place, false, soon(), () -> {});
   }
 
   /** Creates the communicator of the group. */
@@ -57,7 +58,7 @@ final class ForeignRank {
 
   /** Runs calls as one NCCL group, and waits for the device. */
   void run(Communicator communicator, Communicator.Call call) {
-    device.context().enter();
+    Parts.of(device).context().enter();
     communicator.runGroup("a call", soon(), call);
     device.defaultStream().await(LIMIT);
   }

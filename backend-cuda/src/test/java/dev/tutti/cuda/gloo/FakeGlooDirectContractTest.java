@@ -1,6 +1,7 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import dev.tutti.Capabilities;
+import dev.tutti.cuda.FakeMachine;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.ContractWorld;
@@ -8,11 +9,11 @@ import dev.tutti.testing.ProcessGroupContract;
 import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
-/** Runs the contract in Gloo groups with CUDA tensors, on fake devices. */
+/** Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on fake devices. */
 @Sampled
-class FakeGlooContractTest extends ProcessGroupContract {
+class FakeGlooDirectContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
-  private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);
+  private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 2, true);
 
   @Override
   protected BackendProvider provider() {

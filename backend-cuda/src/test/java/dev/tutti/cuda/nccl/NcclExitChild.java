@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
 import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
@@ -6,6 +6,9 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.store.HashStore;

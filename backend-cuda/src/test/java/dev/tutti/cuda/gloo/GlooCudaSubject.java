@@ -1,6 +1,8 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import dev.tutti.Capabilities;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaSubject;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
@@ -8,11 +10,11 @@ import java.util.List;
 import java.util.Map;
 
 /** A Gloo group with CUDA tensors as a subject of the contract suites. */
-final class GlooCudaSubject extends CudaSubject {
+public final class GlooCudaSubject extends CudaSubject {
   private final BackendProvider provider;
   private final boolean direct;
 
-  GlooCudaSubject(Cuda cuda, int mostRanks, boolean direct) {
+  public GlooCudaSubject(Cuda cuda, int mostRanks, boolean direct) {
     super(
         cuda,
         mostRanks,

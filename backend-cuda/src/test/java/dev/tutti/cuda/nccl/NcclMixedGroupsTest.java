@@ -1,10 +1,10 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.nccl;
 
-import static dev.tutti.cuda.MixedRanks.LIMIT;
-import static dev.tutti.cuda.MixedRanks.PREFIX;
-import static dev.tutti.cuda.MixedRanks.end;
-import static dev.tutti.cuda.MixedRanks.floats;
-import static dev.tutti.cuda.MixedRanks.read;
+import static dev.tutti.cuda.nccl.MixedRanks.LIMIT;
+import static dev.tutti.cuda.nccl.MixedRanks.PREFIX;
+import static dev.tutti.cuda.nccl.MixedRanks.end;
+import static dev.tutti.cuda.nccl.MixedRanks.floats;
+import static dev.tutti.cuda.nccl.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -14,9 +14,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.cuda.nccl.Communicator;
-import dev.tutti.cuda.nccl.NcclCalls;
-import dev.tutti.cuda.nccl.NcclSubgroups;
+import dev.tutti.cuda.Until;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;

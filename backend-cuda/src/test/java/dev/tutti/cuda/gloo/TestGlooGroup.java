@@ -1,4 +1,4 @@
-package dev.tutti.cuda;
+package dev.tutti.cuda.gloo;
 
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
