@@ -58,10 +58,8 @@ class LayoutTest {
           Set.of(
               "dev.tutti.cuda",
               "dev.tutti.cuda.access",
-              "dev.tutti.cuda.block",
               "dev.tutti.cuda.driver",
-              "dev.tutti.cuda.memory",
-              "dev.tutti.cuda.share"));
+              "dev.tutti.cuda.memory"));
 
   /** The modules that wait only by a {@code dev.tutti.spi.Time} that is handed in. */
   private static final Set<String> TIMED = Set.of("api", "cpu", "store", "runtime", "fake", "gloo");
@@ -94,7 +92,7 @@ class LayoutTest {
 
   /** How many calls of the real clock, timed waits and so on the other modules make at most. */
   private static final Map<String, Integer> REAL_TIME =
-      Map.of("aeron", 25, "aeron-cluster", 17, "cuda", 55, "cli", 28, "gradients", 9);
+      Map.of("aeron", 25, "aeron-cluster", 17, "cuda", 46, "cli", 28, "gradients", 9);
 
   private static final ClassGraph GRAPH = new ClassGraph();
 

@@ -2,7 +2,6 @@ package dev.tutti.cuda.access;
 
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
-import dev.tutti.cuda.block.OpenBlocks;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.DeviceAllocator;

@@ -1,6 +1,5 @@
 package dev.tutti.cuda.access;
 
-import dev.tutti.cuda.block.OpenBlocks;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LinkCalls;
 import dev.tutti.cuda.driver.LinkMatrix;

@@ -1,4 +1,4 @@
-package dev.tutti.cuda.block;
+package dev.tutti.cuda.access;
 
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -7,25 +7,29 @@ import java.util.Set;
 
 /** The stream blocks that were not closed, so that closing the driver can release them. */
 public final class OpenBlocks {
-  private final Set<BlockState> open = Collections.newSetFromMap(new IdentityHashMap<>());
+  private final Set<Runnable> open = Collections.newSetFromMap(new IdentityHashMap<>());
 
-  synchronized void add(BlockState block) {
+  /** Adds a block; running it closes it. */
+  public synchronized void add(Runnable block) {
     open.add(block);
   }
 
-  synchronized void remove(BlockState block) {
+  /** Removes a block that is closed. */
+  public synchronized void remove(Runnable block) {
     open.remove(block);
   }
 
+  /** Returns the number of open blocks. */
   public synchronized int count() {
     return open.size();
   }
 
+  /** Closes all blocks. */
   public void releaseAll() {
-    List<BlockState> all;
+    List<Runnable> all;
     synchronized (this) {
       all = List.copyOf(open);
     }
-    all.forEach(BlockState::close);
+    all.forEach(Runnable::run);
   }
 }
